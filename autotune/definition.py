@@ -1,0 +1,266 @@
+"""What an operation is: its problem, its arrays, its mathematics and what is true of them; not how CUDA does it.
+
+A definition is one subclass of ``Kernel``. It needs NumPy and this module only, so that the same file serves the
+tuner and the packages that ``autotune emit`` writes.
+"""
+
+import dataclasses
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Generic, TypeVar, get_args
+
+import numpy as np
+
+from .errors import UsageError
+from .space import Config, Space
+
+P = TypeVar("P")
+Inputs = Mapping[str, Any]
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The smallest integer >= a / b, for b > 0."""
+    return -(-a // b)
+
+
+def baked(default: Any, help: str = "") -> Any:
+    """A problem field that becomes a constant of the source: another value is another binary."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+def runtime(default: Any, help: str = "") -> Any:
+    """A problem field that is an argument of the kernel: one binary serves every value."""
+    return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
+
+
+@dataclass(frozen=True)
+class Device:
+    """The limits and the name of what a kernel runs on; constraints are predicates over it."""
+
+    name: str  # "NVIDIA H200", or "host"
+    kind: str  # the module of autotune.devices that drives it
+    arch: str  # "sm_90"; "host" on a CPU
+    max_threads_per_block: int = 1024
+    max_block: tuple[int, int, int] = (1024, 1024, 64)
+    max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    max_shared_bytes: int = 232448  # dynamic and static together, for one block, opted in
+    max_registers: int = 255  # for one thread
+    registers_per_block: int = 65536
+    n_multiprocessors: int = 0
+    l2_bytes: int = 0
+    max_clock_hz: float = 0.0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Launch geometry: threads, and the bytes of dynamic shared memory."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+
+    @property
+    def n_threads(self) -> int:
+        return prod(self.block)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is owed whatever the variant: floating-point (or integer) operations, and bytes moved once."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """|out - reference| <= atol + rtol |reference| + of_rms rms(reference); all zero means exact."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    of_rms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    read: bool = True
+    written: bool = False
+    align: int = 16
+
+    @property
+    def n_bytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def array_in(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """An input: read, never written."""
+    return Array(np.dtype(dtype), shape, read=True, written=False, align=align)
+
+
+def array_out(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """An output: every element is written, none is read."""
+    return Array(np.dtype(dtype), shape, read=False, written=True, align=align)
+
+
+def array_inout(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """An accumulator: read and written."""
+    return Array(np.dtype(dtype), shape, read=True, written=True, align=align)
+
+
+class Kernel(ABC, Generic[P]):
+    """One operation. Subclass it as ``class Detect(Kernel[Problem])`` where ``Problem`` is a frozen dataclass.
+
+    Class attributes:
+        space: the tuning space.
+        default: the configuration to start from and to compare with; the nearest allowed one is used.
+        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields.
+        tuned: the problems that a sweep measures when none is named.
+        host_sizes: runtime fields of those problems on the slow device ``host``.
+        scalar_defaults: inputs that are numbers and may be left out.
+    """
+
+    problem_type: type[P]
+    space: Space
+    default: Mapping[str, Any]
+    arguments: tuple[str, ...]
+    tuned: tuple[P, ...]
+    host_sizes: Mapping[str, int] = {}
+    scalar_defaults: Mapping[str, float] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in getattr(cls, "__orig_bases__", ()):
+            if args := get_args(base):
+                cls.problem_type = args[0]
+        if not dataclasses.is_dataclass(getattr(cls, "problem_type", None)):
+            raise TypeError(f"{cls.__name__} must name its problem: class {cls.__name__}(Kernel[Problem])")
+
+    @property
+    def name(self) -> str:
+        """The class's name in lower case: also the ``__global__`` function's and the template's stem."""
+        return getattr(type(self), "kernel_name", type(self).__name__.lower())
+
+    @property
+    def source_path(self) -> Path:
+        """The file of the definition."""
+        return Path(inspect.getfile(type(self)))
+
+    # ------------------------------------------------------------------ what a definition must say
+    @abstractmethod
+    def arrays(self, problem: P) -> dict[str, Array]:
+        """Every array argument, by name."""
+
+    @abstractmethod
+    def launch(self, problem: P, config: Config) -> Launch:
+        """The launch geometry of a configuration."""
+
+    @abstractmethod
+    def work(self, problem: P) -> Work:
+        """What any variant owes."""
+
+    @abstractmethod
+    def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
+        """Random inputs by name (arrays as ``arrays`` says, and scalars); never zeros."""
+
+    @abstractmethod
+    def reference(self, problem: P, **inputs: Any) -> dict[str, np.ndarray]:
+        """The outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
+
+    @abstractmethod
+    def tolerance(self, problem: P) -> Tolerance:
+        """Derived, and smaller than the smallest real bug."""
+
+    # ------------------------------------------------------------------ what a definition may say
+    def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """The runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
+        return {}
+
+    def ragged(self, problem: P, config: Config) -> tuple[P, ...]:
+        """Awkward runtime sizes at which every binary is checked: minimal, no multiple of a block, one more."""
+        return (problem,)
+
+    def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
+        """The arguments that are no arrays, in the types of the signature; by default runtime fields as int32."""
+        fields = runtime_fields(self.problem_type)
+        return {name: _int32(name, getattr(problem, name)) for name in self.arguments if name in fields}
+
+    def constants(self, problem: P, config: Config) -> dict[str, Any]:
+        """Values the template may use besides ``problem`` and ``config``."""
+        return {}
+
+    def unsupported(self, config: Config, device: Device) -> str | None:
+        """Why this device cannot run the config (an instruction that only a GPU has), or None."""
+        return None
+
+    # ------------------------------------------------------------------ what follows
+    def problem(self, values: Mapping[str, Any] | None = None, *, base: P | None = None) -> P:
+        """``base`` (default: the first tuned problem) with ``values`` in place.
+
+        Raises:
+            UsageError: for a field that is not there, or a value that cannot be.
+        """
+        base = self.tuned[0] if base is None else base
+        names = [f.name for f in dataclasses.fields(self.problem_type)]  # type: ignore[arg-type]
+        for name in values or {}:
+            if name not in names:
+                raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
+        try:
+            return dataclasses.replace(base, **(values or {}))  # type: ignore[type-var]
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{self.name}: {error}") from error
+
+    def default_config(self, problem: P, device: Device) -> Config:
+        """The allowed configuration nearest to ``default``.
+
+        Raises:
+            UsageError: when no configuration is allowed.
+        """
+        config = Config(self.default)
+        if self.space.broken(problem, config, device) is None:
+            return config
+        return self.space.enumerate(problem, device).nearest(config)
+
+    def problem_for(self, values: Mapping[str, Any], inputs: Inputs) -> P:
+        """The problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
+
+        Raises:
+            UsageError: when a runtime field in ``values`` contradicts the shapes.
+        """
+        problem = self.problem(values)
+        shapes = {name: tuple(a.shape) for name, a in inputs.items() if hasattr(a, "shape") and len(a.shape)}
+        found = {name: size for name, size in self.sizes(problem, shapes).items() if name not in values}
+        return self.problem(found, base=problem)
+
+
+# ---------------------------------------------------------------------- problems, as data
+def runtime_fields(problem_type: Any) -> tuple[str, ...]:
+    """Names of the fields that are arguments of the kernel."""
+    return tuple(f.name for f in dataclasses.fields(problem_type) if f.metadata.get("runtime"))
+
+
+def baked_fields(problem_type: Any) -> tuple[str, ...]:
+    """Names of the fields that are constants of the source."""
+    return tuple(f.name for f in dataclasses.fields(problem_type) if not f.metadata.get("runtime"))
+
+
+def baked_values(problem: Any) -> dict[str, Any]:
+    return {name: getattr(problem, name) for name in baked_fields(type(problem))}
+
+
+def problem_name(problem: Any) -> str:
+    """``taps=256,decimation=16,...``: every field, in the order of its declaration."""
+    return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in dataclasses.fields(problem))
+
+
+def _int32(name: str, value: Any) -> np.int32:
+    if not -(2**31) <= value < 2**31:
+        raise UsageError(f"{name}={value} does not fit the kernel's 32-bit argument")
+    return np.int32(value)

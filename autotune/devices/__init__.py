@@ -1,0 +1,1 @@
+"""Devices: one module each behind the interface of ``base``."""

@@ -1,0 +1,141 @@
+"""The interface of a device: what the stations may ask of one. A new device is one module that fills it in.
+
+A device has two faces. ``DeviceModule`` describes and compiles and needs no hardware; it runs in the parent and in
+compile processes. ``Session`` owns the hardware; it lives in the device's worker process, which may die.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..definition import Device, Launch, Tolerance
+from ..render import Variant
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What a compiler made of a variant. ``files`` maps a build (``cubin``; ``check``, ``plain``) to its file."""
+
+    variant: str  # the variant's name
+    kernel: str  # name of the __global__ function
+    key: str  # content address: source, options, architecture, compiler
+    files: dict[str, Path]
+    registers: int | None = None  # for one thread; None where the device has none
+    spill_bytes: int | None = None  # stores and loads
+    shared_bytes: int | None = None  # static
+    compile_s: float = 0.0  # seconds, of the compile that made it
+    cached: bool = False  # whether this call found it made
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed launch: seconds, and the SM clock in hertz while it ran (0 where there is none)."""
+
+    seconds: float
+    clock_hz: float = 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An output against its reference."""
+
+    n_bad: int
+    n_total: int
+    max_error: float  # relative to rms(reference), or to 1 where that is 0; NaN outputs count as infinite
+    rms_error: float  # likewise
+    first_bad: tuple[int, ...] | None = None
+    got: complex | float | int | None = None
+    want: complex | float | int | None = None
+
+
+class Buffer(Protocol):
+    """Device memory with canaries on both sides."""
+
+    def write(self, data: np.ndarray) -> None: ...
+    def read(self) -> np.ndarray: ...
+    def poison(self, pattern: int) -> None:
+        """Fill with a byte."""
+
+    def damage(self) -> str | None:
+        """What was written before the start or past the end, or None."""
+
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+        """On the device; ``key`` names the reference, so that it travels there once."""
+
+    def free(self) -> None: ...
+
+
+Argument = Buffer | np.generic
+
+
+class Function(Protocol):
+    """A loaded kernel."""
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
+        """Run to the end. ``seed`` varies what the hardware leaves open, where the device can.
+
+        Raises:
+            TrialFailure: resources or launch_failed.
+        """
+
+    def sample(self, launch: Launch, arguments: Sequence[Argument], *, cold: bool) -> Sample:
+        """One timed launch."""
+
+
+class Session(Protocol):
+    """The hardware, opened. Everything raised about a variant is a TrialFailure."""
+
+    device: Device
+    check_builds: tuple[str, ...]  # builds that verification runs, in order
+    timed_build: str  # the build that is measured
+
+    def load(self, binary: Binary, build: str) -> Function: ...
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> Buffer: ...
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of ``autotune doctor``."""
+
+    what: str
+    works: bool
+    detail: str
+    remedy: str = ""
+
+
+class DeviceModule(Protocol):
+    """What a module of ``autotune.devices`` offers."""
+
+    kind: str
+    clock: str  # what a second on this device is: "GPU time", "host time"
+
+    def identifiers(self) -> list[str]:
+        """Usable devices of this kind here, such as ``cuda:0``; empty where there is none."""
+
+    def describe(self, identifier: str) -> Device: ...
+    def lock_name(self, identifier: str) -> str:
+        """The same for two names of one piece of hardware."""
+
+    def compiler(self, device: Device) -> str:
+        """Name and version of the compiler, and its options: a part of what makes a trial stale.
+
+        Raises:
+            UsageError: when there is no compiler; says what to install.
+        """
+
+    def compile(self, variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
+        """Compile, or find in the cache.
+
+        Raises:
+            TrialFailure: compile_failed or resources.
+        """
+
+    def open(self, identifier: str) -> Session:
+        """For the worker process."""
+
+    def findings(self) -> list[Finding]: ...
+

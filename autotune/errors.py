@@ -1,0 +1,46 @@
+"""What can go wrong, in two families: a trial that ends in a status, and a request that cannot be served."""
+
+
+class UsageError(Exception):
+    """A request that names something that does not exist or cannot be; the message says what to do instead."""
+
+
+class TrialFailure(Exception):
+    """A config that did not survive a station: a row of the record, never a crash of the sweep.
+
+    ``status`` is one of ``STATUSES``. ``sticky`` says that the process which raised it can no longer be
+    trusted (a CUDA context after an illegal address) and must be replaced.
+    """
+
+    def __init__(self, status: str, message: str, *, sticky: bool = False) -> None:
+        if status not in STATUSES:
+            raise ValueError(f"{status!r} is not a status; the statuses are {', '.join(STATUSES)}")
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+        self.sticky = sticky
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_failure, (self.status, self.message, self.sticky))
+
+
+def _rebuild_failure(status: str, message: str, sticky: bool) -> TrialFailure:
+    """Keywords survive pickling only through a function."""
+    return TrialFailure(status, message, sticky=sticky)
+
+
+STATUSES = {
+    "measured": "verified and timed",
+    "constraint": "refused by a named constraint of the space",
+    "render_failed": "the template did not render",
+    "compile_failed": "the compiler refused the source",
+    "resources": "more threads, registers, shared memory or grid than the device has",
+    "launch_failed": "the kernel crashed: illegal or misaligned address, a trap, a dead process",
+    "timed_out": "a compile or a launch passed its deadline",
+    "wrong": "the output differs from the reference, is unwritten, or something else was written",
+    "noisy": "the clock was throttled or the samples never settled",
+    "skipped": "this device cannot run it, and says why",
+}

@@ -1,0 +1,219 @@
+"""The tuning space: parameters, the constraints between them, and every allowed configuration.
+
+A space is enumerated before anything runs, so a search never proposes what cannot be. A parameter declared with
+``when`` is absent from the configurations it has no meaning in.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+from .errors import UsageError
+
+Value = int | float | str | bool
+Predicate = Callable[[Any, "Config", Any], bool]
+
+
+class Config(Mapping[str, Value]):
+    """A value for each parameter, immutable and ordered: ``config.WGS``, ``config["WGS"]``, ``str(config)``.
+
+    Raises:
+        AttributeError: for a parameter that this configuration does not have.
+    """
+
+    __slots__ = ("_values",)
+    _values: dict[str, Value]
+
+    def __init__(self, values: Mapping[str, Value] | None = None, **more: Value) -> None:
+        object.__setattr__(self, "_values", {**(values or {}), **more})
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        values = object.__getattribute__(self, "_values")
+        if name in values:
+            return values[name]
+        raise AttributeError(f"{name!r} is not a parameter of this configuration (has {', '.join(values)})")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Config is immutable: {name} cannot be set")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self._values.items())
+
+    def __repr__(self) -> str:
+        return f"Config({self})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Config, (self._values,))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One axis: its values in their natural order, and the configurations in which it has a meaning."""
+
+    name: str
+    values: tuple[Value, ...]
+    condition: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+
+    def applies(self, config: Mapping[str, Value]) -> bool:
+        return all(config.get(other) in allowed for other, allowed in self.condition)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A named predicate; ``reason`` is true of every config it lets pass."""
+
+    name: str
+    reason: str
+    holds: Predicate
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """Every allowed configuration, and what the constraints refused.
+
+    ``refused`` counts configurations by the reason of the first constraint each one broke.
+    """
+
+    configs: tuple[Config, ...]
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    def nearest(self, wanted: Mapping[str, Value]) -> Config:
+        """The configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
+
+        Raises:
+            UsageError: when the space is empty.
+        """
+        if not self.configs:
+            raise UsageError(f"no configuration is allowed here; refused: {dict(self.refused)}")
+        return min(self.configs, key=lambda config: _distance(config, wanted))
+
+
+@dataclass(frozen=True)
+class _When:
+    values: tuple[Value, ...]
+    condition: tuple[tuple[str, tuple[Value, ...]], ...]
+
+
+def when(values: tuple[Value, ...], **condition: Value | tuple[Value, ...]) -> _When:
+    """Values of a parameter that exists only under others: ``SG_SIZE=when((4, 8), ALGORITHM="subgroup")``."""
+    as_tuples = ((name, v if isinstance(v, tuple) else (v,)) for name, v in condition.items())
+    return _When(values, tuple(as_tuples))
+
+
+class Space:
+    """Parameters in the order of their declaration, and the constraints added with ``@space.constraint``."""
+
+    def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
+        self.parameters: dict[str, Parameter] = {}
+        self.constraints: list[Constraint] = []
+        for name, given in parameters.items():
+            values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"parameter {name} needs distinct values, has {values}")
+            for other, _ in condition:
+                if other not in self.parameters:
+                    raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")
+            self.parameters[name] = Parameter(name, tuple(values), condition)
+
+    def constraint(self, reason: str) -> Callable[[Predicate], Predicate]:
+        """Decorator: ``predicate(problem, config, device)`` must hold; ``reason`` says what then is true."""
+
+        def add(predicate: Predicate) -> Predicate:
+            self.constraints.append(Constraint(getattr(predicate, "__name__", "constraint"), reason, predicate))
+            return predicate
+
+        return add
+
+    def candidates(self) -> Iterator[Config]:
+        """Every combination of the values of the parameters that apply, constraints aside."""
+
+        def extend(chosen: dict[str, Value], rest: tuple[Parameter, ...]) -> Iterator[Config]:
+            if not rest:
+                yield Config(chosen)
+            elif not rest[0].applies(chosen):
+                yield from extend(chosen, rest[1:])
+            else:
+                for value in rest[0].values:
+                    yield from extend({**chosen, rest[0].name: value}, rest[1:])
+
+        return extend({}, tuple(self.parameters.values()))
+
+    def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
+        """The first constraint that refuses ``config``, or None."""
+        return next((c for c in self.constraints if not c.holds(problem, config, device)), None)
+
+    def enumerate(self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None) -> Enumeration:
+        """Every configuration that all constraints allow for ``problem`` on ``device``.
+
+        ``restrict`` narrows parameters to some of their values (``{"ALGORITHM": ("register",)}``).
+        """
+        for name, values in (restrict or {}).items():
+            self.check_values(name, values)
+        configs, refused = [], Counter[str]()
+        for config in self.candidates():
+            if any(name in config and config[name] not in values for name, values in (restrict or {}).items()):
+                continue
+            constraint = self.broken(problem, config, device)
+            if constraint is None:
+                configs.append(config)
+            else:
+                refused[constraint.reason] += 1
+        return Enumeration(tuple(configs), dict(refused))
+
+    def check_values(self, name: str, values: tuple[Value, ...]) -> None:
+        """Raises UsageError unless ``name`` is a parameter and ``values`` are among its own."""
+        if name not in self.parameters:
+            raise UsageError(f"{name!r} is not a parameter (has {', '.join(self.parameters)})")
+        for value in values:
+            if value not in self.parameters[name].values:
+                allowed = ", ".join(map(str, self.parameters[name].values))
+                raise UsageError(f"{name}={value} is not in the space; {name} may be {allowed}")
+
+    def parse(self, given: Mapping[str, Value]) -> Config:
+        """``given`` as a Config of this space, complete and in its order.
+
+        Raises:
+            UsageError: for a parameter or value outside the space, one that does not apply, or one missing.
+        """
+        for name, value in given.items():
+            self.check_values(name, (value,))
+        chosen: dict[str, Value] = {}
+        for name, parameter in self.parameters.items():
+            if parameter.applies(chosen):
+                if name not in given:
+                    raise UsageError(f"the configuration lacks {name} (one of {', '.join(map(str, parameter.values))})")
+                chosen[name] = given[name]
+            elif name in given:
+                needs = " and ".join(f"{o} in {{{', '.join(map(str, v))}}}" for o, v in parameter.condition)
+                raise UsageError(f"{name} means nothing here: it needs {needs}")
+        return Config(chosen)
+
+
+def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
+    """(parameters that differ, sum of absolute log-ratios of the numbers among them)."""
+    n_different, log_distance = 0, 0.0
+    for name in {**config, **wanted}:
+        a, b = config.get(name), wanted.get(name)
+        if a == b:
+            continue
+        n_different += 1
+        if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
+            log_distance += abs(log(a / b))
+    return n_different, log_distance

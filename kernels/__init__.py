@@ -1,0 +1,1 @@
+"""One definition per operation. ``autotune.kernels()`` lists them, with those of other packages."""
