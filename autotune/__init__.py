@@ -9,6 +9,7 @@ _root = Path(__file__).resolve().parent.parent
 if (_root / "kernels" / "__init__.py").is_file() and (_root / "templates").is_dir():
     __path__.append(str(_root))  # a checkout: kernels/ and templates/ lie beside this package
 
+from . import kernels  # type: ignore[attr-defined]  # noqa: E402
 from .definition import (  # noqa: E402
     Array,
     Device,
@@ -24,6 +25,8 @@ from .definition import (  # noqa: E402
     runtime,
 )
 from .errors import TrialFailure, UsageError  # noqa: E402
+from .face import emit, run, sweep  # noqa: E402
+from .record import load  # noqa: E402
 from .space import Config, Space, when  # noqa: E402
 
 __version__ = "0.1.0"
@@ -44,6 +47,11 @@ __all__ = [
     "array_out",
     "baked",
     "ceil_div",
+    "emit",
+    "kernels",
+    "load",
+    "run",
     "runtime",
+    "sweep",
     "when",
 ]

@@ -122,7 +122,8 @@ class Kernel(ABC, Generic[P]):
         space: the tuning space.
         default: the configuration to start from and to compare with; the nearest allowed one is used.
         arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields.
-        tuned: the problems that a sweep measures when none is named.
+        tuned: the problems it is meant for; the first is the default one.
+        awkward: problems of other baked fields that ``autotune verify`` checks as well.
         host_sizes: runtime fields of those problems on the slow device ``host``.
         scalar_defaults: inputs that are numbers and may be left out.
     """
@@ -132,6 +133,7 @@ class Kernel(ABC, Generic[P]):
     default: Mapping[str, Any]
     arguments: tuple[str, ...]
     tuned: tuple[P, ...]
+    awkward: tuple[P, ...] = ()
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
 
@@ -175,8 +177,8 @@ class Kernel(ABC, Generic[P]):
         """The outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
 
     @abstractmethod
-    def tolerance(self, problem: P) -> Tolerance:
-        """Derived, and smaller than the smallest real bug."""
+    def tolerance(self, problem: P) -> Tolerance | Mapping[str, Tolerance]:
+        """Derived, and smaller than the smallest real bug; one for all outputs, or one for each by name."""
 
     # ------------------------------------------------------------------ what a definition may say
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

@@ -66,7 +66,7 @@ def template_path(kernel: Kernel[Any]) -> Path:
 
 def library_path() -> Path:
     """The folder of the package's templates, from a checkout and from a wheel alike."""
-    from . import templates
+    from . import templates  # type: ignore[attr-defined]  # beside this package in a checkout
 
     return Path(next(iter(templates.__path__)))
 
@@ -74,7 +74,7 @@ def library_path() -> Path:
 class LineDirectives(Extension):
     """Writes ``#line`` wherever rendered lines stop following the template's; taken out, the plain text is left."""
 
-    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:  # type: ignore[override]
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
         at_line_start = True  # at the top of a template, or after a statement that stood alone on its line
         for token in stream:
             if token.type == "data":

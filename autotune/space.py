@@ -159,7 +159,9 @@ class Space:
         """The first constraint that refuses ``config``, or None."""
         return next((c for c in self.constraints if not c.holds(problem, config, device)), None)
 
-    def enumerate(self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None) -> Enumeration:
+    def enumerate(
+        self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
+    ) -> Enumeration:
         """Every configuration that all constraints allow for ``problem`` on ``device``.
 
         ``restrict`` narrows parameters to some of their values (``{"ALGORITHM": ("register",)}``).

@@ -1,1 +1,18 @@
-"""One definition per operation. ``autotune.kernels()`` lists them, with those of other packages."""
+"""One definition per operation: ``autotune.kernels()`` gives them by name, with those of other packages."""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Kernels(ModuleType):
+    """The package is callable, so that ``autotune.kernels()`` and ``autotune.kernels.ddc`` are both what they say."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Name -> definition of every kernel."""
+        from ..catalogue import all_kernels
+
+        return all_kernels()
+
+
+sys.modules[__name__].__class__ = _Kernels

@@ -1,1 +1,45 @@
-"""Devices: one module each behind the interface of ``base``."""
+"""Devices: one module each behind the interface of ``base``; the first that finds hardware is ``auto``."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from ..definition import Device
+from ..errors import UsageError
+from .base import DeviceModule
+
+MODULES = ("cuda", "host")  # in the order in which ``auto`` asks them
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device that can be used: its module, its name there, and what it is."""
+
+    kind: str
+    identifier: str
+    device: Device
+
+    @property
+    def module(self) -> DeviceModule:
+        return device_module(self.kind)
+
+
+def device_module(kind: str) -> DeviceModule:
+    return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
+
+
+def find_device(name: str = "auto") -> Target:
+    """The device called ``name``: ``auto``, ``host``, ``cuda`` or ``cuda:1``.
+
+    Raises:
+        UsageError: when it is not here; says what is.
+    """
+    usable: list[str] = []
+    for kind in MODULES:
+        module = device_module(kind)
+        identifiers = module.identifiers()
+        usable += identifiers
+        for identifier in identifiers:
+            if name in ("auto", kind, identifier):
+                return Target(kind, identifier, module.describe(identifier))
+    raise UsageError(f"device {name!r} is not here; usable: {', '.join(usable) or 'none'} (see `autotune doctor`)")

@@ -40,6 +40,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Ceilings:
+    """The measured roofline of a device."""
+
+    bytes_per_s: float  # read plus written, of a large copy
+    flops_per_s: float  # float32 multiply-adds, two operations each
+
+
+@dataclass(frozen=True)
 class Comparison:
     """An output against its reference."""
 
@@ -82,18 +90,27 @@ class Function(Protocol):
             TrialFailure: resources or launch_failed.
         """
 
-    def sample(self, launch: Launch, arguments: Sequence[Argument], *, cold: bool) -> Sample:
-        """One timed launch."""
+    def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
+        """``n`` timed launches; ``cold``: nothing of the arguments is in the last-level cache when one begins."""
 
 
 class Session(Protocol):
     """The hardware, opened. Everything raised about a variant is a TrialFailure."""
 
     device: Device
-    check_builds: tuple[str, ...]  # builds that verification runs, in order
-    timed_build: str  # the build that is measured
+
+    @property
+    def check_builds(self) -> tuple[str, ...]:
+        """Builds that verification runs, in order."""
+
+    @property
+    def timed_build(self) -> str:
+        """The build that is measured."""
 
     def load(self, binary: Binary, build: str) -> Function: ...
+    def ceilings(self) -> Ceilings | None:
+        """What this device reaches, measured here; None where efficiency means nothing."""
+
     def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> Buffer: ...
 
 
@@ -138,4 +155,3 @@ class DeviceModule(Protocol):
         """For the worker process."""
 
     def findings(self) -> list[Finding]: ...
-

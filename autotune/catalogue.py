@@ -1,0 +1,86 @@
+"""Which kernels there are: the package's own, those of installed packages, and those in a file of the user's."""
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import sys
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .definition import Kernel
+from .errors import UsageError
+
+ENTRY_POINTS = "autotune.kernels"  # group; each entry point names a module that defines one kernel
+
+
+def all_kernels() -> dict[str, Kernel[Any]]:
+    """Every kernel that can be named, by name."""
+    return {name: load_kernel(name) for name in sorted(_modules())}
+
+
+@lru_cache(maxsize=64)
+def load_kernel(reference: str) -> Kernel[Any]:
+    """The kernel of a name, or of a path to a definition file.
+
+    Raises:
+        UsageError: when there is none, or the file does not define exactly one.
+    """
+    if reference.endswith(".py") or "/" in reference:
+        return _only_kernel(_import_file(Path(reference)))
+    modules = _modules()
+    if reference not in modules:
+        known = ", ".join(sorted(modules)) or "none"
+        raise UsageError(f"no kernel is called {reference!r} (there are: {known}); a file is named by its path, x.py")
+    return _only_kernel(importlib.import_module(modules[reference]))
+
+
+def reference_of(kernel: Kernel[Any]) -> str:
+    """What ``load_kernel`` finds the same kernel by, in another process too."""
+    modules = _modules()
+    if kernel.name in modules and type(kernel).__module__ == modules[kernel.name]:
+        return kernel.name
+    return str(kernel.source_path.resolve())
+
+
+def _modules() -> dict[str, str]:
+    """Kernel name -> module name; the package's own win over others of the same name."""
+    from . import kernels  # type: ignore[attr-defined]  # beside this package in a checkout
+
+    found = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+    own = {m.name: f"{kernels.__name__}.{m.name}" for m in pkgutil.iter_modules(kernels.__path__)}
+    return {**found, **own}
+
+
+def _import_file(path: Path) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
+    name = f"autotune_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a user's file may raise anything; the message must name the file
+        raise UsageError(f"{path} does not import: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _only_kernel(module: ModuleType) -> Kernel[Any]:
+    found = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Kernel) and value.__module__ == module.__name__
+    ]
+    if len(found) != 1:
+        raise UsageError(f"{module.__file__} defines {len(found)} kernels; a definition file holds exactly one")
+    try:
+        return found[0]()
+    except TypeError as error:
+        raise UsageError(f"{module.__file__}: {error}") from error

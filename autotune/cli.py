@@ -1,0 +1,317 @@
+"""The command line: parses, calls, prints. Data to stdout, progress to stderr; exit 0 done, 1 failed, 2 wrong usage."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import check, console, record, report
+from .catalogue import all_kernels, load_kernel
+from .console import print_json, print_table, stderr, stdout
+from .definition import Kernel, problem_name
+from .devices import MODULES, Target, cuda, device_module, find_device
+from .errors import UsageError
+from .measure import Protocol
+from .render import render as render_variant
+from .request import parse_config, parse_restriction, parse_values, problem_on, problems_on, resolve
+from .space import Config
+from .sweep import DEFAULT_TRIALS, N_TRIALS, Settings, run_sweep
+
+app = typer.Typer(
+    name="autotune",
+    help="Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
+ProblemOption = Annotated[
+    list[str],
+    typer.Option(
+        "--problem", help="taps=256,decimation=16,...: fields not named keep the default's value. Repeatable."
+    ),
+]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1.")]
+ConfigOption = Annotated[str, typer.Option("--config", help="One whole configuration: ALGORITHM=register,WGS=128,...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="The folder that recorded sweeps go to.")]
+N_CPUS = os.cpu_count() or 2
+
+
+@app.command("list")
+def list_kernels(json: JsonOption = False) -> None:
+    """Kernels, their problems, parameters and the size of their space."""
+    rows: list[dict[str, Any]] = []
+    for name, kernel in all_kernels().items():
+        target = Target("cuda", "none", cuda.of_architecture("sm_90"))
+        n_configs = len(kernel.space.enumerate(kernel.tuned[0], target.device).configs)
+        parameters = {n: p.values for n, p in kernel.space.parameters.items()}
+        rows.append(
+            {"kernel": name, "problem": problem_name(kernel.tuned[0]), "configs": n_configs, "parameters": parameters}
+        )
+    if json:
+        return print_json(rows)
+    print_table(
+        ("kernel", "default problem", "configs (sm_90)", "parameters"),
+        [
+            (r["kernel"], r["problem"], r["configs"], "; ".join(f"{n} {list(v)}" for n, v in r["parameters"].items()))
+            for r in rows
+        ],
+    )
+
+
+@app.command()
+def render(
+    kernel: KernelOption,
+    problem: ProblemOption = [],
+    config: ConfigOption = "",
+    arch: Annotated[str, typer.Option("--arch", help="Architecture whose limits and default apply.")] = "sm_90",
+) -> None:
+    """The CUDA source of one variant, to stdout; the default configuration unless --config names one."""
+    definition = load_kernel(kernel)
+    target = Target("cuda", arch, cuda.of_architecture(arch))
+    for chosen in problems_on(definition, problem, target):
+        stdout.file.write(render_variant(definition, chosen, _config(definition, config, chosen, target)).source)
+
+
+@app.command()
+def verify(
+    kernel: KernelOption,
+    problem: ProblemOption = [],
+    device: DeviceOption = "auto",
+    config: ConfigOption = "",
+    everything: Annotated[bool, typer.Option("--all", help="Every allowed configuration instead of a sample.")] = False,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Configurations of each problem, chosen to cover all values.")
+    ] = 12,
+    compile_for: Annotated[
+        list[str],
+        typer.Option(
+            "--compile-for",
+            help="Compile for this architecture (sm_80, ...) with NVRTC; no GPU needed, nothing is run.",
+        ),
+    ] = [],
+    build: Annotated[str, typer.Option("--build", help="Only this build: check or plain on host, cubin on cuda.")] = "",
+    deadline: Annotated[
+        float, typer.Option("--deadline", help="Seconds that one variant's verification may take.")
+    ] = 60.0,
+    json: JsonOption = False,
+) -> None:
+    """Check variants against the reference at awkward sizes; no timing.
+
+    Without --problem: the default problem, and others that the definition calls awkward.
+    """
+    definition, target = resolve(kernel, device)
+    problems = problems_on(definition, problem, target)
+    if not problem:
+        problems += [problem_on(definition, {}, target, base) for base in definition.awkward]
+    targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
+    failed = []
+    n_passed = n_skipped = 0
+    for place in targets:
+        work: list[tuple[Any, Config]] = []
+        for one in problems:
+            if config:
+                work.append((one, parse_config(definition, config, one, place)))
+                continue
+            allowed = definition.space.enumerate(one, place.device).configs
+            work += [(one, c) for c in check.sample_of(allowed, None if everything else sample)]
+        verb = "compiling" if compile_for else "verifying"
+        stderr.print(
+            f"{verb} {len(work)} variants of {definition.name} ({len(problems)} problems) on {place.identifier}",
+            markup=False,
+        )
+        builds = (build,) if build else None
+        if compile_for:
+            checks = check.compile_all(definition, work, place, max(1, N_CPUS - 1))
+        else:
+            checks = check.check_all(
+                definition, work, place, compile_processes=max(1, N_CPUS - 1), deadline_s=deadline, builds=builds
+            )
+        for number, outcome in enumerate(checks, 1):
+            n_passed += outcome.status == "passed"
+            n_skipped += outcome.status == "skipped"
+            if outcome.status not in ("passed", "skipped"):
+                failed.append(outcome)
+                stderr.print(check.describe(outcome, definition), markup=False)
+            elif config or number % 50 == 0:
+                stderr.print(f"  {number} of {len(work)}: {check.describe(outcome, definition)}", markup=False)
+    if json:
+        print_json(
+            {"passed": n_passed, "skipped": n_skipped, "failed": [check.describe(f, definition) for f in failed]}
+        )
+    else:
+        stdout.print(f"{definition.name}: {n_passed} passed, {len(failed)} failed, {n_skipped} skipped")
+    if failed or not n_passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def sweep(
+    kernel: KernelOption,
+    problem: ProblemOption = [],
+    device: DeviceOption = "auto",
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials", min=1, help=f"Configurations to try. [default: {N_TRIALS}; host: {DEFAULT_TRIALS['host']}]"
+        ),
+    ] = None,
+    time: Annotated[
+        float | None, typer.Option("--time", min=0.0, help="Seconds after which no trial begins. [default: no limit]")
+    ] = None,
+    sampler: Annotated[
+        str,
+        typer.Option("--sampler", help="auto (exhaustive if the budget allows, else tpe), tpe, random, exhaustive."),
+    ] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Of the sampler.")] = 0,
+    only: Annotated[
+        list[str], typer.Option("--only", help="Keep to ALGORITHM=register, WGS=64 ...; repeat for more values.")
+    ] = [],
+    samples: Annotated[int, typer.Option("--samples", min=3, help="Timed launches of a trial.")] = Protocol.n_samples,
+    finalists: Annotated[
+        int, typer.Option("--finalists", min=1, help="How many of the best are measured again, interleaved.")
+    ] = Settings.n_finalists,
+    hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
+    compile_processes: Annotated[
+        int, typer.Option("--compile-processes", min=1, help="Compilers at work ahead of the device.")
+    ] = Settings.compile_processes,
+    compile_deadline: Annotated[
+        float, typer.Option("--compile-deadline", help="Seconds that one compile may take.")
+    ] = Settings.compile_deadline_s,
+    deadline: Annotated[
+        float, typer.Option("--deadline", help="Seconds that one verification or measurement may take.")
+    ] = Settings.launch_deadline_s,
+    results: ResultsOption = Path("results"),
+    json: JsonOption = False,
+) -> None:
+    """Find the fastest correct configuration, recording every trial. Started again, it goes on where it stopped."""
+    definition, target = resolve(kernel, device)
+    if device == "auto" and target.kind == "host":
+        stderr.print(
+            "no GPU found: using the device `host`, whose times are host time and tell nothing of a GPU", markup=False
+        )
+    elif device == "auto":
+        stderr.print(f"using {target.identifier}, {target.device.name}", markup=False)
+    settings = Settings(
+        results=results,
+        trials=trials,
+        time_s=time,
+        sampler=sampler,
+        seed=seed,
+        restrict=parse_restriction(definition, only),
+        protocol=Protocol(n_samples=samples, cold=not hot),
+        n_finalists=finalists,
+        compile_processes=compile_processes,
+        compile_deadline_s=compile_deadline,
+        launch_deadline_s=deadline,
+    )
+    clock = target.module.clock
+    done = []
+    for chosen in problems_on(definition, problem, target):
+        outcome = run_sweep(definition, chosen, target, settings, console.ConsoleProgress(clock))
+        done.append(outcome)
+        if not json:
+            report.print_sweep(outcome, clock, out="tuned")
+        if outcome.interrupted:
+            break
+    if json:
+        print_json([report.sweep_summary(outcome, clock) for outcome in done])
+    if done[-1].interrupted:
+        raise typer.Exit(130)
+    if any(outcome.best is None for outcome in done):
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")], json: JsonOption = False
+) -> None:
+    """Winner, finalists, failures by status and the curve of the search."""
+    folders = record.find_sweeps(path)
+    if json:
+        return print_json([{"path": str(f.path), **f.about(), "verdict": f.verdict()} for f in folders])
+    for folder in folders:
+        report.print_record(folder.path)
+
+
+@app.command()
+def export(
+    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")],
+    format: Annotated[str, typer.Option("--format", help="csv.")] = "csv",
+    out: Annotated[Path | None, typer.Option("--out", help="A file. [default: stdout]")] = None,
+) -> None:
+    """Every trial as one row, for other programs."""
+    if format != "csv":
+        raise UsageError(f"cannot export to {format!r}; --format csv")
+    table = record.load(path).to_csv(index=False)
+    if out is None:
+        stdout.file.write(table)
+    else:
+        out.write_text(table)
+
+
+@app.command()
+def emit(
+    paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
+    out: Annotated[Path, typer.Option("--out", help="The package's folder; its name is the package's name.")],
+) -> None:
+    """Write the winners as an installable package that needs only NumPy and CuPy."""
+    from .emit import emit as emit_package
+
+    written = emit_package(paths, out)
+    stdout.print(f"wrote {written}: `import {out.name}` beside it, or `pip install {out}`", markup=False)
+
+
+@app.command()
+def lookup(
+    package: Annotated[Path, typer.Argument(help="A package that `autotune emit` wrote.")],
+    kernel: Annotated[str, typer.Option("--kernel", help="A kernel of the package.")],
+    problem: Annotated[str, typer.Option("--problem", help="taps=256,decimation=16,...")] = "",
+    device: Annotated[
+        str, typer.Option("--device", help="A device's name, such as 'NVIDIA H200'. [default: the GPU here]")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """What the package would choose, and why; needs no GPU when --device names one."""
+    from .lookup import report_choice
+
+    answer = report_choice(package, kernel, parse_values(problem), device or None)
+    if json:
+        return print_json(answer)
+    print_table(("", ""), [(name, value) for name, value in answer.items()])
+
+
+@app.command()
+def doctor(json: JsonOption = False) -> None:
+    """GPU, driver, NVRTC, host compiler, caches: what works, and what to install."""
+    found = [f for name in MODULES for f in device_module(name).findings()]
+    try:
+        usable = f"{find_device().identifier}: {find_device().device.name}"
+    except UsageError as error:
+        usable = str(error)
+    if json:
+        return print_json({"auto": usable, "findings": [vars(f) for f in found]})
+    rows = [(f.what, "works" if f.works else "missing", f.detail, "" if f.works else f.remedy) for f in found]
+    print_table(("what", "", "found", "to mend it"), rows)
+    stdout.print(f"--device auto is {usable}", markup=False)
+
+
+def _config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Config:
+    return parse_config(kernel, text, problem, target) if text else kernel.default_config(problem, target.device)
+
+
+def main() -> None:
+    """The entry point: every foreseen error is one line on stderr."""
+    try:
+        app()
+    except UsageError as error:
+        stderr.print(f"autotune: {error}", markup=False)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output has gone
+        sys.stderr.close()
+        sys.exit(1)

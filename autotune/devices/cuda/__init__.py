@@ -1,0 +1,121 @@
+"""NVIDIA GPUs: NVRTC compiles to a cubin without one, CuPy launches on one."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ... import nvrtc
+from ...cache import cache_dir
+from ...definition import Device
+from ...errors import UsageError
+from ...render import Variant
+from ..base import Binary, Finding
+
+if TYPE_CHECKING:
+    from .session import CudaSession
+
+kind = "cuda"
+clock = "GPU time"
+OPTIONS = nvrtc.OPTIONS  # recorded with every binary; CuPy would add -ftz=true
+
+# Limits by compute capability, for compiling where there is no GPU: opted-in shared bytes of a block.
+SHARED_BYTES = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376, "sm_90": 232448, "sm_120": 101376}
+
+
+def identifiers() -> list[str]:
+    try:
+        import cupy
+
+        return [f"cuda:{i}" for i in range(cupy.cuda.runtime.getDeviceCount())]
+    except ImportError:
+        return []
+    except Exception as error:  # cupy's runtime error type is importable only where cupy is
+        if type(error).__name__ == "CUDARuntimeError":  # no driver, or one too old
+            return []
+        raise
+
+
+def describe(identifier: str) -> Device:
+    from cupy.cuda import runtime
+
+    p = runtime.getDeviceProperties(_index(identifier))
+    return Device(
+        name=p["name"].decode(),
+        kind=kind,
+        arch=f"sm_{p['major']}{p['minor']}",
+        max_threads_per_block=p["maxThreadsPerBlock"],
+        max_block=tuple(p["maxThreadsDim"]),
+        max_grid=tuple(p["maxGridSize"]),
+        max_shared_bytes=p["sharedMemPerBlockOptin"],
+        registers_per_block=p["regsPerBlock"],
+        n_multiprocessors=p["multiProcessorCount"],
+        l2_bytes=p["l2CacheSize"],
+        max_clock_hz=1e3 * _clock_khz(identifier, p),
+    )
+
+
+def of_architecture(arch: str) -> Device:
+    """A stand-in for compiling and enumerating where no such GPU is.
+
+    Raises:
+        UsageError: for an architecture whose limits are not known here.
+    """
+    if arch not in SHARED_BYTES:
+        raise UsageError(f"{arch!r} is not a known architecture (known: {', '.join(SHARED_BYTES)})")
+    return Device(name=arch, kind=kind, arch=arch, max_shared_bytes=SHARED_BYTES[arch])
+
+
+def lock_name(identifier: str) -> str:
+    from cupy.cuda import runtime
+
+    return "cuda-" + str(runtime.deviceGetPCIBusId(_index(identifier))).replace(":", "-")
+
+
+def compiler(device: Device) -> str:
+    if (reason := nvrtc.available()) is not None:
+        raise UsageError(f"NVRTC cannot be used: {reason}")
+    return f"NVRTC {nvrtc.version()} {device.arch} {' '.join(OPTIONS)}"
+
+
+def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
+    cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch, OPTIONS)
+    assert cubin.path is not None  # it was cached
+    return Binary(
+        variant=variant.name,
+        kernel=variant.kernel,
+        key=cubin.key,
+        files={"cubin": cubin.path},
+        registers=cubin.registers,
+        spill_bytes=cubin.spill_bytes,
+        shared_bytes=cubin.shared_bytes,
+        compile_s=cubin.compile_s,
+        cached=cubin.cached,
+        log=cubin.log,
+    )
+
+
+def open(identifier: str) -> "CudaSession":
+    from .session import CudaSession
+
+    return CudaSession(_index(identifier), describe(identifier))
+
+
+def findings() -> list[Finding]:
+    found = identifiers()
+    gpus = ", ".join(f"{i} {describe(i).name}" for i in found)
+    reason = nvrtc.available()
+    extra = 'pip install "autotune[cuda13]" (or cuda12, after the CUDA version of the driver)'
+    return [
+        Finding("GPU", bool(found), gpus or "none found through CuPy", f"a driver, and {extra}; without, host is used"),
+        Finding("NVRTC", reason is None, nvrtc.version() if reason is None else reason, extra),
+    ]
+
+
+def _clock_khz(identifier: str, properties: dict[str, int]) -> float:
+    from cupy.cuda import runtime
+
+    attribute_clock_rate = 13  # cudaDevAttrClockRate; the property of that name is gone from CUDA 13
+    return float(properties.get("clockRate") or runtime.deviceGetAttribute(attribute_clock_rate, _index(identifier)))
+
+
+def _index(identifier: str) -> int:
+    return int(identifier.partition(":")[2] or 0)

@@ -1,0 +1,190 @@
+"""One NVIDIA GPU, opened through CuPy. Lives in the worker process: any error of the context ends that process."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...cache import cache_dir
+from ...definition import Device, Launch, Tolerance
+from ...errors import TrialFailure
+from ...nvrtc import cached_cubin
+from ..base import Argument, Binary, Ceilings, Comparison, Sample
+from ..compare import compare
+from . import OPTIONS
+
+GUARD_BYTES = 256  # canaries on each side of a buffer; keeps the payload's alignment
+CANARY = 0xA5
+SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
+KEEP_BYTES = 1 << 20  # references from this size on stay on the device
+N_KEPT = 8
+
+# Errors of a launch that leave the context intact; every other one does not.
+REFUSED = ("INVALID_VALUE", "INVALID_CONFIGURATION", "LAUNCH_OUT_OF_RESOURCES", "OUT_OF_MEMORY", "InvalidConfiguration")
+
+
+class CudaBuffer:
+    """Device memory between two canaries."""
+
+    def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        self._session = session
+        self._all = cupy.full(n_bytes + 2 * GUARD_BYTES, CANARY, dtype=cupy.uint8)
+        self._end = GUARD_BYTES + n_bytes
+        self.array = self._all[GUARD_BYTES : self._end].view(dtype).reshape(shape)
+
+    def write(self, data: np.ndarray) -> None:
+        self.array.set(np.ascontiguousarray(data))
+
+    def read(self) -> np.ndarray:
+        return np.asarray(self.array.get())
+
+    def poison(self, pattern: int) -> None:
+        self._all[GUARD_BYTES : self._end].fill(pattern)
+
+    def damage(self) -> str | None:
+        for where, guard in (("before its start", self._all[:GUARD_BYTES]), ("past its end", self._all[self._end :])):
+            changed = np.flatnonzero(guard.get() != CANARY)
+            if len(changed):
+                distance = GUARD_BYTES - int(changed[-1]) if where.startswith("before") else int(changed[0]) + 1
+                return f"{len(changed)} bytes were written outside the array, the nearest {distance} bytes {where}"
+        return None
+
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+        return compare(cupy, self.array, self._session.on_device(reference, key), tolerance)
+
+    def free(self) -> None:
+        del self.array, self._all
+
+
+class CudaFunction:
+    """A loaded kernel."""
+
+    def __init__(self, session: "CudaSession", binary: Binary) -> None:
+        self._session = session
+        self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
+        self._name = binary.kernel
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
+        with _faults(self._name):
+            self._enqueue(launch, _pointers(arguments))
+            cupy.cuda.runtime.deviceSynchronize()
+
+    def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
+        """``n`` launches, each queued behind a spin and, when cold, a read of twice the L2."""
+        session, pointers = self._session, _pointers(arguments)
+        passed = cupy.zeros((n, 2), dtype=cupy.uint64)
+        events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(n)]
+        with _faults(self._name):
+            for i, (begin, end) in enumerate(events):
+                session.spin((1,), (1,), (passed[i], np.int64(SPIN_CYCLES)))
+                if cold:
+                    session.flush_l2()
+                begin.record()
+                self._enqueue(launch, pointers)
+                end.record()
+            cupy.cuda.runtime.deviceSynchronize()
+        cycles_and_ns = passed.get()
+        return [
+            Sample(1e-3 * cupy.cuda.get_elapsed_time(begin, end), 1e9 * float(cycles) / max(1.0, float(ns)))
+            for (begin, end), (cycles, ns) in zip(events, cycles_and_ns, strict=True)
+        ]
+
+    def _enqueue(self, launch: Launch, pointers: tuple[Any, ...]) -> None:
+        if launch.shared_bytes > 48 * 1024:
+            self._function.max_dynamic_shared_size_bytes = launch.shared_bytes
+        self._function(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)
+
+
+class CudaSession:
+    """The hardware behind ``cuda:<index>``."""
+
+    check_builds = ("cubin",)
+    timed_build = "cubin"
+
+    def __init__(self, index: int, device: Device) -> None:
+        self.device = device
+        cupy.cuda.Device(index).use()
+        source = files(__package__).joinpath("probes.cu").read_text()
+        cubin = cached_cubin(cache_dir("cubin"), source, "spin", device.arch, OPTIONS)
+        probes = cupy.RawModule(path=str(cubin.path))
+        self.spin = probes.get_function("spin")
+        self._read_all = probes.get_function("read_all")
+        self._multiply_add = probes.get_function("multiply_add")
+        self._n_flush = 2 * max(device.l2_bytes, 1 << 20) // 16
+        self._flush = cupy.zeros(self._n_flush * 4, dtype=cupy.uint32)
+        self._sink = cupy.zeros(1, dtype=cupy.float32)
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+
+    def load(self, binary: Binary, build: str) -> CudaFunction:
+        with _faults(binary.kernel):
+            return CudaFunction(self, binary)
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> CudaBuffer:
+        try:
+            return CudaBuffer(self, shape, dtype)
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise TrialFailure("resources", f"{name} does not fit the device's memory: {error}") from error
+
+    def flush_l2(self) -> None:
+        blocks = 8 * max(1, self.device.n_multiprocessors)
+        self._read_all((blocks,), (256,), (self._flush, np.uint64(self._n_flush), self._sink))
+
+    def on_device(self, reference: np.ndarray, key: str) -> Any:
+        """A reference, uploaded once if it is large."""
+        if reference.nbytes < KEEP_BYTES:
+            return cupy.asarray(reference)
+        if key not in self._kept:
+            self._kept[key] = cupy.asarray(reference)
+            while len(self._kept) > N_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def ceilings(self) -> Ceilings:
+        """A copy of 1 GiB, and multiply-adds from registers: the best of several, with the clock up."""
+        n_bytes, n_steps = 1 << 30, 4096
+        a, b = cupy.zeros(n_bytes, cupy.uint8), cupy.zeros(n_bytes, cupy.uint8)
+        blocks, threads = 32 * max(1, self.device.n_multiprocessors), 256
+
+        def copy() -> None:
+            cupy.cuda.runtime.memcpyAsync(b.data.ptr, a.data.ptr, n_bytes, cupy.cuda.runtime.memcpyDeviceToDevice, 0)
+
+        def multiply_add() -> None:
+            self._multiply_add((blocks,), (threads,), (self._sink, np.int32(n_steps), np.float32(0.5)))
+
+        copy_s, fma_s = _best_of(20, copy), _best_of(20, multiply_add)
+        flops = 2.0 * 16 * n_steps * blocks * threads
+        return Ceilings(bytes_per_s=2 * n_bytes / copy_s, flops_per_s=flops / fma_s)
+
+
+def _best_of(n: int, work: Any) -> float:
+    times = []
+    for _ in range(n):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end))
+    return float(min(times))
+
+
+def _pointers(arguments: Sequence[Argument]) -> tuple[Any, ...]:
+    return tuple(a.array if isinstance(a, CudaBuffer) else a for a in arguments)
+
+
+@contextmanager
+def _faults(kernel: str) -> Any:
+    """CUDA's errors as trial failures."""
+    try:
+        yield
+    except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
+        refused = any(word in str(error) for word in REFUSED)
+        raise TrialFailure(
+            "resources" if refused else "launch_failed", f"{kernel}: {error}", sticky=not refused
+        ) from error

@@ -1,0 +1,86 @@
+// Integer intrinsics, after the PTX definitions of the instructions they stand for.
+#pragma once
+
+// prmt: nibble i of `selector` picks byte i of the result from the 8 bytes of b:a; its top bit replicates the sign.
+CUDA_HOST_INLINE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+    const uint64_t bytes = uint64_t(b) << 32 | a;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++) {
+        const unsigned nibble = selector >> (4 * i) & 15;
+        unsigned byte = unsigned(bytes >> (8 * (nibble & 7))) & 255;
+        if (nibble & 8) byte = byte & 128 ? 255 : 0;
+        result |= byte << (8 * i);
+    }
+    return result;
+}
+
+// shf: 32 bits of high:low, the shift taken modulo 32, or (c) clamped to 32.
+CUDA_HOST_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return unsigned((uint64_t(high) << 32 | low) << (shift & 31) >> 32);
+}
+CUDA_HOST_INLINE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return unsigned((uint64_t(high) << 32 | low) >> (shift & 31));
+}
+CUDA_HOST_INLINE unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift) {
+    return shift >= 32 ? low : __funnelshift_l(low, high, shift);
+}
+CUDA_HOST_INLINE unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
+    return shift >= 32 ? high : __funnelshift_r(low, high, shift);
+}
+
+// dp4a, dp2a: a dot product of the parts, added to c modulo 2^32.
+CUDA_HOST_INLINE int __dp4a(int a, int b, int c) {
+    unsigned sum = unsigned(c);
+    for (int i = 0; i < 4; i++) sum += unsigned(int8_t(a >> 8 * i) * int8_t(b >> 8 * i));
+    return int(sum);
+}
+CUDA_HOST_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+    for (int i = 0; i < 4; i++) c += (a >> 8 * i & 255) * (b >> 8 * i & 255);
+    return c;
+}
+CUDA_HOST_INLINE int __dp2a_lo(int a, int b, int c) {
+    unsigned sum = unsigned(c);
+    for (int i = 0; i < 2; i++) sum += unsigned(int16_t(a >> 16 * i) * int8_t(b >> 8 * i));
+    return int(sum);
+}
+CUDA_HOST_INLINE int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
+
+CUDA_HOST_INLINE int __popc(unsigned v) { return __builtin_popcount(v); }
+CUDA_HOST_INLINE int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
+CUDA_HOST_INLINE int __clz(int v) { return v ? __builtin_clz(unsigned(v)) : 32; }
+CUDA_HOST_INLINE int __clzll(long long v) { return v ? __builtin_clzll((unsigned long long)v) : 64; }
+CUDA_HOST_INLINE int __ffs(int v) { return __builtin_ffs(v); }
+CUDA_HOST_INLINE int __ffsll(long long v) { return __builtin_ffsll(v); }
+CUDA_HOST_INLINE unsigned __brev(unsigned v) {
+    unsigned result = 0;
+    for (int i = 0; i < 32; i++) result |= (v >> i & 1u) << (31 - i);
+    return result;
+}
+CUDA_HOST_INLINE unsigned long long __brevll(unsigned long long v) {
+    return (unsigned long long)__brev(unsigned(v)) << 32 | __brev(unsigned(v >> 32));
+}
+
+CUDA_HOST_INLINE int __mulhi(int a, int b) { return int(int64_t(a) * b >> 32); }
+CUDA_HOST_INLINE unsigned __umulhi(unsigned a, unsigned b) { return unsigned(uint64_t(a) * b >> 32); }
+CUDA_HOST_INLINE long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
+CUDA_HOST_INLINE unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+CUDA_HOST_INLINE int __mul24(int a, int b) {
+    const int a24 = int(unsigned(a) << 8) >> 8, b24 = int(unsigned(b) << 8) >> 8;
+    return int(unsigned(a24) * unsigned(b24));
+}
+
+#define CUDA_HOST_MIN_MAX(T)                                                 \
+    CUDA_HOST_INLINE constexpr T min(T a, T b) { return b < a ? b : a; }     \
+    CUDA_HOST_INLINE constexpr T max(T a, T b) { return a < b ? b : a; }
+CUDA_HOST_MIN_MAX(int)
+CUDA_HOST_MIN_MAX(unsigned)
+CUDA_HOST_MIN_MAX(long)
+CUDA_HOST_MIN_MAX(unsigned long)
+CUDA_HOST_MIN_MAX(long long)
+CUDA_HOST_MIN_MAX(unsigned long long)
+CUDA_HOST_INLINE float min(float a, float b) { return fminf(a, b); }
+CUDA_HOST_INLINE float max(float a, float b) { return fmaxf(a, b); }
+CUDA_HOST_INLINE double min(double a, double b) { return fmin(a, b); }
+CUDA_HOST_INLINE double max(double a, double b) { return fmax(a, b); }

@@ -1,0 +1,37 @@
+// A kernel made callable with an array of pointers to its arguments, and its parameters made known.
+#pragma once
+
+namespace cuda_host {
+
+template <auto kernel>
+struct Export;
+
+template <class... Parameters, void (*kernel)(Parameters...)>
+struct Export<kernel> {
+    static_assert(sizeof...(Parameters) <= max_parameters, "too many kernel parameters");
+
+    template <class T>
+    static constexpr char kind =
+        std::is_pointer<T>::value ? 'p' : std::is_floating_point<T>::value ? 'f' : std::is_integral<T>::value ? 'i' : 's';
+
+    template <size_t... position>
+    __attribute__((no_sanitize("thread"), no_sanitize("undefined"))) static void expand(
+        void** arguments, std::index_sequence<position...>) {
+        kernel(*static_cast<typename std::remove_reference<Parameters>::type*>(arguments[position])...);
+    }
+    static void call(void** arguments) { expand(arguments, std::index_sequence_for<Parameters...>()); }
+
+    static KernelInfo info() {
+        KernelInfo result{&call, int(sizeof...(Parameters)), {}, {}};
+        int i = 0;
+        ((result.sizes[i] = int(sizeof(Parameters)), result.kinds[i++] = kind<Parameters>), ...);
+        return result;
+    }
+};
+
+}  // namespace cuda_host
+
+#define CUDA_HOST_EXPORT(name)                                                                            \
+    extern "C" __attribute__((visibility("default"))) void cuda_host_describe(cuda_host::KernelInfo* info) { \
+        *info = cuda_host::Export<&cuda_user::name>::info();                                              \
+    }

@@ -1,0 +1,32 @@
+// Loads and stores with cache hints, and asynchronous copies to shared memory.
+#pragma once
+
+#define CUDA_HOST_LOAD(name)            \
+    template <class T>                  \
+    CUDA_HOST_INLINE T name(const T* address) { \
+        return *address;                \
+    }
+CUDA_HOST_LOAD(__ldg)
+CUDA_HOST_LOAD(__ldca)
+CUDA_HOST_LOAD(__ldcg)
+CUDA_HOST_LOAD(__ldcs)
+CUDA_HOST_LOAD(__ldcv)
+CUDA_HOST_LOAD(__ldlu)
+
+#define CUDA_HOST_STORE(name)                 \
+    template <class T>                        \
+    CUDA_HOST_INLINE void name(T* address, T value) { \
+        *address = value;                     \
+    }
+CUDA_HOST_STORE(__stcg)
+CUDA_HOST_STORE(__stcs)
+CUDA_HOST_STORE(__stwb)
+CUDA_HOST_STORE(__stwt)
+
+// The data may arrive at any time until the wait: a missing wait reads what was there before.
+CUDA_HOST_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t n_bytes, size_t n_zeros = 0,
+                                              CUDA_HOST_SITE) {
+    cuda_host_async_copy(to, from, unsigned(n_bytes), unsigned(n_zeros), site);
+}
+CUDA_HOST_INLINE void __pipeline_commit() { cuda_host_async_commit(); }
+CUDA_HOST_INLINE void __pipeline_wait_prior(unsigned n_pending) { cuda_host_async_wait(n_pending); }

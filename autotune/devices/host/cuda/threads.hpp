@@ -1,0 +1,95 @@
+// What threads do together: barriers, shuffles, votes, reductions, fences.
+#pragma once
+
+CUDA_HOST_INLINE void __syncthreads(CUDA_HOST_SITE) { cuda_host_barrier(cuda_host::Vote::none, 0, site); }
+CUDA_HOST_INLINE int __syncthreads_count(int predicate, CUDA_HOST_SITE) {
+    return cuda_host_barrier(cuda_host::Vote::count, predicate, site);
+}
+CUDA_HOST_INLINE int __syncthreads_and(int predicate, CUDA_HOST_SITE) {
+    return cuda_host_barrier(cuda_host::Vote::all, predicate, site);
+}
+CUDA_HOST_INLINE int __syncthreads_or(int predicate, CUDA_HOST_SITE) {
+    return cuda_host_barrier(cuda_host::Vote::any, predicate, site);
+}
+CUDA_HOST_INLINE void __syncwarp(unsigned mask = 0xffffffffu, CUDA_HOST_SITE) { cuda_host_syncwarp(mask, site); }
+
+// One thread runs at a time, so only the compiler could reorder.
+CUDA_HOST_INLINE void __threadfence() { asm volatile("" ::: "memory"); }
+CUDA_HOST_INLINE void __threadfence_block() { __threadfence(); }
+CUDA_HOST_INLINE void __threadfence_system() { __threadfence(); }
+
+namespace cuda_host {
+
+CUDA_HOST_INLINE int lane() { return int(cuda_host_environment.thread->linear % 32); }
+
+template <class T>
+CUDA_HOST_INLINE T shuffle(unsigned mask, T value, int source, Site site) {
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "CUDA has no shuffle of this type");
+    static_assert(std::is_arithmetic<T>::value || sizeof(T) <= 4, "CUDA has no shuffle of this type");
+    cuda_host_shuffle(mask, &value, sizeof value, source, site);
+    return value;
+}
+
+}  // namespace cuda_host
+
+// In a segment of `width` lanes; a lane whose source lies outside keeps its own value.
+template <class T>
+CUDA_HOST_INLINE T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_HOST_SITE) {
+    const int first = cuda_host::lane() & ~(width - 1);
+    return cuda_host::shuffle(mask, value, first | (source & (width - 1)), site);
+}
+template <class T>
+CUDA_HOST_INLINE T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_HOST_SITE) {
+    const int lane = cuda_host::lane(), source = lane - int(delta);
+    return cuda_host::shuffle(mask, value, source < (lane & ~(width - 1)) ? lane : source, site);
+}
+template <class T>
+CUDA_HOST_INLINE T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_HOST_SITE) {
+    const int lane = cuda_host::lane(), source = lane + int(delta);
+    return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
+}
+template <class T>
+CUDA_HOST_INLINE T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_HOST_SITE) {
+    const int lane = cuda_host::lane(), source = lane ^ lane_mask;
+    return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
+}
+
+CUDA_HOST_INLINE unsigned __activemask() { return cuda_host_activemask(); }
+CUDA_HOST_INLINE unsigned __ballot_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
+    return cuda_host_ballot(mask, predicate, site);
+}
+CUDA_HOST_INLINE int __any_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
+    return cuda_host_ballot(mask, predicate, site) != 0;
+}
+CUDA_HOST_INLINE int __all_sync(unsigned mask, int predicate, CUDA_HOST_SITE) {
+    return cuda_host_ballot(mask, !predicate, site) == 0;
+}
+
+#define CUDA_HOST_REDUCE(name, T, expression)                                                          \
+    static inline void cuda_host_##name##T(unsigned present, const cuda_host::Operands& in,            \
+                                           cuda_host::Operands& out) {                                 \
+        T a = 0, b;                                                                                    \
+        bool first = true;                                                                             \
+        for (int lane = 0; lane < 32; lane++) {                                                        \
+            if (!(present >> lane & 1)) continue;                                                      \
+            memcpy(&b, in[lane], sizeof b);                                                            \
+            a = first ? b : expression;                                                                \
+            first = false;                                                                             \
+        }                                                                                              \
+        for (int lane = 0; lane < 32; lane++) memcpy(out[lane], &a, sizeof a);                         \
+    }                                                                                                  \
+    CUDA_HOST_INLINE T name(unsigned mask, T value, CUDA_HOST_SITE) {                                  \
+        T result;                                                                                      \
+        cuda_host_collective(mask, #name, &value, sizeof value, &result, sizeof result,                \
+                             cuda_host_##name##T, site);                                               \
+        return result;                                                                                 \
+    }
+CUDA_HOST_REDUCE(__reduce_add_sync, unsigned, a + b)
+CUDA_HOST_REDUCE(__reduce_add_sync, int, int(unsigned(a) + unsigned(b)))
+CUDA_HOST_REDUCE(__reduce_min_sync, unsigned, (b < a ? b : a))
+CUDA_HOST_REDUCE(__reduce_min_sync, int, (b < a ? b : a))
+CUDA_HOST_REDUCE(__reduce_max_sync, unsigned, (b > a ? b : a))
+CUDA_HOST_REDUCE(__reduce_max_sync, int, (b > a ? b : a))
+CUDA_HOST_REDUCE(__reduce_and_sync, unsigned, a& b)
+CUDA_HOST_REDUCE(__reduce_or_sync, unsigned, a | b)
+CUDA_HOST_REDUCE(__reduce_xor_sync, unsigned, a ^ b)

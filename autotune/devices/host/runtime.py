@@ -1,0 +1,96 @@
+"""The runtime library in this process: its structures, its functions, and the lines behind its messages."""
+
+import ctypes
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from .build import RUNTIME, SHIM, runtime_library
+from .toolchain import run
+
+MAX_PARAMETERS = 64
+SCHEDULES = {"ascending": 0, "descending": 1, "random": 2, "warp_ahead": 3}
+RANDOM_POISON = -1
+
+
+class Options(ctypes.Structure):
+    """cuda_host::Options of runtime.hpp."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("seed", ctypes.c_uint),
+        ("schedule", ctypes.c_int),
+        ("block_order", ctypes.c_int),
+        ("poison", ctypes.c_int),
+        ("check", ctypes.c_int),
+    )
+
+
+class Range(ctypes.Structure):
+    """cuda_host::Range of runtime.hpp."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("start", ctypes.c_void_p),
+        ("n_bytes", ctypes.c_size_t),
+        ("kind", ctypes.c_char),
+        ("writable", ctypes.c_char),
+    )
+
+
+class KernelInfo(ctypes.Structure):
+    """cuda_host::KernelInfo of abi.hpp."""
+
+    _fields_ = (
+        ("call", ctypes.c_void_p),
+        ("n_parameters", ctypes.c_int),
+        ("sizes", ctypes.c_int * MAX_PARAMETERS),
+        ("kinds", ctypes.c_char * MAX_PARAMETERS),
+    )
+
+
+@lru_cache(maxsize=1)
+def runtime() -> ctypes.CDLL:
+    """The library, loaded so that kernels find its symbols."""
+    library = ctypes.CDLL(str(runtime_library()), mode=ctypes.RTLD_GLOBAL)
+    library.cuda_host_error.restype = ctypes.c_char_p
+    library.cuda_host_launch.argtypes = (
+        ctypes.c_char_p,
+        ctypes.POINTER(KernelInfo),
+        ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(Options),
+        ctypes.POINTER(Range),
+        ctypes.c_uint,
+    )
+    library.cuda_host_map.argtypes = (ctypes.c_size_t,)
+    library.cuda_host_map.restype = ctypes.c_void_p
+    library.cuda_host_unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    library.cuda_host_unmap.restype = None
+    return library
+
+
+def schedule_of(seed: int) -> tuple[int, int, int]:
+    """(schedule, order of the blocks, poison) of a seed: 0 is the plain one, the others take turns."""
+    if seed == 0:
+        return SCHEDULES["ascending"], SCHEDULES["ascending"], 0xFF
+    schedule = ("descending", "random", "warp_ahead", "ascending")[(seed - 1) % 4]
+    block_order = ("descending", "random", "ascending")[(seed - 1) % 3]
+    return SCHEDULES[schedule], SCHEDULES[block_order], (0, RANDOM_POISON, 0xFF)[(seed - 1) % 3]
+
+
+def name_lines(message: str, library: Path) -> str:
+    """``message`` with each ``[pc 0x..]`` as the ``[file:line]`` of the template, where binutils can tell."""
+    return re.sub(r"\[pc 0x([0-9a-f]+)\]", lambda match: f"[{_line_of(match[1], library)}]", message)
+
+
+def _line_of(address: str, library: Path) -> str:
+    """The innermost line that is not the shim's own."""
+    try:
+        outcome = run(["addr2line", "--inlines", "--basenames", "--exe", library, address])
+    except OSError:
+        return "line unknown: addr2line is missing, install binutils"
+    own = {path.name for folder in (SHIM, RUNTIME) for path in folder.iterdir()}
+    frames = [line.split(" ")[0] for line in outcome.output.splitlines()]
+    return next((frame for frame in frames if frame.split(":")[0] not in own), "line unknown")

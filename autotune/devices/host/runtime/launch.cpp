@@ -1,0 +1,89 @@
+// One launch: the driver's entry point.
+#include <stdlib.h>
+#include <string.h>
+
+#include <utility>
+
+#include "runtime.hpp"
+
+namespace cuda_host {
+
+static void poison(char* start, size_t n_bytes) {
+    if (launch.options.poison != random_poison) {
+        memset(start, launch.options.poison, n_bytes);
+        return;
+    }
+    for (size_t i = 0; i < n_bytes; i += sizeof(uint64_t)) {
+        const uint64_t noise = random_number();
+        memcpy(start + i, &noise, n_bytes - i < sizeof noise ? n_bytes - i : sizeof noise);
+    }
+}
+
+// The blocks in the order of `options.block_order`; empty where that is their own.
+static std::vector<unsigned> block_order(unsigned n_blocks) {
+    std::vector<unsigned> order;
+    if (launch.options.block_order == Schedule::ascending) return order;
+    order.resize(n_blocks);
+    for (unsigned i = 0; i < n_blocks; i++) order[i] = n_blocks - 1 - i;
+    if (launch.options.block_order == Schedule::random)
+        for (unsigned i = n_blocks; i > 1; i--) std::swap(order[i - 1], order[random_number() % i]);
+    return order;
+}
+
+static void run_grid() {
+    const unsigned *grid = launch.options.grid, *block = launch.options.block;
+    cuda_host_environment.block_dim = dim3(block[0], block[1], block[2]);
+    cuda_host_environment.grid_dim = dim3(grid[0], grid[1], grid[2]);
+    const unsigned n_blocks = grid[0] * grid[1] * grid[2];
+    const std::vector<unsigned> order = block_order(n_blocks);
+    for (unsigned k = 0; k < n_blocks; k++) {
+        const unsigned b = order.empty() ? k : order[k];
+        launch.block_number = b;
+        cuda_host_environment.block = {b % grid[0], b / grid[0] % grid[1], b / grid[0] / grid[1]};
+        for (const Range& range : launch.ranges)
+            if (range.kind == 's') poison(range.start, range.n_bytes);
+        checker_begin_block();
+        if (!run_block()) return;
+    }
+}
+
+}  // namespace cuda_host
+
+using namespace cuda_host;
+
+extern "C" {
+
+void* cuda_host_dynamic_shared() { return launch.dynamic_shared; }
+
+const char* cuda_host_error() { return launch.error.c_str(); }
+
+// 0: ran to the end. 1: cuda_host_error() says what went wrong. The driver has checked the geometry.
+int cuda_host_launch(const char* kernel, const KernelInfo* info, void** arguments, const Options* options,
+                     const Range* ranges, unsigned n_ranges) {
+    launch.kernel = kernel;
+    launch.info = *info;
+    launch.arguments = arguments;
+    launch.options = *options;
+    launch.ranges.assign(ranges, ranges + n_ranges);
+    launch.n_threads = options->block[0] * options->block[1] * options->block[2];
+    launch.random_state = 0x9e3779b97f4a7c15u * (uint64_t(options->seed) + 1) | 1;
+    launch.failed = false;
+    launch.error.clear();
+    current = nullptr;
+    launch.dynamic_shared = nullptr;
+    if (!make_threads(launch.n_threads) ||
+        (options->shared_bytes && posix_memalign(reinterpret_cast<void**>(&launch.dynamic_shared), 1024,
+                                                 options->shared_bytes) != 0)) {
+        launch.error = "no memory for the threads of a block";
+        return 1;
+    }
+    if (launch.dynamic_shared)
+        launch.ranges.push_back({"the dynamic array", launch.dynamic_shared, options->shared_bytes, 's', 1});
+    checker_begin();
+    run_grid();
+    checker_end();
+    free(launch.dynamic_shared);
+    return launch.failed;
+}
+
+}

@@ -1,0 +1,120 @@
+// The state of a launch, shared by the parts of the runtime. One OS thread runs one grid at a time: blocks one after
+// another, and the threads of a block as fibers that switch where CUDA threads may wait for each other.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "../cuda/abi.hpp"
+
+namespace cuda_host {
+
+constexpr unsigned max_threads = 1024, warp_size = 32, max_warps = max_threads / warp_size;
+constexpr size_t stack_bytes = 128 * 1024;
+
+enum class State : uint8_t { ready, at_barrier, at_warp, done };
+enum class Schedule : int { ascending, descending, random, warp_ahead };
+constexpr int random_poison = -1;
+
+struct AsyncCopy {
+    char* to;
+    const char* from;
+    unsigned n_bytes, n_zeros;
+    Site site;
+    bool fetched;  // the source was read when the copy was issued
+    unsigned char data[16];
+};
+
+struct Meeting;
+
+// A CUDA thread. It lives at the low end of its own stack, so that the checker takes its fields for private memory.
+struct Thread : ThreadIndex {
+    void* stack_pointer;
+    char* stack;
+    State state;
+    const char* waits_at;  // the function's name
+    Site site;
+    Meeting* meeting;
+    std::vector<AsyncCopy> copies;
+    std::vector<unsigned> groups;  // how many of the copies each commit closed
+};
+
+// What the driver asks for; it mirrors this structure.
+struct Options {
+    unsigned grid[3], block[3], shared_bytes, seed;
+    Schedule schedule;
+    Schedule block_order;
+    int poison;  // of shared memory: a byte, or random_poison
+    int check;   // whether the kernel was built with instrumentation
+};
+
+// Memory that a kernel may use; the driver mirrors this structure.
+struct Range {
+    const char* name;
+    char* start;
+    size_t n_bytes;
+    char kind;  // b buffer, s shared variable, v variable of the module
+    char writable;
+};
+
+struct Launch {
+    const char* kernel = "";
+    KernelInfo info;
+    void** arguments;
+    Options options;
+    std::vector<Range> ranges;
+    char* dynamic_shared;
+    unsigned n_threads;      // of a block
+    unsigned block_number;   // x fastest
+    uint64_t random_state;
+    bool failed;
+    std::string error;
+};
+
+extern Launch launch;
+extern Thread* current;  // null while the scheduler itself runs
+
+inline uint64_t random_number() {  // xorshift64
+    launch.random_state ^= launch.random_state << 13;
+    launch.random_state ^= launch.random_state >> 7;
+    return launch.random_state ^= launch.random_state << 17;
+}
+
+// fiber.cpp
+bool make_threads(unsigned n);  // false: no memory
+Thread& thread(unsigned linear);
+void reset_thread(unsigned linear, void (*entry)());
+void switch_to(void** saved_stack_pointer, void* stack_pointer);
+
+// scheduler.cpp
+bool run_block();
+void make_ready(unsigned linear);
+void yield();                                   // until somebody makes the current thread ready
+unsigned n_alive();                             // threads of the block that have not returned
+unsigned lanes_alive(unsigned warp);            // likewise, a mask
+[[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+std::string text(Site site);                    // [file:line]
+
+// barrier.cpp, warp.cpp: to be told of a new block, and of a thread that returned
+void reset_barrier();
+void barrier_lost_thread();
+void reset_warps();
+void warp_lost_thread(unsigned warp);
+
+// async_copy.cpp
+void finish_copies(Thread& thread, unsigned n_pending);
+void forget_copies(Thread& thread);
+
+// checker.cpp
+void checker_begin();
+void checker_begin_block();
+void checker_end();
+void checker_block_barrier();
+void checker_warp_barrier(unsigned warp, unsigned mask);
+struct Uninstrumented {  // the runtime's own accesses, on a kernel's behalf
+    Uninstrumented();
+    ~Uninstrumented();
+    bool before;
+};
+
+}  // namespace cuda_host

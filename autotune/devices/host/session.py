@@ -1,0 +1,170 @@
+"""The host as hardware: kernels loaded into this process and run on its CPU, one launch at a time."""
+
+import ctypes
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import _ctypes
+import numpy as np
+
+from ...definition import Device, Launch
+from ...errors import TrialFailure
+from ..base import Argument, Binary, Sample
+from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
+from .buffer import HostBuffer
+from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
+
+SCALAR_KINDS = {"f": np.floating, "i": (np.integer, np.bool_)}
+
+
+class HostSession:
+    """See ``base.Session``."""
+
+    check_builds = ("check", "plain")
+    timed_build = "plain"
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        runtime()  # compiled now, so that the first launch does not pay for it
+
+    def load(self, binary: Binary, build: str) -> "HostFunction":
+        return HostFunction(self.device, binary, build)
+
+    def ceilings(self) -> None:
+        """None: a CPU's roofline says nothing of the variants of a GPU kernel."""
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> HostBuffer:
+        return HostBuffer(name, shape, np.dtype(dtype), written=written)
+
+
+class HostFunction:
+    """A kernel of a loaded library, in one of its builds."""
+
+    def __init__(self, device: Device, binary: Binary, build: str) -> None:
+        self._device = device
+        self._kernel = binary.kernel
+        self._path = Path(binary.files[build])
+        self._checks = build == "check"
+        facts = read_facts(self._path)
+        self._shared_bytes = facts.shared_bytes
+        runtime()
+        try:
+            library = ctypes.CDLL(str(self._path))
+        except OSError as error:
+            raise TrialFailure("launch_failed", f"{binary.kernel} cannot be loaded: {error}") from error
+        weakref.finalize(self, _ctypes.dlclose, library._handle)
+        self._info = KernelInfo()
+        library.cuda_host_describe(ctypes.byref(self._info))
+        # The kernel's entry point, a symbol of the library at a known offset, tells where it was loaded.
+        base = _load_address(library)
+        self._variables = [_variable_range(base, variable) for variable in facts.variables]
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
+        """Run to the end, in the schedule that ``seed`` stands for; seed 0 is the fastest.
+
+        Raises:
+            TrialFailure: resources, before anything runs; launch_failed, for what the runtime or the checker found.
+        """
+        self._check_geometry(launch)
+        self._call(*self._prepare(launch, arguments, seed))
+
+    def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
+        """``n`` launches by the wall clock. ``cold`` changes nothing: a CPU's caches are not the GPU's."""
+        self._check_geometry(launch)
+        prepared = self._prepare(launch, arguments, 0)
+        taken = []
+        for _ in range(n):
+            start = time.perf_counter()
+            self._call(*prepared)
+            taken.append(Sample(time.perf_counter() - start))
+        return taken
+
+    def _call(self, options: Options, pointers: Any, ranges: Any, keep: list[Any]) -> None:
+        library = runtime()
+        name = self._kernel.encode()
+        info = ctypes.byref(self._info)
+        if library.cuda_host_launch(name, info, pointers, ctypes.byref(options), ranges, len(ranges)):
+            message = library.cuda_host_error().decode(errors="replace")
+            raise TrialFailure("launch_failed", name_lines(message, self._path))
+
+    def _check_geometry(self, launch: Launch) -> None:
+        device = self._device
+        problems = []
+        if launch.n_threads > device.max_threads_per_block:
+            problems.append(f"{launch.n_threads} threads in a block, the device has {device.max_threads_per_block}")
+        for what, have, limits in (("block", launch.block, device.max_block), ("grid", launch.grid, device.max_grid)):
+            for axis, size, limit in zip("xyz", have, limits, strict=True):
+                if not 1 <= size <= limit:
+                    problems.append(f"{what}.{axis} is {size}, it may be 1 to {limit}")
+        shared_bytes = self._shared_bytes + launch.shared_bytes
+        if shared_bytes > device.max_shared_bytes:
+            problems.append(f"{shared_bytes} bytes of shared memory, the device has {device.max_shared_bytes}")
+        if self._shared_bytes > MAX_STATIC_SHARED_BYTES:
+            problems.append(f"{self._shared_bytes} bytes of static shared memory, CUDA has {MAX_STATIC_SHARED_BYTES}")
+        if problems:
+            raise TrialFailure("resources", f"{self._kernel}: {'; '.join(problems)}")
+
+    def _prepare(self, launch: Launch, arguments: Sequence[Argument], seed: int) -> tuple[Options, Any, Any, list[Any]]:
+        """(options, pointers to the arguments, ranges that the kernel may use, what must stay alive)."""
+        self._check_arguments(arguments)
+        schedule, block_order, poison = schedule_of(seed)
+        options = Options(launch.grid, launch.block, launch.shared_bytes, seed, schedule, block_order, poison)
+        options.check = self._checks
+        keep: list[Any] = []
+        ranges = list(self._variables)
+        for argument in arguments:
+            if isinstance(argument, HostBuffer):
+                keep.append(ctypes.c_void_p(argument.address))
+                written = bytes([argument.written])
+                ranges.append(Range(argument.name.encode(), argument.address, argument.n_bytes, b"b", written))
+            else:
+                raw = np.asarray(argument).tobytes()
+                keep.append(ctypes.create_string_buffer(raw, len(raw)))
+        pointers = (ctypes.c_void_p * max(1, len(keep)))(*map(ctypes.addressof, keep))
+        return options, pointers, (Range * len(ranges))(*ranges), keep
+
+    def _check_arguments(self, arguments: Sequence[Argument]) -> None:
+        info = self._info
+        if len(arguments) != info.n_parameters:
+            self._refuse(f"it has {info.n_parameters} parameters, {len(arguments)} arguments were given")
+        for i, argument in enumerate(arguments):
+            kind, size = info.kinds[i : i + 1].decode(), info.sizes[i]
+            if isinstance(argument, HostBuffer):
+                if kind != "p":
+                    self._refuse(f"parameter {i} is no pointer, but the argument is the array {argument.name}")
+                continue
+            if kind == "p":
+                self._refuse(f"parameter {i} is a pointer, but the argument is the number {argument!r}")
+            value = np.asarray(argument)
+            if value.dtype.itemsize != size or not isinstance(argument, SCALAR_KINDS.get(kind, np.generic)):
+                wanted = {"f": "a float", "i": "an integer"}.get(kind, "a structure")
+                self._refuse(f"parameter {i} is {wanted} of {size} bytes, the argument is {value.dtype} {argument!r}")
+
+    def _refuse(self, why: str) -> None:
+        raise TrialFailure("launch_failed", f"the arguments do not fit the signature of {self._kernel}: {why}")
+
+
+class _SymbolPlace(ctypes.Structure):
+    """Dl_info of dlfcn.h."""
+
+    _fields_ = (
+        ("path", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def _load_address(library: ctypes.CDLL) -> int:
+    """Where the file's offset 0 lies in this process."""
+    place = _SymbolPlace()
+    function = ctypes.cast(library.cuda_host_describe, ctypes.c_void_p)
+    ctypes.CDLL(None).dladdr(function, ctypes.byref(place))
+    return int(place.base)
+
+
+def _variable_range(base: int, variable: Variable) -> Range:
+    return Range(variable.name.encode(), base + variable.offset, variable.n_bytes, variable.kind.encode(), b"\1")

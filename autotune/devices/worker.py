@@ -1,0 +1,190 @@
+"""The worker process of a device: it owns the hardware, and it may die without taking the sweep along.
+
+The parent calls ``Worker.verify`` and ``Worker.measure`` with a deadline. A crash, a hang or an error that poisons
+the context ends as a TrialFailure there, and the next call finds a fresh process.
+"""
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from ..catalogue import load_kernel
+from ..definition import Kernel
+from ..errors import TrialFailure
+from ..measure import Measurement, Protocol, interleaved, measure
+from ..space import Config
+from ..verify import Case, Verdict, place, verify
+from . import Target, device_module
+from .base import Binary, Session
+
+START_DEADLINE_S = 120.0  # imports, driver, context
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compiled config and what it is for, in words that survive the way to another process."""
+
+    kernel: str  # as catalogue.load_kernel takes it
+    problem: dict[str, Any]
+    config: Config
+    binary: Binary
+    oracle: Binary | None = None  # of a verified config, where the problem is too large for NumPy
+    oracle_config: Config | None = None
+
+
+class Worker:
+    """One device's process, replaced whenever it fails."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._pool: ProcessPool | None = None
+        self.n_replaced = 0
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def verify(
+        self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None, *, full: bool = False
+    ) -> Verdict:
+        """Check one binary at its ragged sizes, and at the problem's own if ``full``. Raises TrialFailure."""
+        return self._call(_verify, (job, builds, full), deadline_s, "verification")
+
+    def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:
+        """Time one binary, and check what it wrote. Raises TrialFailure."""
+        return self._call(_measure, (job, protocol), deadline_s, "measurement")
+
+    def measure_together(self, jobs: list[Job], protocol: Protocol, deadline_s: float) -> list[Measurement]:
+        """Time several binaries, interleaved. Raises TrialFailure."""
+        return self._call(_measure_together, (jobs, protocol), deadline_s, "measurement of the finalists")
+
+    def run(self, job: Job, inputs: dict[str, Any], deadline_s: float) -> dict[str, Any]:
+        """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
+        return self._call(_run, (job, inputs), deadline_s, "launch")
+
+    def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
+        """``function(session, *arguments)`` there."""
+        return self._call(_apply, (function, *arguments), deadline_s, getattr(function, "__name__", "call"))
+
+    def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], deadline_s: float, what: str) -> T:
+        if self._pool is None:
+            self._start()
+        assert self._pool is not None
+        future = self._pool.schedule(function, args=arguments, timeout=deadline_s)
+        try:
+            return future.result()
+        except TrialFailure as failure:
+            if failure.sticky:
+                self._replace()
+            raise
+        except FutureTimeout as error:
+            self._replace()
+            raise TrialFailure("timed_out", f"the {what} took longer than {deadline_s:g} s") from error
+        except ProcessExpired as error:
+            self._replace()
+            raise TrialFailure("launch_failed", f"the {what} killed its process: {_cause(error)}") from error
+        except KeyboardInterrupt:
+            self._stop()
+            raise
+
+    def _start(self) -> None:
+        self._pool = ProcessPool(
+            max_workers=1,
+            context=get_context("spawn"),
+            initializer=_open,
+            initargs=(os.getpid(), self.target.kind, self.target.identifier),
+        )
+        self._pool.schedule(_session_of, timeout=START_DEADLINE_S).result()
+
+    def _replace(self) -> None:
+        self.n_replaced += 1
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.stop()  # type: ignore[no-untyped-call]
+            self._pool.join()
+            self._pool = None
+
+
+def die_with_parent(parent: int) -> None:
+    """Linux: this process is killed when ``parent`` ends, however it ends. Ctrl-C is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+# ---------------------------------------------------------------------- inside the worker process
+_session: Session | None = None
+
+
+def _open(parent: int, kind: str, identifier: str) -> None:
+    global _session
+    die_with_parent(parent)
+    _session = device_module(kind).open(identifier)
+
+
+def _opened() -> Session:
+    if _session is None:
+        raise RuntimeError("the worker has no session: it was not started by Worker")
+    return _session
+
+
+def _session_of() -> str:
+    return _opened().device.name
+
+
+def _apply(function: Callable[..., T], *arguments: Any) -> T:
+    return function(_opened(), *arguments)
+
+
+def _restore(job: Job) -> tuple[Kernel[Any], Any]:
+    kernel = load_kernel(job.kernel)
+    return kernel, kernel.problem(job.problem)
+
+
+def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
+    kernel, problem = _restore(job)
+    return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
+
+
+def _measure(job: Job, protocol: Protocol) -> Measurement:
+    return _measure_together([job], protocol)[0]
+
+
+def _measure_together(jobs: list[Job], protocol: Protocol) -> list[Measurement]:
+    session = _opened()
+    kernel, problem = _restore(jobs[0])
+    case = Case.of(session, kernel, problem, jobs[0].oracle, jobs[0].oracle_config)
+    contestants = [(job.config, job.binary) for job in jobs]
+    if len(contestants) == 1:
+        return [measure(session, kernel, case, *contestants[0], protocol)]
+    return interleaved(session, kernel, case, contestants, protocol)
+
+
+def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:
+    session = _opened()
+    kernel, problem = _restore(job)
+    function = session.load(job.binary, session.timed_build)
+    with place(session, kernel, problem, inputs) as placed:
+        placed.launch(function, kernel.launch(problem, job.config))
+        return placed.outputs()
+
+
+def _cause(error: ProcessExpired) -> str:
+    code = error.exitcode
+    if code is not None and code < 0:
+        return f"{signal.Signals(-code).name} ({signal.strsignal(-code)})"
+    return f"exit code {code}"

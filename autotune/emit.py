@@ -1,0 +1,171 @@
+"""Writes the winners of recorded sweeps as a Python package that needs only NumPy and, to launch, CuPy.
+
+    <name>/__init__.py        one function for each kernel
+           wisdom.json        winners with their evidence; text that a person diffs
+           sources/<key>.cu   their sources, and those of the default configurations
+           kernels/<name>.py  the definitions
+           _core/             lookup and launcher, copied from autotune
+           pyproject.toml     the folder is the package, importable from beside it, and installable
+
+What is written depends on the records and on autotune's own files only: emitting twice gives the same bytes.
+"""
+
+import ast
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from .definition import Kernel
+from .errors import UsageError
+from .vendor import core_sources, definition_source
+from .winners import gather
+from .wisdom import Wisdom
+
+MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
+
+
+def emit(paths: Sequence[Path | str], out: Path | str) -> Path:
+    """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.
+
+    An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
+
+    Raises:
+        UsageError: when none can be emitted, when ``out`` is no name for a package or holds something else, or when a
+            definition imports what a package cannot bring along.
+    """
+    folder = Path(out).resolve()
+    if not folder.name.isidentifier():
+        raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
+    if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there and is no emitted package (it has no {MARK}); choose another --out")
+    wisdom, sources, kernels = gather([Path(path) for path in paths])
+    files = {
+        "pyproject.toml": _pyproject(folder.name, wisdom),
+        "__init__.py": _init(folder.name, wisdom, kernels),
+        "py.typed": "",
+        MARK: wisdom.as_json(),
+        "kernels/__init__.py": '"""What each kernel computes."""\n',
+        **{f"kernels/{name}.py": definition_source(kernel) for name, kernel in sorted(kernels.items())},
+        **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
+        **{f"_core/{name}": text for name, text in core_sources().items()},
+    }
+    _replace(folder, files)
+    return folder
+
+
+def _replace(folder: Path, files: Mapping[str, str]) -> None:
+    """Write everything beside ``folder``, then swap: a reader sees the old package or the new one."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+            new, old = Path(temporary) / "new", Path(temporary) / "old"
+            for name, text in files.items():
+                path = new / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            if folder.exists():
+                os.replace(folder, old)
+            os.replace(new, folder)
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
+    """One function for each kernel; its keywords are the problem's fields."""
+    first = f"Tuned kernels: {', '.join(sorted(kernels))}; measured on {', '.join(sorted(wisdom.devices()))}"
+    parts = [
+        f'"""{_sentence(first)}\n\n'
+        f"    kernel = {name}.{sorted(kernels)[0]}(...)   print(kernel.choice)   outputs = kernel(inputs...)\n\n"
+        f'Written by {wisdom.tuner} emit; see wisdom.json for what was measured.\n"""\n',
+        "from pathlib import Path\nfrom typing import Any\n",
+        "from ._core.errors import UsageError\nfrom ._core.launcher import TunedKernel\n"
+        "from ._core.package import Package\n",
+        f"__all__ = {sorted(kernels)!r}\n",
+        "_package = Package(__name__, Path(__file__).parent)\n",
+        *(_function(kernel, wisdom) for _, kernel in sorted(kernels.items())),
+    ]
+    return "\n".join(parts)
+
+
+def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
+    """A field that is the same in all that was tuned has that as its default; the other baked ones must be given."""
+    known = wisdom.baked_sets(kernel.name)
+    inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
+    lines, told, names = [], [], []
+    for field in fields(kernel.problem_type):
+        names.append(field.name)
+        if field.metadata.get("runtime"):
+            lines.append(f"    {field.name}: Any = None,")
+            told.append((field, "runtime: follows from the arrays; give it to fix it"))
+            continue
+        values = _distinct(baked[field.name] for baked in known)
+        default = f" = {_literal(kernel, field.name, values[0])}" if len(values) == 1 else ""
+        lines.append(f"    {field.name}: Any{default},")
+        told.append((field, f"tuned: {', '.join(map(str, values))}"))
+    arguments = "\n".join(f"        {f.name}: {f.metadata.get('help') or 'baked'} ({how})" for f, how in told)
+    values_text = ", ".join(f'"{name}": {name}' for name in names)
+    doc = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
+    return (
+        f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n) -> TunedKernel:\n"
+        f'    """{_sentence(doc[0])}\n\n    The result is called with {", ".join(inputs)}.\n\n    Args:\n{arguments}\n'
+        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n\n"
+        "    Raises:\n        UsageError: when nothing is known of these baked fields; lists what is\n"
+        f'    """\n    return _package.tuned("{kernel.name}", {{{values_text}}}, device)\n'
+    )
+
+
+def _pyproject(name: str, wisdom: Wisdom) -> str:
+    date = max(entry.evidence.date[:10] for entry in wisdom.entries)
+    version = ".".join(str(int(part)) for part in date.split("-")) if date else "0"
+    return f'''[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{name}"
+version = "{version}" # the date of the newest sweep
+description = "CUDA kernels tuned by autotune, with their launcher."
+requires-python = ">=3.11"
+dependencies = ["numpy>=2.0"]
+
+[project.optional-dependencies]
+cuda13 = ["cupy-cuda13x>=14", "cuda-toolkit[nvrtc,cudart,cccl,crt]==13.*"]
+cuda12 = ["cupy-cuda12x>=13", "cuda-toolkit[nvrtc,cudart,cccl,nvcc]==12.*"]
+
+[tool.setuptools]
+packages = ["{name}", "{name}._core", "{name}.kernels"]
+
+[tool.setuptools.package-dir]
+"{name}" = "."
+
+[tool.setuptools.package-data]
+"{name}" = ["wisdom.json", "sources/*.cu", "py.typed"]
+'''
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _literal(kernel: Kernel[Any], name: str, value: Any) -> str:
+    """``value`` as Python text that means the same."""
+    text = repr(value)
+    try:
+        if ast.literal_eval(text) == value:
+            return text
+    except (ValueError, SyntaxError):
+        pass
+    raise UsageError(f"{kernel.name}: {name}={text} cannot be written as a constant; use numbers, strings or bools")
+
+
+def _sentence(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"""', "'''").rstrip(".") + "."

@@ -1,0 +1,116 @@
+"""The Python face: one call each for what the command line does, and ``run`` for notebooks, tests and bug reports."""
+
+import atexit
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .catalogue import load_kernel, reference_of
+from .compile import check_limits
+from .devices import Target, find_device
+from .devices.worker import Job, Worker
+from .emit import emit as _emit
+from .errors import UsageError
+from .progress import Progress
+from .render import render
+from .request import parse_restriction, problem_on
+from .sweep import Settings, Sweep, run_sweep
+
+RUN_DEADLINE_S = 120.0
+
+
+def run(
+    kernel: str,
+    *,
+    inputs: Mapping[str, Any],
+    problem: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    device: str = "auto",
+) -> dict[str, np.ndarray]:
+    """One launch of ``kernel`` on ``inputs`` -> its outputs by name, as NumPy arrays.
+
+    Args:
+        kernel: a name, or the path of a definition.
+        inputs: arrays and numbers by name, in the shapes and dtypes that the definition's ``arrays`` states.
+        problem: baked fields; runtime fields follow from the inputs' shapes.
+        config: None is the default configuration.
+        device: ``auto``, ``host``, ``cuda:0``.
+
+    Raises:
+        UsageError: for unknown names, or inputs of the wrong shape or dtype.
+        TrialFailure: when the variant does not compile or the launch fails.
+    """
+    definition, target = load_kernel(kernel), find_device(device)
+    given = {**definition.scalar_defaults, **inputs}
+    given = {name: np.asarray(v) if hasattr(v, "__array__") else v for name, v in given.items()}
+    chosen = definition.problem_for(problem or {}, given)
+    _check_inputs(definition, chosen, given)
+    if config is None:
+        settled = definition.default_config(chosen, target.device)
+    else:
+        settled = definition.space.parse(config)
+    binary = target.module.compile(render(definition, chosen, settled), target.device)
+    check_limits(binary, definition.launch(chosen, settled), target.device)
+    job = Job(reference_of(definition), asdict(chosen), settled, binary)
+    return _worker(target).run(job, given, RUN_DEADLINE_S)
+
+
+def sweep(
+    kernel: str,
+    *,
+    problem: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    results: str | os.PathLike[str] = "results",
+    only: Sequence[str] = (),
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Sweep:
+    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
+
+    ``settings`` are the fields of ``autotune.sweep.Settings`` (trials, time_s, sampler, seed, ...). Started again
+    with the same arguments it goes on where it stopped.
+
+    Raises:
+        UsageError: for unknown names and values, an empty space, or a record that cannot be written.
+    """
+    definition, target = load_kernel(kernel), find_device(device)
+    try:
+        chosen = replace(Settings(), results=Path(results), restrict=parse_restriction(definition, only), **settings)
+    except TypeError as error:
+        raise UsageError(f"{error}; settings are {', '.join(asdict(Settings()))}") from error
+    return run_sweep(definition, problem_on(definition, problem or {}, target), target, chosen, progress)
+
+
+def emit(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
+    """Write the winners of recorded sweeps as an installable package at ``out``.
+
+    Raises:
+        UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
+    """
+    return _emit([Path(p) for p in paths], Path(out))
+
+
+def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> None:
+    specs = {name: spec for name, spec in definition.arrays(problem).items() if spec.read}
+    for name, spec in specs.items():
+        if name not in given:
+            raise UsageError(f"{definition.name} needs the input {name}: {spec.dtype} {list(spec.shape)}")
+        found = given[name]
+        if getattr(found, "dtype", None) != spec.dtype or tuple(found.shape) != spec.shape:
+            what = f"{found.dtype} {list(found.shape)}" if hasattr(found, "dtype") else type(found).__name__
+            raise UsageError(f"{definition.name}: {name} is {what}, must be {spec.dtype} {list(spec.shape)}")
+
+
+_workers: dict[str, Worker] = {}
+
+
+def _worker(target: Target) -> Worker:
+    """One worker a device, kept for the next call and closed at exit."""
+    if target.identifier not in _workers:
+        worker = _workers[target.identifier] = Worker(target)
+        atexit.register(worker.__exit__)
+    return _workers[target.identifier]

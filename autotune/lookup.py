@@ -1,0 +1,268 @@
+"""Which configuration to run: the tuned one, or the nearest that is known, and how it was arrived at.
+
+Tiers, in order: ``exact``; ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
+GPU of the same architecture); ``default``. A configuration is offered only where the constraints and the limits of the
+device allow it. What was tuned on ``host`` is never offered to a GPU, nor the other way round.
+"""
+
+import dataclasses
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import log, prod
+from pathlib import Path
+from typing import Any
+
+from .definition import Device, Kernel, Launch, runtime_fields
+from .errors import UsageError
+from .space import Config
+from .wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
+
+EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What will run, and why. ``evidence`` was gathered at ``tuned_on``; the default tier has none."""
+
+    kernel: str
+    device: str
+    baked: Mapping[str, Any]
+    runtime: Mapping[str, Any] | None  # the sizes asked for; None when they were not known
+    config: Config
+    tier: str
+    why: str
+    source_key: str
+    evidence: Evidence | None = None
+    tuned_on: str = ""
+    expected_loss: float | None = None  # 0.1: a tenth slower than a variant tuned for this; None: no record tells
+
+    def __str__(self) -> str:
+        asked = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
+        lines = [
+            f"{self.kernel}[{asked}] on {self.device}",
+            f"  config    {self.config}",
+            f"  tier      {self.tier}: {self.why}",
+            f"  expect    {loss_text(self.expected_loss)}",
+        ]
+        if self.evidence is not None:
+            lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
+        return "\n".join([*lines, f"  source    sources/{self.source_key}.cu"])
+
+    def as_json(self) -> dict[str, Any]:
+        evidence = dataclasses.asdict(self.evidence) if self.evidence else None
+        return {**_shallow(self), "config": dict(self.config), "evidence": evidence}
+
+
+def choose(
+    wisdom: Wisdom, kernel: Kernel[Any], baked: Mapping[str, Any], runtime: Mapping[str, Any] | None, device: Device
+) -> Choice:
+    """The configuration to run ``kernel`` with on ``device``.
+
+    ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the kernel's first
+    tuned problem speaks for all sizes.
+
+    Raises:
+        UsageError: when nothing is known of these baked fields (lists what is, and how to tune them), or when the
+            device can run neither a tuned nor the default configuration.
+    """
+    entries = [e for e in wisdom.entries if e.kernel == kernel.name and _same(e.baked, baked)]
+    fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
+    if not entries and not fallbacks:
+        raise UsageError(_unknown(wisdom, kernel.name, baked))
+    problem = kernel.problem({**baked, **(runtime or {})})
+    sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
+    entries = sorted((e for e in entries if e.device.kind == device.kind), key=_by_distance(sizes))
+    refused: list[str] = []
+
+    def allowed(known: Entry | Fallback) -> bool:
+        # without sizes, an entry is judged at its own
+        at = (
+            problem
+            if runtime is not None or isinstance(known, Fallback)
+            else kernel.problem({**baked, **known.runtime})
+        )
+        reason = refusal(kernel, at, known.config, device)
+        if reason:
+            refused.append(f"{known.config} is not possible here: {reason}")
+        return reason is None
+
+    same_gpu = [e for e in entries if (e.device.name, e.device.arch) == (device.name, device.arch)]
+    relatives = [e for e in entries if e not in same_gpu and e.device.arch == device.arch]
+    request, known_gpus = (kernel.name, device, baked, runtime), wisdom.devices().values()
+    for entry in filter(allowed, same_gpu):
+        if runtime is None or dict(entry.runtime) == sizes:
+            more = "; each call chooses by its own sizes" if runtime is None else ""
+            return _of_entry(request, entry, EXACT, f"tuned on this GPU at {_at(entry)}{more}", 0.0, refused)
+        why = f"tuned on this GPU at {_at(entry)}, the nearest to {fields_text(sizes)}"
+        return _of_entry(request, entry, NEAREST, why, _loss(entry, sizes, {device.name}), refused)
+    for entry in filter(allowed, relatives):
+        why = (
+            f"nothing was tuned on {device.name}; this was on {entry.device.name}, also {device.arch}, at {_at(entry)}"
+        )
+        loss = _loss(entry, sizes, {d.name for d in known_gpus if d.arch == device.arch and d != entry.device})
+        return _of_entry(request, entry, ARCHITECTURE, why, loss, refused)
+    for fallback in filter(allowed, fallbacks):
+        why = f"nothing was tuned on {device.name} or another {device.arch}; tune it: {_command(kernel.name, baked)}"
+        return Choice(
+            kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
+            fallback.source_key, expected_loss=_loss_of_default(entries),
+        )  # fmt: skip
+    raise UsageError(f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}")
+
+
+def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> str | None:
+    """Why ``device`` cannot run ``config`` on ``problem``, or None."""
+    if (reason := kernel.unsupported(config, device)) is not None:
+        return reason
+    if (broken := kernel.space.broken(problem, config, device)) is not None:
+        return f"it breaks the rule that {broken.reason}"
+    return _beyond(kernel.launch(problem, config), device)
+
+
+def find_device(wisdom: Wisdom, name: str) -> Device:
+    """A device by its recorded name, whether or not it is here; ``sm_90`` names any GPU of an architecture.
+
+    Raises:
+        UsageError: for an unknown name; lists the known ones.
+    """
+    devices = wisdom.devices()
+    if name in devices:
+        return devices[name]
+    if name.startswith("sm_") and name[3:].isdigit():
+        relatives = [d for d in devices.values() if d.arch == name]
+        # limits of a relative where there is one; the tuned name must not pass for this unknown GPU
+        return dataclasses.replace(relatives[0], name=f"a {name} GPU") if relatives else Device(name, "cuda", name)
+    known = ", ".join(sorted(devices)) or "none"
+    raise UsageError(f"no device is called {name!r} here (recorded: {known}); an architecture is named like sm_90")
+
+
+def loss_text(loss: float | None) -> str:
+    """The loss to expect, for a person."""
+    if loss is None:
+        return "no record tells how much a variant tuned for this would gain"
+    return "nothing to lose" if loss <= 0 else f"about {100 * loss:.0f} % slower than a variant tuned for this"
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """The evidence in one line."""
+    quartiles = (
+        f" (quartiles {1e6 * evidence.q1_s:.4g} to {1e6 * evidence.q3_s:.4g})"
+        if evidence.q1_s and evidence.q3_s
+        else ""
+    )
+    parts = [f"median {1e6 * evidence.median_s:.4g} us{quartiles}"]
+    if evidence.speed_up is not None:
+        parts.append(f"{evidence.speed_up:.2f} times as fast as the default")
+    if evidence.max_error is not None:
+        parts.append(f"largest error {evidence.max_error:.2g} of the rms")
+    parts.append(f"verified on {len(evidence.verified_on)} problems")
+    if evidence.registers is not None:
+        parts.append(f"{evidence.registers} registers")
+    return ", ".join(parts)
+
+
+def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
+    """What the emitted package in ``folder`` would choose for the problem ``values``, by the package's own code.
+
+    Raises:
+        UsageError: when there is no such package or kernel in it, or nothing is known of the problem.
+    """
+    start = folder.resolve() / "__init__.py"
+    if not (start.with_name("wisdom.json").is_file() and start.is_file()):
+        raise UsageError(f"{folder} is no package that `autotune emit` wrote (no wisdom.json and __init__.py in it)")
+    name = f"autotune_emitted_{start.parent.name}"
+    for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[loaded]  # the folder may have been written anew, or be another of the same name
+    spec = importlib.util.spec_from_file_location(name, start, submodule_search_locations=[str(start.parent)])
+    assert spec is not None and spec.loader is not None
+    package = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    if kernel not in package.__all__:
+        raise UsageError(f"{folder} has no kernel {kernel!r} (it has {', '.join(package.__all__)})")
+    try:
+        choice = getattr(package, kernel)(**values, device=device).choice
+    except package.UsageError as error:  # its own class of that name
+        raise UsageError(str(error)) from error
+    return dict(choice.as_json())
+
+
+# ---------------------------------------------------------------------- helpers
+Request = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
+
+
+def _of_entry(request: Request, entry: Entry, tier: str, why: str, loss: float | None, refused: list[str]) -> Choice:
+    kernel, device, baked, runtime = request
+    return Choice(
+        kernel=kernel,
+        device=device.name,
+        baked=dict(baked),
+        runtime=runtime,
+        config=entry.config,
+        tier=tier,
+        why=_also(why, refused),
+        source_key=entry.source_key,
+        evidence=entry.evidence,
+        tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
+        expected_loss=loss,
+    )
+
+
+def _same(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    return dict(known) == dict(asked)
+
+
+def _distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
+    """Sum over the axes of |log ratio|; a size of 0 counts as 1."""
+    return sum(abs(log(max(1, a[name]) / max(1, b[name]))) for name in b if name in a)
+
+
+def _by_distance(sizes: Mapping[str, Any]) -> Callable[[Entry], tuple[float, str, str]]:
+    return lambda entry: (_distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
+
+
+def _loss(entry: Entry, sizes: Mapping[str, Any], devices: set[str]) -> float | None:
+    """What the configuration lost in the recorded sweep on one of ``devices`` that is nearest to ``sizes``."""
+    others = [other for other in entry.elsewhere if other.device in devices]
+    return min(others, key=lambda other: _distance(other.runtime, sizes)).loss if others else None
+
+
+def _loss_of_default(entries: list[Entry]) -> float | None:
+    """What the default lost against the winner where both were measured: the sweep nearest in size."""
+    return next((e.evidence.speed_up - 1 for e in entries if e.evidence.speed_up), None)
+
+
+def _beyond(launch: Launch, device: Device) -> str | None:
+    """The first limit of the device that a launch passes."""
+    limits = [("threads in a block", prod(launch.block), device.max_threads_per_block)]
+    limits += [(f"blockDim.{a}", n, most) for a, n, most in zip("xyz", launch.block, device.max_block, strict=True)]
+    limits += [(f"gridDim.{a}", n, most) for a, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)]
+    limits += [("bytes of dynamic shared memory", launch.shared_bytes, device.max_shared_bytes)]
+    return next((f"{n} {what}, the device has {most}" for what, n, most in limits if n > most), None)
+
+
+def _at(entry: Entry) -> str:
+    return fields_text(entry.runtime) or "its only size"
+
+
+def _also(why: str, refused: list[str]) -> str:
+    return why + (f" ({'; '.join(refused)})" if refused else "")
+
+
+def _command(kernel: str, baked: Mapping[str, Any]) -> str:
+    return f"autotune sweep --kernel {kernel} --problem {fields_text(baked)}"
+
+
+def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
+    """What is there, and the command that would tune what is not."""
+    lines = []
+    for known in wisdom.baked_sets(kernel):
+        on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
+        lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
+    there = "There is:\n" + "\n".join(lines) if lines else f"There is nothing for {kernel}."
+    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTune it: {_command(kernel, baked)}"
+
+
+def _shallow(choice: Choice) -> dict[str, Any]:
+    return {f.name: getattr(choice, f.name) for f in dataclasses.fields(choice)}

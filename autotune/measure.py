@@ -1,0 +1,180 @@
+"""Time, measured so that it can be compared: cold cache, clock observed, samples kept, and the output checked after.
+
+In the search each config gets a small budget, cut short when it is clearly slower than the incumbent. The finalists
+are measured again, interleaved, so that drift of clock and temperature hits all of them alike.
+"""
+
+import random
+import time
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from .definition import Kernel, Launch
+from .devices.base import Binary, Function, Sample, Session
+from .errors import TrialFailure
+from .space import Config
+from .verify import POISONS, Case, Placed, place
+
+MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
+LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
+LOOK_AFTER = 3  # samples after which a slow config may be stopped
+CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How much measuring: recorded with every sweep, and a part of what makes a trial stale."""
+
+    n_warmup: int = 2
+    n_samples: int = 12
+    cold: bool = True
+    incumbent_s: float | None = None  # median to beat; None: never stop early
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Seconds of one launch: the samples, their median and quartiles, and the clock they were taken at."""
+
+    samples_s: tuple[float, ...]
+    median_s: float
+    q1_s: float
+    q3_s: float
+    clock_hz: float  # median; 0 where there is none
+    cold: bool
+    n_throttled: int  # samples thrown away
+    stopped_early: bool
+    max_error: float  # of the timed problem's output, relative to rms(reference)
+    rms_error: float
+
+    def interval(self) -> tuple[float, float]:
+        """A 95 % confidence interval of the median, from the order statistics of the samples."""
+        ordered, n = sorted(self.samples_s), len(self.samples_s)
+        half = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2), each sqrt(n)/2
+        low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
+        return ordered[low], ordered[high]
+
+
+def measure(
+    session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, protocol: Protocol
+) -> Measurement:
+    """Time one binary on ``case``, then check its output.
+
+    Raises:
+        TrialFailure: wrong, noisy, or what the device raises.
+    """
+    function = session.load(binary, session.timed_build)
+    geometry = kernel.launch(case.problem, config)
+    placed = _timed_arguments(session, kernel, case)
+    taken = _Samples(session, protocol.cold)
+    placed.poison(POISONS[0])
+    taken.warm_up(function, geometry, placed, protocol.n_warmup)
+    taken.take(function, geometry, placed, min(LOOK_AFTER, protocol.n_samples))
+    slow = protocol.incumbent_s is not None and taken.fastest > CLEARLY_SLOWER * protocol.incumbent_s
+    if not slow:
+        taken.take(function, geometry, placed, protocol.n_samples)
+    errors = _check_after(function, geometry, placed, case)
+    return taken.summary(slow, errors)
+
+
+def interleaved(
+    session: Session,
+    kernel: Kernel[Any],
+    case: Case,
+    contestants: list[tuple[Config, Binary]],
+    protocol: Protocol,
+) -> list[Measurement]:
+    """Time several binaries in rounds, in a new random order each round, then check each one's output."""
+    placed = _timed_arguments(session, kernel, case)
+    loaded = [
+        (session.load(binary, session.timed_build), kernel.launch(case.problem, config))
+        for config, binary in contestants
+    ]
+    taken = [_Samples(session, protocol.cold) for _ in contestants]
+    order = list(range(len(contestants)))
+    shuffle = random.Random(0).shuffle
+    for one, (function, geometry) in zip(taken, loaded, strict=True):
+        one.warm_up(function, geometry, placed, protocol.n_warmup)
+    for round_number in range(1, protocol.n_samples + 1):
+        shuffle(order)
+        for i in order:
+            taken[i].take(*loaded[i], placed, round_number)
+    return [
+        one.summary(False, _check_after(function, geometry, placed, case))
+        for one, (function, geometry) in zip(taken, loaded, strict=True)
+    ]
+
+
+class _Samples:
+    """The samples of one binary so far."""
+
+    def __init__(self, session: Session, cold: bool) -> None:
+        self.lowest_clock = MIN_CLOCK * session.device.max_clock_hz
+        self.cold = cold
+        self.kept: list[Sample] = []
+        self.n_throttled = 0
+        self.waited_s = 0.0
+
+    @property
+    def fastest(self) -> float:
+        return min(s.seconds for s in self.kept)
+
+    def warm_up(self, function: Function, geometry: Launch, placed: Placed, n: int) -> None:
+        function.samples(geometry, placed.arguments, n, cold=self.cold)
+
+    def take(self, function: Function, geometry: Launch, placed: Placed, until: int) -> None:
+        """Samples until ``until`` good ones are kept."""
+        pause_s = 0.05
+        while len(self.kept) < until:
+            new = function.samples(geometry, placed.arguments, until - len(self.kept), cold=self.cold)
+            good = [s for s in new if not 0 < s.clock_hz < self.lowest_clock]
+            self.kept += good
+            if len(good) == len(new):
+                continue
+            self.n_throttled += len(new) - len(good)
+            if self.waited_s > LONGEST_WAIT_S:
+                raise TrialFailure(
+                    "noisy",
+                    f"the SM clock stayed under {self.lowest_clock / 1e6:.0f} MHz for {self.waited_s:.0f} s: "
+                    "the device is throttled; look at its power, temperature and other users",
+                )
+            time.sleep(pause_s)
+            self.waited_s += pause_s
+            pause_s *= 2
+
+    def summary(self, stopped_early: bool, errors: tuple[float, float]) -> Measurement:
+        seconds = tuple(s.seconds for s in self.kept)
+        q1, _, q3 = quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else seconds * 3
+        return Measurement(
+            samples_s=seconds,
+            median_s=median(seconds),
+            q1_s=q1,
+            q3_s=q3,
+            clock_hz=median(s.clock_hz for s in self.kept),
+            cold=self.cold,
+            n_throttled=self.n_throttled,
+            stopped_early=stopped_early,
+            max_error=errors[0],
+            rms_error=errors[1],
+        )
+
+
+def _check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
+    """What the timed binary writes at the timed size, from poisoned outputs."""
+    placed.poison(POISONS[1])
+    placed.launch(function, geometry)
+    return placed.check(case)
+
+
+_last: tuple[str, Placed] | None = None
+
+
+def _timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
+    """The timed problem's buffers, kept from trial to trial: they may be gigabytes."""
+    global _last
+    key = f"{kernel.name} {case.key}"
+    if _last is None or _last[0] != key:
+        if _last is not None:
+            _last[1].__exit__()
+        _last = (key, place(session, kernel, case.problem, case.inputs))
+    return _last[1]

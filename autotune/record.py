@@ -1,0 +1,247 @@
+"""The record of a sweep: one folder, one owner of truth, one JSON line a trial, on disk before the next trial begins.
+
+results/<device>/<kernel>/<problem>/
+    sweep.json     what ran where: machine, versions, commit, settings
+    trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored
+    verdict.json   written when a sweep ends: winner, default, ties
+"""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .errors import UsageError
+from .space import Config
+
+FORMAT = 1
+TRIALS, SWEEP, VERDICT = "trials.jsonl", "sweep.json", "verdict.json"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One config taken through the stations: where it ended, why, and everything measured on the way.
+
+    ``stamp`` hashes all that the outcome depends on (source, definition, protocol, compiler): a trial whose stamp
+    is not today's is stale. Times are in seconds and rates in 1/s, of the device's clock that the sweep names.
+    """
+
+    number: int
+    status: str
+    config: Config
+    key: str | None  # of the variant
+    stamp: str
+    message: str = ""
+    reproduce: str = ""
+    at: str = ""  # UTC, ISO 8601
+    compile_s: float | None = None
+    verify_s: float | None = None
+    measure_s: float | None = None
+    registers: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None  # static and dynamic
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    median_s: float | None = None
+    q1_s: float | None = None
+    q3_s: float | None = None
+    samples_s: tuple[float, ...] = ()
+    cold: bool | None = None
+    stopped_early: bool | None = None
+    clock_hz: float | None = None
+    n_throttled: int | None = None
+    gb_per_s: float | None = None
+    tflop_per_s: float | None = None
+    efficiency: float | None = None  # least time of the measured roofline / median
+    max_error: float | None = None  # relative to rms(reference)
+    rms_error: float | None = None
+    verified_on: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "config": dict(self.config)}
+
+    @staticmethod
+    def from_json(row: dict[str, Any]) -> "Trial":
+        known = {f.name for f in fields(Trial)}
+        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items() if n in known}
+        values["config"] = Config(row["config"])
+        return Trial(**values)
+
+
+class SweepFolder:
+    """The folder of one sweep, to write and to read.
+
+    Raises:
+        UsageError: when it cannot be written; nothing that was recorded is touched.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @staticmethod
+    def create(path: Path, about: dict[str, Any]) -> "SweepFolder":
+        """Make the folder, or take up the one that is there; ``sweep.json`` says how it was last run."""
+        folder = SweepFolder(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            folder._write_whole(SWEEP, {"format": FORMAT, **about})
+            folder._mend_last_line()
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        return folder
+
+    def append(self, trial: Trial) -> None:
+        """One line, flushed to the disk.
+
+        Raises:
+            UsageError: when the disk is full or not writable; earlier trials stay.
+        """
+        line = (json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=_plain) + "\n").encode()
+        path = self.path / TRIALS
+        size = path.stat().st_size if path.exists() else 0
+        try:
+            with open(path, "ab", buffering=0) as file:
+                if file.write(line) != len(line):
+                    raise OSError(28, "No space left on device")
+                os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):  # half a line would be ignored; taking it back keeps the file tidy
+                os.truncate(path, size)
+            raise _cannot_write(path, error) from error
+
+    def trials(self) -> list[Trial]:
+        return [Trial.from_json(row) for row in _lines(self.path / TRIALS)]
+
+    def about(self) -> dict[str, Any]:
+        return dict(json.loads((self.path / SWEEP).read_text()))
+
+    def write_verdict(self, verdict: dict[str, Any]) -> None:
+        try:
+            self._write_whole(VERDICT, verdict)
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+
+    def verdict(self) -> dict[str, Any] | None:
+        path = self.path / VERDICT
+        return dict(json.loads(path.read_text())) if path.is_file() else None
+
+    def drop_verdict(self) -> None:
+        """A sweep that goes on has none."""
+        (self.path / VERDICT).unlink(missing_ok=True)
+
+    def _write_whole(self, name: str, content: dict[str, Any]) -> None:
+        text = json.dumps(content, indent=2, default=_plain, allow_nan=False) + "\n"
+        temporary = self.path / f".{name}.{os.getpid()}"
+        try:
+            temporary.write_text(text)
+            os.replace(temporary, self.path / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _mend_last_line(self) -> None:
+        """Cut a last line that a kill or a full disk has torn, so that the next one starts on its own."""
+        path = self.path / TRIALS
+        if not path.exists():
+            return
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if whole != data:
+            os.truncate(path, len(whole))
+
+
+def load(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+
+    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
+
+    Raises:
+        UsageError: when there is no recorded sweep.
+    """
+    frames = []
+    for folder in find_sweeps(Path(path)):
+        about = folder.about()
+        rows = []
+        for trial in folder.trials():
+            row = trial.as_json()
+            config, extra = row.pop("config"), row.pop("extra")
+            fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
+            fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
+            rows.append({**fixed, **config, **row, **extra})
+        frames.append(pd.DataFrame(rows))
+    table = pd.concat(frames, ignore_index=True)
+    return table.convert_dtypes(convert_string=False, convert_floating=False)
+
+
+def find_sweeps(path: Path) -> list[SweepFolder]:
+    """The recorded sweeps at or under ``path``.
+
+    Raises:
+        UsageError: when there is none.
+    """
+    found = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
+    if not found:
+        raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} in it or under it); `autotune sweep` makes one")
+    return [SweepFolder(p) for p in found]
+
+
+def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
+    """results/<device>/<kernel>/<problem>; a device's name becomes a plain folder name."""
+    return results / "".join(c if c.isalnum() or c in "-_." else "_" for c in device) / kernel / problem
+
+
+def stamp(*parts: str) -> str:
+    """What a trial depended on, as 16 hex digits."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def provenance() -> dict[str, Any]:
+    """The machine, the versions and the commit."""
+    versions = {"python": platform.python_version()}
+    for package in ("autotune", "numpy", "optuna", "jinja2", "cupy-cuda13x", "cupy-cuda12x"):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    return {"machine": machine, "versions": versions, "commit": _commit()}
+
+
+def _commit() -> str:
+    """The commit of the checkout this code runs from, "+changes" when edited; "" outside one."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
+        status = [*git, "status", "--porcelain", "--untracked-files=no", "--", "..", ":!../results"]
+        changed = subprocess.run(status, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get("AUTOTUNE_COMMIT", "")
+    return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    for line in path.read_bytes().split(b"\n")[:-1]:  # what follows the last newline is torn, or nothing
+        with suppress(ValueError):
+            yield json.loads(line)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as JSON's."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write {path}: {error.strerror or error}. What was recorded before is safe; "
+        "make room or choose another place with --results, and start again to continue"
+    )

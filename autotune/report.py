@@ -1,0 +1,144 @@
+"""Tables and JSON of a sweep: the end of `autotune sweep` and the whole of `autotune show`."""
+
+from pathlib import Path
+from typing import Any
+
+from .console import percent, print_table, seconds, stdout
+from .record import SweepFolder, Trial
+from .sweep import Sweep
+
+
+def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
+    """What `sweep --json` prints. Seconds are of ``clock``."""
+
+    def brief(trial: Trial | None) -> dict[str, Any] | None:
+        if trial is None:
+            return None
+        names = ("median_s", "q1_s", "q3_s", "registers", "shared_bytes", "spill_bytes", "max_error", "efficiency")
+        return {"config": dict(trial.config), **{name: getattr(trial, name) for name in names}}
+
+    return {
+        "path": str(sweep.path),
+        "clock": clock,
+        "best": brief(sweep.best),
+        "default": brief(sweep.default),
+        "speed_up": sweep.speed_up,
+        "trials": dict(sweep.counts),
+        "refused": dict(sweep.refused),
+        "sampler": sweep.sampler,
+        "interrupted": sweep.interrupted,
+        "finalists": [
+            {"relation": f.relation, "config": dict(f.trial.config), "median_s": f.measurement.median_s}
+            for f in sweep.finalists
+        ],
+    }
+
+
+def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
+    """The table a sweep ends with, where its results are, and what to type next."""
+    rows = [_row(name, trial) for name, trial in (("best", sweep.best), ("default", sweep.default)) if trial]
+    rows += [
+        _row(f.relation, f.trial, f.measurement.median_s)
+        for f in sweep.finalists
+        if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.trial.config != sweep.best.config
+    ]
+    print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows)
+    if sweep.speed_up is not None:
+        worth = "no better than the default" if sweep.speed_up <= 1.005 else f"{sweep.speed_up:.2f} x the default"
+        stdout.print(f"\nspeed-up     {worth}")
+    elif sweep.best is None:
+        stdout.print("\nno config was correct and measured")
+    stdout.print(f"trials       {_counts(dict(sweep.counts))}")
+    if sweep.refused:
+        n_refused = sum(sweep.refused.values())
+        stdout.print(
+            f"refused      {n_refused} configs by constraints: "
+            + "; ".join(f"{n} by: {why}" for why, n in sweep.refused.items()),
+            markup=False,
+        )
+    for trial in _first_failures(SweepFolder(sweep.path).trials()):
+        stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
+    stdout.print(f"results      {sweep.path}", markup=False)
+    if sweep.interrupted:
+        stdout.print("next         the same command again goes on from here")
+    elif sweep.best is not None:
+        stdout.print(f"next         autotune emit {sweep.path} --out {out}", markup=False)
+
+
+def print_record(path: Path) -> None:
+    """`autotune show` of one recorded sweep."""
+    folder = SweepFolder(path)
+    about, trials, verdict = folder.about(), folder.trials(), folder.verdict()
+    stdout.print(f"{about['kernel']} on {about['device']['name']}: {path}", markup=False, style="bold")
+    stdout.print(
+        f"{about['machine']}, {about['compiler']}, commit {about['commit'] or 'unknown'}, {about['started']}",
+        markup=False,
+    )
+    measured = sorted((t for t in trials if t.median_s), key=lambda t: t.median_s or 0.0)
+    if verdict is not None:
+        rows = [
+            (
+                f["relation"],
+                seconds(f["median_s"]),
+                f"{seconds(f['q1_s'])} .. {seconds(f['q3_s'])}",
+                f["registers"],
+                f"{f['max_error']:.2g}",
+                _config(f["config"]),
+            )
+            for f in verdict["finalists"]
+        ]
+        print_table(
+            ("finalists", f"median ({about['clock']})", "quartiles", "registers", "error / rms", "config"), rows
+        )
+        if verdict["speed_up"] is not None:
+            stdout.print(f"speed-up over the default: {verdict['speed_up']:.3f}")
+    elif measured:
+        print_table(("", "median", "quartiles", "efficiency", "error / rms", "config"), [_row("so far", measured[0])])
+    stdout.print(f"trials: {_counts(_by_status(trials))}", markup=False)
+    stdout.print(curve(trials), markup=False)
+    for trial in _first_failures(trials):
+        stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
+
+
+def curve(trials: list[Trial], width: int = 60) -> str:
+    """The best median so far over the trials, one character a step: tall is slow."""
+    best, bests = None, []
+    for trial in trials:
+        best = min(x for x in (best, trial.median_s) if x) if best or trial.median_s else None
+        bests.append(best)
+    known = [b for b in bests if b]
+    if not known:
+        return "best so far: nothing measured"
+    marks, low, high = " ▁▂▃▄▅▆▇█", min(known), max(known)
+    step = max(1, -(-len(bests) // width))
+    line = "".join(
+        marks[0] if b is None else marks[1 + round(7 * (b - low) / ((high - low) or 1))] for b in bests[::step]
+    )
+    return f"best so far: {seconds(high)} {line} {seconds(low)} after {len(trials)} trials"
+
+
+def _row(name: str, trial: Trial, median_s: float | None = None) -> tuple[Any, ...]:
+    quartiles = f"{seconds(trial.q1_s)} .. {seconds(trial.q3_s)}"
+    error = "-" if trial.max_error is None else f"{trial.max_error:.2g}"
+    return name, seconds(median_s or trial.median_s), quartiles, percent(trial.efficiency), error, trial.config
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in counts.items()) or "none"
+
+
+def _by_status(trials: list[Trial]) -> dict[str, int]:
+    return {status: sum(t.status == status for t in trials) for status in dict.fromkeys(t.status for t in trials)}
+
+
+def _first_failures(trials: list[Trial]) -> list[Trial]:
+    """One of each status that is a failure."""
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.status != "measured":
+            first.setdefault(trial.status, trial)
+    return list(first.values())
+
+
+def _config(config: dict[str, Any]) -> str:
+    return ",".join(f"{name}={value}" for name, value in config.items())

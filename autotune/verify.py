@@ -1,0 +1,220 @@
+"""Correct, before fast: a binary against the reference at awkward sizes, with poison, canaries and untouched inputs.
+
+Runs in the device's worker process, where inputs and references are kept from one trial to the next.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .definition import Array, Kernel, Launch, Tolerance, problem_name
+from .devices.base import Binary, Buffer, Comparison, Function, Session
+from .errors import TrialFailure
+from .space import Config
+
+REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes, and a verified config stands in for it
+POISONS = (0xFF, 0x6D)  # NaN in every float format; a number in all of them
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A binary that passed: what it was checked on, and the largest errors relative to rms(reference)."""
+
+    verified_on: tuple[str, ...]
+    max_error: float
+    rms_error: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem with its inputs and what must come out."""
+
+    key: str
+    problem: Any
+    inputs: Mapping[str, Any]
+    reference: Mapping[str, np.ndarray]
+
+    @staticmethod
+    def of(
+        session: Session,
+        kernel: Kernel[Any],
+        problem: Any,
+        oracle: Binary | None = None,
+        oracle_config: Config | None = None,
+    ) -> "Case":
+        """The case of ``problem``: its reference is NumPy's, or the output of the verified ``oracle``."""
+        if oracle is None or oracle_config is None or not too_large_for_numpy(kernel, problem):
+            return _numpy_case(kernel, problem)
+        return _oracle_case(session, kernel, problem, oracle, oracle_config)
+
+
+def too_large_for_numpy(kernel: Kernel[Any], problem: Any) -> bool:
+    """Whether a verified config must stand in for the reference."""
+    return kernel.work(problem).flops > REFERENCE_FLOPS
+
+
+def verify(
+    session: Session,
+    kernel: Kernel[Any],
+    problem: Any,
+    config: Config,
+    binary: Binary,
+    builds: Sequence[str] | None = None,
+    full: bool = False,
+) -> Verdict:
+    """Check every build of ``binary`` at the ragged sizes of ``problem``; ``full``: and at its own.
+
+    Raises:
+        TrialFailure: wrong, with the first element that differs; launch_failed or resources from the device.
+    """
+    names: list[str] = []
+    errors = [(0.0, 0.0)]
+    problems = (*kernel.ragged(problem, config), *((problem,) if full else ()))
+    for build in builds or session.check_builds:
+        function = session.load(binary, build)
+        for seed, ragged in enumerate(problems):
+            case = _numpy_case(kernel, ragged)
+            try:
+                with place(session, kernel, ragged, case.inputs) as placed:
+                    placed.poison(POISONS[seed % len(POISONS)])
+                    placed.launch(function, kernel.launch(ragged, config), seed=seed)
+                    errors.append(placed.check(case))
+            except TrialFailure as failure:
+                where = f"at {problem_name(ragged)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
+                raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
+            if problem_name(ragged) not in names:
+                names.append(problem_name(ragged))
+    return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors))
+
+
+class Placed:
+    """The arguments of one problem in device memory."""
+
+    def __init__(self, session: Session, kernel: Kernel[Any], problem: Any, inputs: Mapping[str, Any]) -> None:
+        self.kernel = kernel
+        self.problem = problem
+        self.inputs = inputs
+        self.specs: dict[str, Array] = kernel.arrays(problem)
+        self.buffers: dict[str, Buffer] = {}
+        for name, spec in self.specs.items():
+            self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written)
+            if spec.read:
+                self.buffers[name].write(as_given(kernel, name, spec, inputs))
+        scalars = kernel.scalars(problem, inputs)
+        missing = [n for n in kernel.arguments if n not in self.buffers and n not in scalars]
+        if missing:
+            raise TypeError(f"{kernel.name}: arguments {missing} are neither in arrays() nor in scalars()")
+        self.arguments = [self.buffers[n] if n in self.buffers else scalars[n] for n in kernel.arguments]
+
+    def __enter__(self) -> "Placed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for buffer in self.buffers.values():
+            buffer.free()
+
+    def poison(self, pattern: int) -> None:
+        """Outputs get a pattern that is no result; accumulators their initial values again."""
+        for name, spec in self.specs.items():
+            if spec.written and not spec.read:
+                self.buffers[name].poison(pattern)
+            elif spec.written:
+                self.buffers[name].write(as_given(self.kernel, name, spec, self.inputs))
+
+    def launch(self, function: Function, geometry: Launch, seed: int = 0) -> None:
+        if 0 not in geometry.grid:
+            function.launch(geometry, self.arguments, seed=seed)
+
+    def check(self, case: Case) -> tuple[float, float]:
+        """(largest, rms) error over all outputs.
+
+        Raises:
+            TrialFailure: wrong.
+        """
+        worst = (0.0, 0.0)
+        for name, spec in self.specs.items():
+            buffer = self.buffers[name]
+            if (damage := buffer.damage()) is not None:
+                raise TrialFailure("wrong", f"{name}: {damage}")
+            if spec.written:
+                tolerance = tolerance_of(self.kernel, self.problem, name)
+                found = buffer.compare(case.reference[name], tolerance, key=f"{case.key} {name}")
+                if found.n_bad:
+                    raise TrialFailure("wrong", _differs(name, found, tolerance))
+                worst = (max(worst[0], found.max_error), max(worst[1], found.rms_error))
+            else:
+                given = as_given(self.kernel, name, spec, case.inputs)
+                found = buffer.compare(given, Tolerance(), key=f"{case.key} {name}")
+                if found.n_bad:
+                    raise TrialFailure("wrong", f"the input was written: {_differs(name, found, Tolerance())}")
+        return worst
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}
+
+
+place = Placed
+
+
+def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:
+    """The input ``name``, contiguous.
+
+    Raises:
+        TypeError: when it is missing or not of the shape and dtype that the definition states.
+    """
+    if name not in inputs:
+        raise TypeError(f"{kernel.name} needs the input {name} ({spec.dtype}, {list(spec.shape)})")
+    array = np.asarray(inputs[name])
+    if array.dtype != spec.dtype or array.shape != spec.shape:
+        raise TypeError(
+            f"{kernel.name}: {name} is {array.dtype} {list(array.shape)}, must be {spec.dtype} {list(spec.shape)}"
+        )
+    return np.ascontiguousarray(array)
+
+
+def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
+    """The tolerance of one output."""
+    tolerance = kernel.tolerance(problem)
+    return tolerance[output] if isinstance(tolerance, Mapping) else tolerance
+
+
+def random_inputs(kernel: Kernel[Any], problem: Any) -> dict[str, Any]:
+    """The definition's inputs, the same in every process."""
+    seed = zlib.crc32(f"{kernel.name} {problem_name(problem)}".encode())
+    return kernel.inputs(problem, np.random.default_rng(seed))
+
+
+# ---------------------------------------------------------------------- cases, kept in the worker
+@lru_cache(maxsize=256)
+def _numpy_case(kernel: Kernel[Any], problem: Any) -> Case:
+    inputs = random_inputs(kernel, problem)
+    return Case(problem_name(problem), problem, inputs, kernel.reference(problem, **inputs))
+
+
+_oracle_cases: dict[tuple[str, str], Case] = {}
+
+
+def _oracle_case(session: Session, kernel: Kernel[Any], problem: Any, oracle: Binary, config: Config) -> Case:
+    key = (oracle.key, problem_name(problem))
+    if key not in _oracle_cases:
+        inputs = random_inputs(kernel, problem)
+        function = session.load(oracle, session.timed_build)
+        with place(session, kernel, problem, inputs) as placed:
+            placed.poison(POISONS[0])
+            placed.launch(function, kernel.launch(problem, config))
+            _oracle_cases[key] = Case(problem_name(problem), problem, inputs, placed.outputs())
+    return _oracle_cases[key]
+
+
+def _differs(name: str, found: Comparison, tolerance: Tolerance) -> str:
+    index = ", ".join(map(str, found.first_bad or ()))
+    parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}
+    allowed = ", ".join(f"{what} {value:.2g}" for what, value in parts.items() if value) or "exactness"
+    return (
+        f"{name}[{index}] is {found.got}, reference {found.want}; "
+        f"{found.n_bad} of {found.n_total} beyond {allowed} (largest error {found.max_error:.3g} of rms)"
+    )

@@ -1,0 +1,318 @@
+"""Narrowband down-conversion: mix, low-pass filter and decimate in one kernel.
+
+y[p, j] = sum over k < taps of w[k] x[p, j D + k] e^(2 pi i (f (j D + k) + phase)), with D = decimation. Samples that
+decimation would throw away are never computed. 4 taps / D flops a sample against 10 bits of input: a good variant is
+bound by the multiply-adds. Template: templates/ddc.cu.j2; the page: docs/kernels/ddc.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from autotune import (
+    Array,
+    Config,
+    Device,
+    Kernel,
+    Launch,
+    Space,
+    Tolerance,
+    UsageError,
+    array_in,
+    array_out,
+    baked,
+    ceil_div,
+    runtime,
+    when,
+)
+from autotune.definition import Work
+
+RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
+CYCLE = 2**64  # a phase is an integer fraction of a cycle
+REFERENCE_ROWS = 1 << 14  # rows of decimation samples that the reference holds at once
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A filter and the streams it is applied to."""
+
+    taps: int = baked(256, "weights of the filter, any number")
+    decimation: int = baked(16, "samples from one output to the next")
+    sample_bits: int = baked(10, "bits of a sample, 2 to 16, two's complement")
+    n_pols: int = runtime(2, "streams that share the filter and the mixer")
+    n_samples: int = runtime(2**25, "samples of each stream, at least taps")
+
+    def __post_init__(self) -> None:
+        if self.taps < 1 or self.decimation < 1 or self.n_pols < 1:
+            raise ValueError(f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}: each is at least 1")
+        if not 2 <= self.sample_bits <= 16:
+            raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16")
+        if self.n_samples < self.taps:
+            raise ValueError(f"n_samples={self.n_samples} holds no output: the first needs taps={self.taps} samples")
+
+    @property
+    def n_out(self) -> int:
+        return (self.n_samples - self.taps) // self.decimation + 1
+
+    @property
+    def row_bytes(self) -> int:
+        return ceil_div(self.n_samples * self.sample_bits, 8)
+
+    @property
+    def rows(self) -> int:
+        """Rows of ``decimation`` taps, the last one filled up with zeros."""
+        return ceil_div(self.taps, self.decimation)
+
+    @property
+    def group(self) -> int:
+        """Samples that fill whole 32-bit words: the unit of unpacking."""
+        return 32 if self.sample_bits % 2 else 16
+
+
+SPACE = Space(
+    ALGORITHM=("register", "subgroup"),  # who shares COARSEN outputs: one thread, or SG_SIZE threads
+    WGS=(64, 128, 256),  # threads of a block
+    SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
+    COARSEN=(4, 8, 12, 16),  # consecutive outputs that share a window of samples
+    PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads
+    MIN_BLOCKS=(1, 2, 4),  # blocks that a multiprocessor must have registers for
+    TILES=(1, 4),  # tiles that a block makes, with the weights mixed once
+    STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
+)
+
+
+def tile_outputs(config: Config) -> int:
+    """Outputs that a block makes between two barriers."""
+    return int(config.WGS * config.COARSEN) // int(config.get("SG_SIZE", 1))
+
+
+def shared_bytes(problem: Problem, config: Config) -> int:
+    """Dynamic shared memory: mixed weights, turns and samples; the template asserts the same."""
+    rows, group = problem.rows, problem.group
+    groups = ceil_div((tile_outputs(config) + rows - 1) * problem.decimation, group)
+    if config.ALGORITHM == "subgroup":
+        stride = (config.COARSEN | 1) * config.SG_SIZE
+        chunks = ceil_div(ceil_div(groups * group, problem.decimation), config.COARSEN)
+        n_weights = ceil_div(problem.decimation, config.SG_SIZE) * config.SG_SIZE * rows
+        members = (8 * n_weights, 8 * config.COARSEN // config.SG_SIZE, 8, 2 * 4 * chunks * stride)
+    else:
+        chunk = config.COARSEN * problem.decimation
+        stride = (chunk // config.PHASES | 1) * config.PHASES
+        members = (8 * rows * problem.decimation, 8 * config.COARSEN, 8, 4 * ceil_div(groups * group, chunk) * stride)
+    return sum(ceil_div(member, 16) * 16 for member in members)
+
+
+def registers(problem: Problem, config: Config) -> int:
+    """About what a thread needs where it needs most: in the filter, sums, window and packed samples."""
+    if config.ALGORITHM == "register":
+        return int(config.COARSEN * (2 + config.PHASES) + 4 * config.PHASES + 24)
+    groups = ceil_div((tile_outputs(config) + problem.rows - 1) * problem.decimation, problem.group)
+    own_words = ceil_div(groups, config.WGS) * problem.group * problem.sample_bits // 32
+    return int(config.COARSEN * 3 + own_words + 30)
+
+
+@SPACE.constraint("a vector of samples lies in one row")
+def phases_divide(problem: Problem, config: Config, device: Device) -> bool:
+    return config.ALGORITHM != "register" or problem.decimation % config.PHASES == 0
+
+
+@SPACE.constraint("loads are as wide as two samples where rows allow it")
+def phases_pay(problem: Problem, config: Config, device: Device) -> bool:
+    return config.ALGORITHM != "register" or config.PHASES > 1 or problem.decimation % 2 == 1
+
+
+@SPACE.constraint("the threads of a subgroup divide its outputs, and there are not more of them than phases")
+def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
+    if config.ALGORITHM != "subgroup":
+        return True
+    return config.COARSEN % config.SG_SIZE == 0 and config.SG_SIZE < 2 * max(problem.decimation, 2)
+
+
+@SPACE.constraint("the samples and the weights of MIN_BLOCKS blocks fit in shared memory")
+def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
+    each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
+    return bool(config.MIN_BLOCKS * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES)
+
+
+@SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
+def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
+    allowed = min(device.max_registers, device.registers_per_block // (config.WGS * config.MIN_BLOCKS))
+    return registers(problem, config) <= allowed
+
+
+@SPACE.constraint("a chunk has room for its outputs where they are staged in it")
+def staging_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return config.get("STORE") != "staged" or problem.decimation >= 2
+
+
+class Ddc(Kernel[Problem]):
+    """samples, weights, mix_frequency, mix_phase -> baseband."""
+
+    space = SPACE
+    default: Mapping[str, Any] = {
+        "ALGORITHM": "register",
+        "WGS": 128,
+        "COARSEN": 8,
+        "PHASES": 4,
+        "MIN_BLOCKS": 4,
+        "TILES": 4,
+        "STORE": "direct",
+    }
+    arguments = (
+        "baseband",
+        "samples",
+        "weights",
+        "frequency_high",
+        "frequency_low",
+        "phase",
+        "n_out",
+        "row_bytes",
+    )
+    tuned = (Problem(taps=256, decimation=16, sample_bits=10), Problem(taps=128, decimation=8, sample_bits=10))
+    host_sizes: Mapping[str, int] = {"n_samples": 65536}
+    scalar_defaults: Mapping[str, float] = {"mix_phase": 0.0}
+
+    def arrays(self, problem: Problem) -> dict[str, Array]:
+        """baseband: complex64 [n_pols, n_out]; samples: uint8 [n_pols, row_bytes]; weights: float32 [taps]."""
+        return {
+            "baseband": array_out(np.complex64, problem.n_pols, problem.n_out),
+            "samples": array_in(np.uint8, problem.n_pols, problem.row_bytes),
+            "weights": array_in(np.float32, problem.taps),
+        }
+
+    def launch(self, problem: Problem, config: Config) -> Launch:
+        tiles = ceil_div(problem.n_out, tile_outputs(config))
+        grid = (ceil_div(tiles, int(config.TILES)), problem.n_pols, 1)
+        return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
+
+    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+        return {"shared_bytes": shared_bytes(problem, config)}
+
+    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+        high, low = fixed_frequency(float(inputs["mix_frequency"]))
+        return {
+            "frequency_high": np.uint64(high),
+            "frequency_low": np.uint64(low),
+            "phase": np.uint64(fixed_phase(float(inputs["mix_phase"]))),
+            "n_out": np.int64(problem.n_out),
+            "row_bytes": np.int64(problem.row_bytes),
+        }
+
+    def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """Every whole sample of the rows counts."""
+        if len(shapes.get("samples", ())) != 2:
+            return {}
+        n_pols, n_bytes = shapes["samples"]
+        return {"n_pols": n_pols, "n_samples": n_bytes * 8 // problem.sample_bits}
+
+    def work(self, problem: Problem) -> Work:
+        """A multiply-add for the real and the imaginary part of each tap and output; each byte moves once."""
+        outputs = problem.n_pols * problem.n_out
+        return Work(
+            flops=4.0 * problem.taps * outputs,
+            bytes=problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * outputs,
+        )
+
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+        """Samples of all values alike; weights of random sign and like size, so that each tap shows."""
+        size = rng.uniform(0.5, 1.5, problem.taps) / np.sqrt(problem.taps)
+        return {
+            "samples": rng.integers(0, 256, (problem.n_pols, problem.row_bytes), dtype=np.uint8),
+            "weights": (size * rng.choice((-1.0, 1.0), problem.taps)).astype(np.float32),
+            "mix_frequency": float(rng.uniform(-0.5, 0.5)),
+            "mix_phase": float(rng.uniform()),
+        }
+
+    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+        """One output of three streams; one more than a tile, samples left over and rows of an odd number of bytes."""
+        base = {"taps": problem.taps, "decimation": problem.decimation, "sample_bits": problem.sample_bits}
+        n_samples = tile_outputs(config) * problem.decimation + problem.taps
+        while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
+            n_samples += 1
+        return (
+            Problem(**base, n_pols=3, n_samples=problem.taps),
+            Problem(**base, n_pols=1, n_samples=problem.taps + problem.decimation - 1),
+            Problem(**base, n_pols=2, n_samples=n_samples),
+        )
+
+    def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
+        """baseband: complex128. Mixed samples, in rows of D, times the taps, in rows of D, summed along diagonals."""
+        decimation, rows = problem.decimation, problem.rows
+        weights = np.zeros(rows * decimation)
+        weights[: problem.taps] = inputs["weights"]
+        columns = weights.reshape(rows, decimation).T
+        baseband = np.empty((problem.n_pols, problem.n_out), np.complex128)
+        for first in range(0, problem.n_out, REFERENCE_ROWS):
+            n_out = min(REFERENCE_ROWS, problem.n_out - first)
+            n_rows = n_out + rows - 1
+            turns = mixer(inputs["mix_frequency"], inputs["mix_phase"], first * decimation, n_rows * decimation)
+            for pol in range(problem.n_pols):
+                x = unpack(inputs["samples"][pol], problem, first * decimation, n_rows * decimation)
+                mixed = (turns * x).reshape(n_rows, decimation)
+                products = (mixed.real @ columns) + 1j * (mixed.imag @ columns)
+                baseband[pol, first : first + n_out] = sum(products[r : r + n_out, r] for r in range(rows))
+        return {"baseband": baseband}
+
+    def tolerance(self, problem: Problem) -> Tolerance:
+        """Rounding of a float32 sum of taps products; derived in docs/kernels/ddc.md."""
+        return Tolerance(of_rms=float(4 * np.sqrt(problem.taps + 16) * np.finfo(np.float32).eps))
+
+
+# ---------------------------------------------------------------------- phase, exact in integers
+def fixed_frequency(frequency: float) -> tuple[int, int]:
+    """Cycles a sample, modulo 1, as a 128-bit fraction in two 64-bit words, high and low.
+
+    Raises:
+        UsageError: when it is not finite.
+    """
+    if not np.isfinite(frequency):
+        raise UsageError(f"mix_frequency is {frequency}: it must be a finite number of cycles a sample")
+    return divmod(int(Fraction(frequency) % 1 * CYCLE**2), CYCLE)
+
+
+def fixed_phase(phase: float) -> int:
+    """Cycles, modulo 1, as a 64-bit fraction.
+
+    Raises:
+        UsageError: when it is not finite.
+    """
+    if not np.isfinite(phase):
+        raise UsageError(f"mix_phase is {phase}: it must be a finite number of cycles")
+    return round(Fraction(phase) % 1 * CYCLE) % CYCLE
+
+
+def phase_at(mix_frequency: float, sample: int, mix_phase: float = 0.0) -> float:
+    """The mixer's phase in cycles, [0, 1), at sample number ``sample``: the ``mix_phase`` of a call that starts there."""
+    return float((Fraction(mix_phase) + Fraction(mix_frequency) * sample) % 1) % 1.0
+
+
+def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndarray:
+    """e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], as products of exact anchors and steps."""
+    n_steps = 1 << max(1, n_samples.bit_length() // 2)
+    n_anchors = ceil_div(n_samples, n_steps)
+    anchors = [phase_at(frequency, first + n_steps * i, phase) for i in range(n_anchors)]
+    steps = [phase_at(frequency, i) for i in range(n_steps)]
+    turns = np.exp(2j * np.pi * np.array(anchors))[:, np.newaxis] * np.exp(2j * np.pi * np.array(steps))
+    return turns.reshape(-1)[:n_samples]
+
+
+def unpack(row: np.ndarray, problem: Problem, first: int, n_samples: int) -> np.ndarray:
+    """Samples ``first`` and on of a packed row as float64 [n_samples]; what lies past the row is 0.
+
+    ``first`` is a multiple of 8, so that every eighth sample starts at the same bit of a byte.
+    """
+    bits = problem.sample_bits
+    n_groups = ceil_div(n_samples, 8)
+    packed = np.zeros(n_groups * bits + 2, np.uint32)
+    found = row[first // 8 * bits :][: n_groups * bits]
+    packed[: found.size] = found
+    samples = np.empty((n_groups, 8))
+    for i in range(8):
+        byte, bit = divmod(i * bits, 8)
+        b = [packed[byte + k :: bits][:n_groups] for k in range(3)]
+        field = (b[0] << 16 | b[1] << 8 | b[2]) >> np.uint32(24 - bits - bit) & np.uint32(2**bits - 1)
+        samples[:, i] = (field ^ np.uint32(2 ** (bits - 1))).astype(np.int32) - 2 ** (bits - 1)
+    return samples.reshape(-1)[:n_samples]

@@ -1,0 +1,216 @@
+// ALGORITHM register: a thread makes COARSEN consecutive outputs from a window of samples that slides through registers.
+// Work    thread t of a block <-> outputs [t COARSEN, (t + 1) COARSEN) of a tile, and the unpacking of chunk t
+//         one block           <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
+// Tile    samples as float, in order, in chunks of COARSEN rows of D; the gap after each makes the stride from thread
+//         to thread an odd number of vectors, so that neither unpacking nor filtering has bank conflicts
+//             chunk 0 (thread 0)       | chunk 1 (thread 1)       | ... | chunk WGS ... : the halo, which the last
+//             row 0 .. row COARSEN-1 gap row 0 .. row COARSEN-1 gap      outputs need beyond their own chunk
+// Filter  PHASES columns of the rows at a time. Output c meets row r of the taps at row c + r of the window:
+//         row r + COARSEN - 1 is loaded into the place of row r - 1, then meets, with the others, row r of the taps
+constexpr int PHASES = {{ config.PHASES }};  // columns of the window: the width of its loads
+constexpr bool STAGED = {{ "true" if config.STORE == "staged" else "false" }};  // outputs pass through shared memory
+
+constexpr int ROWS = ceil_div(TAPS, DECIMATION);  // of taps, the last one filled up with zeros
+constexpr int CHUNK = COARSEN * DECIMATION;  // samples from one thread's first to the next thread's
+constexpr int STRIDE = (CHUNK / PHASES | 1) * PHASES;  // the same in shared memory, in floats
+constexpr int TILE_OUTPUTS = WGS * COARSEN;
+constexpr int GROUP = Group<SAMPLE_BITS>::SAMPLES;
+constexpr int GROUP_WORDS = Group<SAMPLE_BITS>::WORDS;
+constexpr int GROUPS = ceil_div(WGS * CHUNK + (ROWS - 1) * DECIMATION, GROUP);  // of a tile with its halo
+constexpr int CHUNKS = ceil_div(GROUPS * GROUP, CHUNK);
+static_assert(DECIMATION % PHASES == 0, "a vector of samples lies in one row");
+
+struct Shared {
+    alignas(16) float2 weights[DECIMATION / PHASES][ROWS][PHASES];  // w[k] e^(2 pi i f k), in the order of use
+    alignas(16) float2 turns[COARSEN];  // e^(2 pi i f D c)
+    alignas(16) float2 tile_turn;  // e^(2 pi i (f D j + phase)) of the tile's first output j
+    alignas(16) float samples[CHUNKS * STRIDE];
+};
+static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
+
+__device__ __forceinline__ void mix_weights(Shared& shared, const float* __restrict__ weights, Frequency frequency)
+{
+    for (int k = threadIdx.x; k < ROWS * DECIMATION; k += WGS) {
+        const float weight = k < TAPS ? weights[k] : 0.0f;
+        const float2 turn = unit_vector(advance(frequency, k));
+        shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] = make_float2(weight * turn.x, weight * turn.y);
+    }
+    for (int c = threadIdx.x; c < COARSEN; c += WGS)
+        shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
+}
+
+// Where sample number SAMPLE of group number `group` of the tile lies.
+template <int SAMPLE>
+__device__ __forceinline__ int slot(int group)
+{
+    if constexpr (CHUNK % GROUP == 0) {
+        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
+        return group / GROUPS_A_CHUNK * STRIDE + group % GROUPS_A_CHUNK * GROUP + SAMPLE;
+    } else if constexpr (GROUP % CHUNK == 0) {
+        return group * (GROUP / CHUNK) * STRIDE + SAMPLE / CHUNK * STRIDE + SAMPLE % CHUNK;
+    } else {
+        const int index = group * GROUP + SAMPLE;
+        return index / CHUNK * STRIDE + index % CHUNK;
+    }
+}
+
+// Samples FIRST and on of a group, PHASES at a time: a run never leaves its row.
+template <int FIRST>
+__device__ __forceinline__ void store_group(float* samples, int group, const unsigned* words)
+{
+    if constexpr (FIRST < GROUP) {
+        Floats<PHASES> run;
+        unpack_run<SAMPLE_BITS, FIRST, PHASES>(words, run.at);
+        store_floats<PHASES>(samples + slot<FIRST>(group), run);
+        store_group<FIRST + PHASES>(samples, group, words);
+    }
+}
+
+// COUNT consecutive groups; `offset`: the tile's first byte.
+template <Loads LOADS, int COUNT>
+__device__ __forceinline__ void unpack_groups(
+    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+{
+    unsigned words[COUNT * GROUP_WORDS];
+    load_words<LOADS, COUNT * GROUP_WORDS>(words, packed, offset + group * (4ll * GROUP_WORDS), n_bytes);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)
+        store_group<0>(samples, group + i, words + i * GROUP_WORDS);
+}
+
+// How many groups of a chunk to load at once: those that make the loads 16 bytes wide, if they are not too many.
+__host__ __device__ constexpr int batch_of(int groups)
+{
+    return groups % 4 == 0 && GROUP_WORDS * 4 <= 20 ? 4 : groups % 2 == 0 && GROUP_WORDS * 2 <= 20 ? 2 : 1;
+}
+
+// Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo.
+template <Loads LOADS>
+__device__ __forceinline__ void unpack_tile(
+    float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+{
+    int group = threadIdx.x;
+    if constexpr (CHUNK % GROUP == 0) {
+        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
+        constexpr int BATCH = LOADS == Loads::GUARDED ? 1 : batch_of(GROUPS_A_CHUNK);
+        constexpr int UNROLL = LOADS == Loads::GUARDED ? 1 : GROUPS_A_CHUNK / BATCH;  // guarded code is long, and rare
+#pragma unroll UNROLL
+        for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
+            unpack_groups<LOADS, BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes);
+        group += WGS * GROUPS_A_CHUNK;
+    }
+#pragma unroll 1
+    for (; group < GROUPS; group += WGS)
+        unpack_groups<LOADS, 1>(samples, group, packed, offset, n_bytes);
+}
+
+// STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
+template <int STEPS>
+__device__ __forceinline__ void slide(
+    float2 (&sums)[COARSEN], Floats<PHASES> (&window)[COARSEN], const float* row, const float2 (*weights)[PHASES])
+{
+#pragma unroll
+    for (int r = 0; r < STEPS; ++r) {
+        const int newest = r + COARSEN - 1;
+        window[newest % COARSEN] = load_floats<PHASES>(row + newest / COARSEN * STRIDE + newest % COARSEN * DECIMATION);
+        constexpr int LOAD = PHASES == 1 ? 2 : 4;  // floats of one load of weights
+#pragma unroll
+        for (int p = 0; p < 2 * PHASES; p += LOAD) {
+            const Floats<LOAD> h = load_floats<LOAD>(&weights[r][p / 2].x);
+#pragma unroll
+            for (int i = 0; i < LOAD; i += 2) {
+#pragma unroll
+                for (int c = 0; c < COARSEN; ++c) {
+                    const float x = window[(r + c) % COARSEN].at[(p + i) / 2];
+                    sums[c].x += h.at[i] * x;
+                    sums[c].y += h.at[i + 1] * x;
+                }
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ void filter(float2 (&sums)[COARSEN], const Shared& shared)
+{
+#pragma unroll
+    for (int c = 0; c < COARSEN; ++c)
+        sums[c] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int column = 0; column < DECIMATION / PHASES; ++column) {
+        const float* row = shared.samples + threadIdx.x * STRIDE + column * PHASES;
+        const float2(*weights)[PHASES] = shared.weights[column];
+        Floats<PHASES> window[COARSEN];
+#pragma unroll
+        for (int c = 0; c < COARSEN - 1; ++c)
+            window[c] = load_floats<PHASES>(row + c * DECIMATION);
+#pragma unroll 1
+        for (int r = 0; r < ROWS / COARSEN; ++r) {
+            slide<COARSEN>(sums, window, row, weights);
+            row += STRIDE;
+            weights += COARSEN;
+        }
+        slide<ROWS % COARSEN>(sums, window, row, weights);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
+    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
+    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
+    long long row_bytes)
+{
+    extern __shared__ float4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    constexpr long long TILE_BYTES = static_cast<long long>(WGS / 8) * CHUNK * SAMPLE_BITS;
+    constexpr long long SPAN_BYTES = 4ll * GROUPS * GROUP_WORDS;
+    const int t = threadIdx.x;
+    const Frequency frequency = {frequency_high, frequency_low};
+    const long long n_bytes = row_bytes * gridDim.y;
+    float2* row = baseband + n_out * blockIdx.y;
+
+    mix_weights(shared, weights, frequency);
+    const float2 thread_turn = unit_vector(advance(frequency, t * CHUNK));
+    for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
+         first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
+        const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
+        if (t == WGS - 1)
+            shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
+        if (offset + SPAN_BYTES + 4 > n_bytes)
+            unpack_tile<Loads::GUARDED>(shared.samples, samples, offset, n_bytes);
+        else if (offset % 16 == 0)
+            unpack_tile<Loads::ALIGNED>(shared.samples, samples, offset, n_bytes);
+        else
+            unpack_tile<Loads::INSIDE>(shared.samples, samples, offset, n_bytes);
+        __syncthreads();  // the tile, its turn and, before the first, the weights are complete
+
+        float2 sums[COARSEN];
+        filter(sums, shared);
+        const float2 turn = multiply(thread_turn, shared.tile_turn);
+#pragma unroll
+        for (int c = 0; c < COARSEN; ++c)
+            sums[c] = multiply(sums[c], multiply(turn, shared.turns[c]));
+
+        __syncthreads();  // nobody reads the tile any more: the next one, or the outputs, may take its place
+        if constexpr (STAGED) {
+            // A warp's outputs lie in its own chunks, which no other warp touches before the next barrier
+            float* chunk = shared.samples + t * STRIDE;
+#pragma unroll
+            for (int c = 0; c < COARSEN; ++c)
+                chunk[2 * c] = sums[c].x, chunk[2 * c + 1] = sums[c].y;
+            __syncwarp();
+            const int warp = t / 32 * 32;
+#pragma unroll
+            for (int i = 0; i < COARSEN; ++i) {
+                const int output = warp * COARSEN + i * 32 + t % 32;
+                const float* from = shared.samples + output / COARSEN * STRIDE + output % COARSEN * 2;
+                if (first + output < n_out)
+                    row[first + output] = make_float2(from[0], from[1]);
+            }
+            if constexpr (CHUNK % GROUP == 0)
+                __syncwarp();  // a thread will unpack into its own chunk, from which the warp has read
+            else
+                __syncthreads();  // any thread may unpack into any chunk
+        } else {
+            store_run<COARSEN>(row, first + t * COARSEN, n_out, sums);
+        }
+    }
+}

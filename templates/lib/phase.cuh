@@ -1,0 +1,27 @@
+// A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
+// A frequency, in cycles a sample, is a 128-bit fraction in two words: rounded at 2^-128, it adds up to less than
+// 2^-64 cycles of error over any number of samples that fits 64 bits.
+typedef unsigned long long Phase;
+
+struct Frequency {
+    Phase high, low;
+};
+
+// f * n modulo 1
+__device__ __forceinline__ Phase advance(Frequency f, unsigned long long n)
+{
+    return f.high * n + __umul64hi(f.low, n);
+}
+
+// e^(2 pi i phase). Its top 32 bits as a signed fraction of half a cycle: within 2^-25 half cycles of the phase.
+__device__ __forceinline__ float2 unit_vector(Phase phase)
+{
+    float2 z;
+    sincospif(static_cast<float>(static_cast<int>(phase >> 32)) * 4.656612873077393e-10f, &z.y, &z.x);  // 2^-31
+    return z;
+}
+
+__device__ __forceinline__ float2 multiply(float2 a, float2 b)
+{
+    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}

@@ -1,0 +1,133 @@
+// Packed samples: two's complement, BITS wide (2 to 16), the first sample in the most significant bits of the first
+// byte. They are unpacked in groups, the fewest samples (16 or 32) that fill whole 32-bit words.
+//
+// A float is made of a field without a conversion. The field stays where it is in the word, at bits [i, i + BITS) of
+// the low 23, the mantissa; with the exponent of 2^(23-i) above it, its lowest bit is worth 1:
+//     as_float((word & mask) ^ (exponent | sign bit of the field)) = 2^(23-i) + sample + 2^(BITS-1)
+// and one exact subtraction leaves the sample. Only a field that does not lie in the low 23 bits of a word needs a
+// shift, and the shifted word serves its neighbours: 5 shifts for 16 samples of 10 bits.
+constexpr int MANTISSA = 23;
+
+template <int BITS>
+struct Group {
+    static constexpr int SAMPLES = BITS % 2 == 0 ? 16 : 32;
+    static constexpr int WORDS = SAMPLES * BITS / 32;
+};
+
+// The first bit, counted from the group's first, of the 23 that sample number `sample` is taken from.
+__host__ __device__ constexpr int window_start(int bits, int sample)
+{
+    int shifted = -32;  // where the latest shifted window starts
+    for (int s = 0;; ++s) {
+        const int first = s * bits;
+        const int in_word = first % 32;
+        const bool in_low_bits = in_word >= 32 - MANTISSA && in_word + bits <= 32;
+        if (!in_low_bits && first + bits > shifted + MANTISSA)
+            shifted = first;
+        if (s == sample)
+            return in_low_bits ? first - in_word + 32 - MANTISSA : shifted;
+    }
+}
+
+// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+__device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
+{
+#ifdef AUTOTUNE_HOST
+    return (value & mask) ^ pattern;
+#else
+    unsigned result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
+    return result;
+#endif
+}
+
+// Sample number SAMPLE of a group whose words are in most-significant-first order.
+template <int BITS, int SAMPLE>
+__device__ __forceinline__ float unpack(const unsigned* words)
+{
+    constexpr int start = window_start(BITS, SAMPLE);
+    constexpr int word = start / 32;
+    constexpr int past = start % 32 + MANTISSA - 32;  // bits of the window in the next word, if positive
+    constexpr int position = start + MANTISSA - (SAMPLE + 1) * BITS;  // of the field's lowest bit
+    constexpr unsigned mask = ((1u << BITS) - 1) << position;
+    constexpr unsigned sign_and_exponent = (1u << (position + BITS - 1)) | (127u + MANTISSA - position) << MANTISSA;
+    constexpr float bias = static_cast<float>((1 << (MANTISSA - position)) + (1 << (BITS - 1)));
+    unsigned window;
+    if constexpr (past > 0)
+        window = __funnelshift_r(words[word + 1], words[word], 32 - past);
+    else
+        window = words[word] >> -past;
+    return __uint_as_float(and_xor(window, mask, sign_and_exponent)) - bias;
+}
+
+// Samples FIRST to FIRST + COUNT of a group.
+template <int BITS, int FIRST, int COUNT>
+__device__ __forceinline__ void unpack_run(const unsigned* words, float* samples)
+{
+    if constexpr (COUNT > 0) {
+        samples[0] = unpack<BITS, FIRST>(words);
+        unpack_run<BITS, FIRST + 1, COUNT - 1>(words, samples + 1);
+    }
+}
+
+// Where the words of a tile lie, which decides how they are loaded.
+enum class Loads {
+    ALIGNED,  // at multiples of 16 bytes, inside the buffer: the widest loads
+    INSIDE,  // at any byte, but inside the buffer, with 4 bytes to spare
+    GUARDED,  // near the end of the buffer, which is not read past
+};
+
+// The 32-bit word at `offset`, a multiple of 4. GUARDED: bytes from n_bytes on are not read, and are 0.
+template <Loads LOADS>
+__device__ __forceinline__ unsigned load_word(const unsigned char* bytes, long long offset, long long n_bytes)
+{
+    if (LOADS != Loads::GUARDED || offset + 4 <= n_bytes)
+        return __ldg(reinterpret_cast<const unsigned*>(bytes + offset));
+    unsigned word = 0;
+    for (int i = 0; i < 3; ++i)
+        if (offset + i < n_bytes)
+            word |= static_cast<unsigned>(__ldg(bytes + offset + i)) << 8 * i;
+    return word;
+}
+
+// The widest load, in words, that cuts WORDS words into equal parts.
+__host__ __device__ constexpr int load_width(int words)
+{
+    return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
+}
+
+// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
+template <Loads LOADS, int WORDS>
+__device__ __forceinline__ void load_words(
+    unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes)
+{
+    if constexpr (LOADS == Loads::ALIGNED) {
+        constexpr int WIDTH = load_width(WORDS);
+        const unsigned char* from = bytes + offset;
+#pragma unroll
+        for (int i = 0; i < WORDS; i += WIDTH) {
+            if constexpr (WIDTH == 4) {
+                const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from + 4 * i));
+                words[i] = loaded.x, words[i + 1] = loaded.y, words[i + 2] = loaded.z, words[i + 3] = loaded.w;
+            } else if constexpr (WIDTH == 2) {
+                const uint2 loaded = __ldg(reinterpret_cast<const uint2*>(from + 4 * i));
+                words[i] = loaded.x, words[i + 1] = loaded.y;
+            } else {
+                words[i] = __ldg(reinterpret_cast<const unsigned*>(from + 4 * i));
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i)
+            words[i] = __byte_perm(words[i], 0, 0x0123);
+    } else {
+        const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes and reverses four
+        const long long aligned = offset & ~3ll;
+        unsigned loaded[WORDS + 1];
+#pragma unroll
+        for (int i = 0; i <= WORDS; ++i)
+            loaded[i] = load_word<LOADS>(bytes, aligned + 4 * i, n_bytes);
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i)
+            words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);
+    }
+}

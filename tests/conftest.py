@@ -1,0 +1,27 @@
+"""What tests share: one cache of compiled things for the whole run, and devices by name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune.devices import Target, find_device
+
+DEFINITIONS = Path(__file__).parent / "definitions"
+FAULTY = str(DEFINITIONS / "faulty.py")
+EXAMPLE = str(Path(__file__).parents[1] / "docs" / "example" / "detect.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The user's cache is neither used nor filled."""
+    path = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTOTUNE_CACHE_DIR", str(path))
+        yield path
+
+
+@pytest.fixture(params=["host", pytest.param("cuda:0", marks=pytest.mark.gpu)])
+def target(request: pytest.FixtureRequest) -> Target:
+    """Each device in turn; those with a GPU under ``-m gpu``."""
+    return find_device(request.param)

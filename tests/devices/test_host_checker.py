@@ -1,0 +1,84 @@
+"""What the check build must find, and what it must let pass: the sections of bugs.cu."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autotune import Launch, TrialFailure
+
+from .bench import Bench, variant
+
+PATH = Path(__file__).parent / "bugs.cu"
+N = 100
+LAUNCH = Launch((2, 1, 1), (64, 1, 1), shared_bytes=256)
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    text: str
+    line: int  # where it starts in bugs.cu
+    finds: str | None
+    culprit: int | None  # the line to be named
+
+
+def sections() -> list[Section]:
+    found = []
+    text = PATH.read_text()
+    for match in re.finditer(r"^//@ (\w+)\n(.*?)(?=^//@|\Z)", text, re.DOTALL | re.MULTILINE):
+        line = text.count("\n", 0, match.start(2)) + 1
+        body = match[2]
+        finds = re.search(r"^// finds: (.*)$", body, re.MULTILINE)
+        culprit = next((line + i for i, row in enumerate(body.splitlines()) if "// HERE" in row), None)
+        found.append(Section(match[1], body, line, finds[1] if finds else None, culprit))
+    return found
+
+
+def launch(host: Bench, section: Section, build: str, seed: int) -> str | None:
+    """The failure's message, or None."""
+    module = host.target.module
+    given = variant(section.text, section.name, "bugs.cu.j2", section.line)
+    function = host.session.load(module.compile(given, host.session.device, (build,)), build)
+    data = np.random.default_rng(1).normal(size=N).astype(np.float32)
+    source = host.session.buffer("in", (N,), data.dtype, written=False)
+    target = host.session.buffer("out", (N,), data.dtype, written=True)
+    source.write(data)
+    target.poison(0)
+    try:
+        function.launch(LAUNCH, [target, source, np.int32(N)], seed=seed)
+    except TrialFailure as failure:
+        assert failure.status == "launch_failed"
+        return failure.message
+    finally:
+        source.free()
+        target.free()
+    return None
+
+
+BUGS = [section for section in sections() if section.finds]
+RIGHT = [section for section in sections() if not section.finds]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_bug_is_found_and_its_line_named(host: Bench, bug: Section) -> None:
+    message = launch(host, bug, "check", 0)
+    assert message is not None, "nothing was reported"
+    assert re.search(bug.finds or "", message), message
+    assert message.startswith(f"kernel {bug.name}, block ("), message
+    assert f"[bugs.cu.j2:{bug.culprit}]" in message, message
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_bug_is_found_in_every_schedule(host: Bench, bug: Section) -> None:
+    for seed in range(1, 7):
+        assert launch(host, bug, "check", seed) is not None, f"seed {seed}"
+
+
+@pytest.mark.parametrize("right", RIGHT, ids=lambda right: right.name)
+def test_right_kernel_raises_no_alarm(host: Bench, right: Section) -> None:
+    for build in ("check", "plain"):
+        for seed in range(13):
+            assert launch(host, right, build, seed) is None

@@ -1,0 +1,82 @@
+"""Recorded sweeps of the example kernel, made up for tests: the folders that ``autotune emit`` reads."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from autotune import Config, Device
+from autotune.catalogue import load_kernel
+from autotune.definition import baked_fields, problem_name, runtime_fields
+from autotune.record import SweepFolder, Trial, sweep_path
+from autotune.render import render
+
+from .conftest import EXAMPLE
+
+H200 = Device("NVIDIA H200", "cuda", "sm_90", n_multiprocessors=132)
+H100 = Device("NVIDIA H100 PCIe", "cuda", "sm_90", n_multiprocessors=114)
+A100 = Device("NVIDIA A100", "cuda", "sm_80", max_shared_bytes=166912, n_multiprocessors=108)
+HOST = Device("host", "host", "host")
+
+DEFAULT = Config(BLOCK_C=64, BLOCK_T=4, UNROLL=1)
+WIDE = Config(BLOCK_C=128, BLOCK_T=4, UNROLL=4)
+TALL = Config(BLOCK_C=32, BLOCK_T=16, UNROLL=4)
+
+
+def record(
+    results: Path,
+    device: Device,
+    medians_us: dict[Config, float],
+    *,
+    n_time: int = 100,
+    n_chan: int = 4096,
+    started: str = "2026-11-01T10:00:00+00:00",
+    verdict: bool = True,
+    definition: str = EXAMPLE,
+    **changes: Any,
+) -> Path:
+    """A sweep of detect in which each configuration took that many microseconds; ``changes`` are to its trials."""
+    kernel = load_kernel(definition)
+    problem = kernel.problem({"n_time": n_time, "n_chan": n_chan})
+    path = sweep_path(results, device.name, kernel.name, problem_name(problem))
+    about = {
+        "kernel": kernel.name,
+        "definition": definition,
+        "problem": asdict(problem),
+        "baked": baked_fields(type(problem)),
+        "runtime": runtime_fields(type(problem)),
+        "device": asdict(device),
+        "compiler": "NVRTC 13.0.88",
+        "default": dict(DEFAULT),
+        "started": started,
+        "commit": "0123456789ab",
+    }
+    folder = SweepFolder.create(path, about)
+    trials = []
+    for number, (config, median_us) in enumerate(medians_us.items()):
+        trial = Trial(
+            number=number,
+            status="measured",
+            config=config,
+            key=render(kernel, problem, config).key,
+            stamp=f"stamp{number}",
+            registers=32,
+            median_s=1e-6 * median_us,
+            q1_s=0.99e-6 * median_us,
+            q3_s=1.01e-6 * median_us,
+            max_error=1.5e-7,
+            verified_on=("n_chan=1", "n_chan=129"),
+        )
+        trials.append(replace(trial, **changes))
+        folder.append(trials[-1])
+    if verdict:
+        winner = min(trials, key=lambda t: t.median_s or 1.0)
+        default = next((t.as_json() for t in trials if t.config == DEFAULT), None)
+        folder.write_verdict({"winner": winner.as_json(), "default": default, "ties": [7]})
+    return path
+
+
+def rewrite_about(path: Path, **changes: Any) -> None:
+    """Change fields of a recorded sweep.json."""
+    about = json.loads((path / "sweep.json").read_text())
+    (path / "sweep.json").write_text(json.dumps({**about, **changes}))

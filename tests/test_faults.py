@@ -1,0 +1,79 @@
+"""Every fault, for real: each ends as its own status with a message and a command; the sweep and its winner stand."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autotune.catalogue import load_kernel
+from autotune.devices import Target
+from autotune.request import problem_on
+from autotune.sweep import Settings, Sweep, run_sweep
+
+from .conftest import FAULTY
+
+EXPECTED = {  # fault -> (status, what its message says on host, and on a GPU)
+    "wrong_element": ("wrong", "y[3] is", "y[3] is"),
+    "unwritten_element": ("wrong", "y[3] is nan", "y[3] is nan"),
+    "past_the_end": (("launch_failed", "wrong"), "past the end", "past its end"),
+    "input_written": (("launch_failed", "wrong"), "read-only", "the input was written: x[0]"),
+    "no_compile": ("compile_failed", "undeclared", "undeclared"),
+    "compiles_for_ever": ("timed_out", "the compiler took longer", "the compiler took longer"),
+    "too_much_static_shared": ("resources", "shared", "shared"),
+    "too_much_dynamic_shared": ("resources", "300000 bytes of shared memory", "300000 bytes of shared memory"),
+    "illegal_address": ("launch_failed", "out-of-bounds", "address"),
+    "segfault": ("launch_failed", "SIGSEGV", "faulty: "),
+    "endless_loop": ("timed_out", "verification took longer", "verification took longer"),
+    "template_error": ("render_failed", "faulty.cu.j2:16", "faulty.cu.j2:16"),
+    "gpu_of_the_future": ("skipped", "needs sm_999", "needs sm_999"),
+}
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sweep]:
+    """The sweep over all faults, once a device."""
+    return {}
+
+
+def faulty_sweep(target: Target, sweeps: dict[str, Sweep], folder: Path) -> Sweep:
+    if target.kind not in sweeps:
+        kernel = load_kernel(FAULTY)
+        settings = Settings(results=folder, trials=100, compile_deadline_s=6, launch_deadline_s=8, finalist_samples=9)
+        sweeps[target.kind] = run_sweep(kernel, problem_on(kernel, {}, target), target, settings)
+    return sweeps[target.kind]
+
+
+def test_each_fault_has_its_status_and_message(
+    target: Target, sweeps: dict[str, Sweep], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sweep = faulty_sweep(target, sweeps, tmp_path_factory.mktemp("faults"))
+    rows = {row["FAULT"]: row for row in sweep.trials.to_dict("records") if row["FAULT"] != "none"}
+    assert set(rows) == set(EXPECTED)
+    for fault, (statuses, on_host, on_gpu) in EXPECTED.items():
+        allowed = statuses if isinstance(statuses, tuple) else (statuses,)
+        assert rows[fault]["status"] in allowed, (fault, rows[fault]["status"], rows[fault]["message"])
+        assert (on_host if target.kind == "host" else on_gpu) in rows[fault]["message"], rows[fault]["message"]
+        assert shlex.split(rows[fault]["reproduce"])[:2] == ["autotune", "verify"]
+
+
+def test_the_sweep_around_the_faults_finishes_with_the_right_winner(
+    target: Target, sweeps: dict[str, Sweep], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sweep = faulty_sweep(target, sweeps, tmp_path_factory.mktemp("faults"))
+    assert sweep.best is not None and sweep.best.config["FAULT"] == "none"
+    assert sweep.counts["measured"] == 3
+    assert sweep.refused == {"the block is not the forbidden size": 1}
+    assert sweep.best.max_error is not None and sweep.best.max_error < 1e-6
+
+
+def test_the_command_of_a_failure_reproduces_it(
+    target: Target, sweeps: dict[str, Sweep], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sweep = faulty_sweep(target, sweeps, tmp_path_factory.mktemp("faults"))
+    (row,) = [r for r in sweep.trials.to_dict("records") if r["FAULT"] == "wrong_element"]
+    words = shlex.split(row["reproduce"])
+    again = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120)
+    assert again.returncode == 1
+    assert "wrong" in again.stderr and "y[3] is" in again.stderr, again.stderr

@@ -1,0 +1,81 @@
+"""Spaces: conditional parameters, constraints counted by reason, and what a user may get wrong."""
+
+import pytest
+
+from autotune import Config, Space, UsageError, when
+
+
+def example() -> Space:
+    space = Space(
+        ALGORITHM=("subgroup", "register"),
+        WGS=(32, 64),
+        SG_SIZE=when((4, 8, 16), ALGORITHM="subgroup"),
+    )
+
+    @space.constraint("a subgroup lies in its block")
+    def fits(problem: object, config: Config, device: object) -> bool:
+        return bool(config.get("SG_SIZE", 1) * 4 < config.WGS)
+
+    return space
+
+
+def test_a_parameter_is_absent_where_it_means_nothing() -> None:
+    configs = example().enumerate(None, None).configs
+    assert [str(c) for c in configs] == [
+        "ALGORITHM=subgroup,WGS=32,SG_SIZE=4",
+        "ALGORITHM=subgroup,WGS=64,SG_SIZE=4",
+        "ALGORITHM=subgroup,WGS=64,SG_SIZE=8",
+        "ALGORITHM=register,WGS=32",
+        "ALGORITHM=register,WGS=64",
+    ]
+
+
+def test_refusals_are_counted_by_reason() -> None:
+    assert example().enumerate(None, None).refused == {"a subgroup lies in its block": 3}
+
+
+def test_restriction_narrows_only_where_the_parameter_applies() -> None:
+    configs = example().enumerate(None, None, {"SG_SIZE": (8,)}).configs
+    assert [c.get("SG_SIZE") for c in configs] == [8, None, None]
+
+
+def test_nearest_prefers_fewer_differences_then_smaller_ratios() -> None:
+    nearest = example().enumerate(None, None).nearest({"ALGORITHM": "subgroup", "WGS": 64, "SG_SIZE": 16})
+    assert str(nearest) == "ALGORITHM=subgroup,WGS=64,SG_SIZE=8"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"ALGORITHM": "register", "WGS": 48}, "WGS may be 32, 64"),
+        (
+            {"ALGORITHM": "register", "WGS": 32, "SG_SIZE": 4},
+            "SG_SIZE means nothing here: it needs ALGORITHM in {subgroup}",
+        ),
+        ({"ALGORITHM": "subgroup", "WGS": 32}, "lacks SG_SIZE"),
+        ({"ALGORITM": "register"}, "'ALGORITM' is not a parameter (has ALGORITHM, WGS, SG_SIZE)"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused_with_what_may_be(given: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        example().parse(given)  # type: ignore[arg-type]
+    assert says in str(error.value)
+
+
+def test_parse_puts_parameters_into_the_order_of_the_space() -> None:
+    config = example().parse({"SG_SIZE": 4, "WGS": 32, "ALGORITHM": "subgroup"})
+    assert str(config) == "ALGORITHM=subgroup,WGS=32,SG_SIZE=4"
+
+
+def test_config_is_immutable_and_equal_whatever_the_order() -> None:
+    config = Config(WGS=32, COARSEN=2)
+    assert config == Config(COARSEN=2, WGS=32) and hash(config) == hash(Config(COARSEN=2, WGS=32))
+    with pytest.raises(AttributeError, match="immutable"):
+        config.WGS = 64
+    with pytest.raises(AttributeError, match="has WGS, COARSEN"):
+        _ = config.UNROLL
+
+
+def test_a_parameter_may_only_depend_on_an_earlier_one() -> None:
+    with pytest.raises(ValueError, match="must be declared before"):
+        Space(SG_SIZE=when((4,), ALGORITHM="subgroup"), ALGORITHM=("subgroup",))
