@@ -88,21 +88,29 @@ def layout(value: Any) -> Layout:
         return Layout(tuple(value.shape), dtype, value.is_contiguous(), value.get_device(), "torch", wrong)
     import cupy
 
-    library = "cupy" if isinstance(value, cupy.ndarray) else "other"
-    view = cupy.asarray(value)
+    own = isinstance(value, cupy.ndarray)
+    library, view = ("cupy", value) if own else ("other", cupy.asarray(value))
     return Layout(view.shape, str(view.dtype), view.flags.c_contiguous, view.data.device_id, library)
 
 
-def check(kernel: str, name: str, found: Layout, spec: Array) -> None:
-    """Raise unless the array fits ``spec``; its address is checked at each call."""
+def check_kind(kernel: str, name: str, found: Layout, spec: Array) -> None:
+    """Raise unless place, dtype and number of axes are right: what holds for all sizes."""
     where = f"{kernel}: {name}"
     if found.gpu < 0:
         raise ArgumentValueError(f"{where} is on the CPU; use {name}.cuda()")
     if found.dtype != spec.dtype.name:
         remedy = f"{name}.to(torch.{spec.dtype})" if found.library == "torch" else f'{name}.astype("{spec.dtype}")'
-        if np.dtype(spec.dtype).kind in "iu" and found.dtype.lstrip("u") == spec.dtype.name.lstrip("u"):
+        if spec.dtype.kind in "iu" and found.dtype.lstrip("u") == spec.dtype.name.lstrip("u"):
             remedy += f" for the same values, .view for the same bits as {spec.dtype}"
         raise ArgumentTypeError(f"{where} is {found.dtype}, must be {spec.dtype}; use {remedy}")
+    if len(found.shape) != len(spec.shape):
+        axes = f"{len(found.shape)} axes, {list(found.shape)}; must have {len(spec.shape)}, as in {list(spec.shape)}"
+        raise ArgumentValueError(f"{where} has {axes}")
+
+
+def check_fit(kernel: str, name: str, found: Layout, spec: Array) -> None:
+    """Raise unless shape and layout fit ``spec``; the address is checked at each call."""
+    where = f"{kernel}: {name}"
     if found.shape != spec.shape:
         raise ArgumentValueError(f"{where} has shape {list(found.shape)}, must have {list(spec.shape)}")
     if not found.contiguous:

@@ -98,6 +98,8 @@ def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
     lines, told, names = [], [], []
     for field in fields(kernel.problem_type):
+        if field.name == "device":
+            raise UsageError(f"{kernel.name}: a problem's field cannot be called device; the emitted function has one")
         names.append(field.name)
         if field.metadata.get("runtime"):
             lines.append(f"    {field.name}: Any = None,")

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from . import gpu
-from .arrays import Layout, allocate, check, layout, reader_for, readers
+from .arrays import Layout, allocate, check_fit, check_kind, layout, reader_for, readers
 from .definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
 from .errors import UsageError
 from .lookup import Choice, choose, find_device
@@ -159,13 +159,17 @@ class TunedKernel:
     def _make_plan(self, key: tuple[Any, ...], given: Mapping[str, Any], outputs: Sequence[Any] | None) -> Plan:
         kernel, names = self._kernel, self._signature
         found = {name: layout(given[name]) for name in names.arrays}
+        usual = kernel.arrays(self._last[0])
+        for name in names.arrays:
+            check_kind(kernel.name, name, found[name], usual[name])  # what sizes() may rely on
         problem = kernel.problem_for(self._values, found)
         specs = kernel.arrays(problem)
         library = "torch" if all(f.library == "torch" for f in found.values()) else "cupy"
         if outputs is not None:
             found.update({name: layout(value) for name, value in zip(names.outputs, outputs, strict=True)})
         for name in found:
-            check(f"{kernel.name}[{problem_name(problem)}]", name, found[name], specs[name])
+            check_kind(kernel.name, name, found[name], specs[name])
+            check_fit(f"{kernel.name}[{problem_name(problem)}]", name, found[name], specs[name])
         index = self._one_gpu(found)
         device = self._device_of(index)
         nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)

@@ -7,6 +7,7 @@ device allow it. What was tuned on ``host`` is never offered to a GPU, nor the o
 
 import dataclasses
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -109,7 +110,10 @@ def choose(
             kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
             fallback.source_key, expected_loss=_loss_of_default(entries),
         )  # fmt: skip
-    raise UsageError(f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}")
+    raise UsageError(
+        f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. "
+        f"Tune it there: {_command(kernel.name, baked)}"
+    )
 
 
 def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> str | None:
@@ -181,8 +185,15 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: 
     spec.loader.exec_module(package)
     if kernel not in package.__all__:
         raise UsageError(f"{folder} has no kernel {kernel!r} (it has {', '.join(package.__all__)})")
+    function = getattr(package, kernel)
+    parameters = inspect.signature(function)
     try:
-        choice = getattr(package, kernel)(**values, device=device).choice
+        parameters.bind(**values)
+    except TypeError as error:
+        fields = ", ".join(name for name in parameters.parameters if name != "device")
+        raise UsageError(f"{kernel}: {error} (its problem has {fields})") from error
+    try:
+        choice = function(**values, device=device).choice
     except package.UsageError as error:  # its own class of that name
         raise UsageError(str(error)) from error
     return dict(choice.as_json())

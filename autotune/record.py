@@ -16,12 +16,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
 from .space import Config
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 1
 TRIALS, SWEEP, VERDICT = "trials.jsonl", "sweep.json", "verdict.json"
@@ -159,7 +160,7 @@ class SweepFolder:
             os.truncate(path, len(whole))
 
 
-def load(path: str | os.PathLike[str]) -> pd.DataFrame:
+def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
     """Every recorded trial under ``path`` (one sweep or a tree of them), one row each.
 
     Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
@@ -168,19 +169,27 @@ def load(path: str | os.PathLike[str]) -> pd.DataFrame:
     Raises:
         UsageError: when there is no recorded sweep.
     """
-    frames = []
+    import pandas as pd  # here: workers and compile processes start without it
+
+    rows = []
     for folder in find_sweeps(Path(path)):
         about = folder.about()
-        rows = []
+        fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
+        fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
         for trial in folder.trials():
             row = trial.as_json()
             config, extra = row.pop("config"), row.pop("extra")
-            fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
-            fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
             rows.append({**fixed, **config, **row, **extra})
-        frames.append(pd.DataFrame(rows))
-    table = pd.concat(frames, ignore_index=True)
-    return table.convert_dtypes(convert_string=False, convert_floating=False)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[Any]) -> "pd.Series[Any]":
+    """Whole numbers stay whole where some are missing."""
+    import pandas as pd
+
+    kinds = {type(v) for v in values if v is not None}
+    return pd.Series(values, dtype="Int64" if kinds == {int} else None)
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:

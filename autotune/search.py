@@ -4,12 +4,9 @@ Every searcher proposes each config of the enumerated space at most once, the de
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.trial import TrialState, create_trial
 
 from .errors import UsageError
 from .space import Config
@@ -66,9 +63,12 @@ class TreeParzen:
 
     def __init__(self, configs: Sequence[Config], default: Config, done: Iterable[Config] = (), seed: int = 0) -> None:
         self._names = list(dict.fromkeys(name for config in configs for name in config))
+        import optuna  # here: it takes longer to import than most commands run
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
         absent = "-"  # a parameter that a config does not have
         values = {n: sorted({c.get(n, absent) for c in configs}, key=_natural) for n in self._names}
-        self._space: dict[str, BaseDistribution] = {n: CategoricalDistribution(v) for n, v in values.items()}
+        self._space: dict[str, Any] = {n: optuna.distributions.CategoricalDistribution(v) for n, v in values.items()}
         self._row = {c: [values[n].index(c.get(n, absent)) for n in self._names] for c in configs}
         self._scale = np.array([max(1, len(values[n]) - 1) for n in self._names])
         self._values = values
@@ -100,6 +100,8 @@ class TreeParzen:
             self._failed.clear()
 
     def _ask(self) -> list[int]:
+        from optuna.trial import TrialState
+
         trial = self._study.ask(self._space)
         row = [self._values[n].index(trial.params[n]) for n in self._names]
         self._study.tell(trial, state=TrialState.FAIL)  # the snapped config is what gets told
@@ -113,6 +115,8 @@ class TreeParzen:
         return candidates[int(np.lexsort((steps, different))[0])]
 
     def _tell(self, config: Config, seconds: float) -> None:
+        from optuna.trial import create_trial
+
         params = {n: self._values[n][i] for n, i in zip(self._names, self._row[config], strict=True)}
         self._study.add_trial(create_trial(params=params, distributions=self._space, value=float(np.log(seconds))))
 
@@ -134,7 +138,6 @@ def searcher(
         name = "exhaustive" if budget is None or budget >= len(configs) else "tpe"
     if name not in SAMPLERS:
         raise UsageError(f"no sampler is called {name!r} (there are: auto, {', '.join(SAMPLERS)})")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     return name, SAMPLERS[name](configs, default, done, seed)
 
 

@@ -14,9 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from . import record
 from .catalogue import reference_of
@@ -36,6 +34,9 @@ from .roofline import rates
 from .search import Searcher, searcher
 from .space import Config, Value
 from .verify import Verdict, too_large_for_numpy
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_TRIALS = {"host": 64}  # a CPU takes about a second a trial
 N_TRIALS = 200  # elsewhere
@@ -73,7 +74,7 @@ class Sweep:
     interrupted: bool = False
 
     @property
-    def trials(self) -> pd.DataFrame:
+    def trials(self) -> "pd.DataFrame":
         """One row a trial, as ``autotune.load`` gives them."""
         return record.load(self.path)
 

@@ -6,7 +6,7 @@ bound by the multiply-adds. Template: templates/ddc.cu.j2; the page: docs/kernel
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from autotune import (
     Space,
     Tolerance,
     UsageError,
+    Work,
     array_in,
     array_out,
     baked,
@@ -28,9 +29,9 @@ from autotune import (
     runtime,
     when,
 )
-from autotune.definition import Work
 
 RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
+MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 CYCLE = 2**64  # a phase is an integer fraction of a cycle
 REFERENCE_ROWS = 1 << 14  # rows of decimation samples that the reference holds at once
 
@@ -78,7 +79,7 @@ SPACE = Space(
     SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
     COARSEN=(4, 8, 12, 16),  # consecutive outputs that share a window of samples
     PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads
-    MIN_BLOCKS=(1, 2, 4),  # blocks that a multiprocessor must have registers for
+    MIN_BLOCKS=(1, 2, 4, 8),  # blocks that a multiprocessor must have registers for
     TILES=(1, 4),  # tiles that a block makes, with the weights mixed once
     STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
 )
@@ -105,13 +106,17 @@ def shared_bytes(problem: Problem, config: Config) -> int:
     return sum(ceil_div(member, 16) * 16 for member in members)
 
 
+def own_words(problem: Problem, config: Config) -> int:
+    """Words of packed samples that a thread of the subgroup algorithm holds."""
+    groups = ceil_div((tile_outputs(config) + problem.rows - 1) * problem.decimation, problem.group)
+    return ceil_div(groups, int(config.WGS)) * problem.group * problem.sample_bits // 32
+
+
 def registers(problem: Problem, config: Config) -> int:
-    """About what a thread needs where it needs most: in the filter, sums, window and packed samples."""
+    """About what a thread needs where it needs most; fewer would be spilled. From what nvcc 13.0 uses for sm_90."""
     if config.ALGORITHM == "register":
         return int(config.COARSEN * (2 + config.PHASES) + 4 * config.PHASES + 24)
-    groups = ceil_div((tile_outputs(config) + problem.rows - 1) * problem.decimation, problem.group)
-    own_words = ceil_div(groups, config.WGS) * problem.group * problem.sample_bits // 32
-    return int(config.COARSEN * 3 + own_words + 30)
+    return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
 
 
 @SPACE.constraint("a vector of samples lies in one row")
@@ -135,6 +140,16 @@ def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
     each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
     return bool(config.MIN_BLOCKS * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES)
+
+
+@SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
+def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
+    return config.MIN_BLOCKS == 1 or config.WGS * config.MIN_BLOCKS * (device.max_registers + 1) > device.registers_per_block
+
+
+@SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples")
+def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return config.ALGORITHM != "subgroup" or own_words(problem, config) <= MAX_OWN_WORDS
 
 
 @SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
@@ -227,15 +242,15 @@ class Ddc(Kernel[Problem]):
         }
 
     def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One output of three streams; one more than a tile, samples left over and rows of an odd number of bytes."""
-        base = {"taps": problem.taps, "decimation": problem.decimation, "sample_bits": problem.sample_bits}
+        """One output of one stream; and, of three, one output more than a tile, samples left over, rows that start
+        at any byte: loads that are aligned, that are not, and that end with the buffer.
+        """
         n_samples = tile_outputs(config) * problem.decimation + problem.taps
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
             n_samples += 1
         return (
-            Problem(**base, n_pols=3, n_samples=problem.taps),
-            Problem(**base, n_pols=1, n_samples=problem.taps + problem.decimation - 1),
-            Problem(**base, n_pols=2, n_samples=n_samples),
+            replace(problem, n_pols=1, n_samples=problem.taps + problem.decimation - 1),
+            replace(problem, n_pols=3, n_samples=n_samples),
         )
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ constexpr int GROUP = Group<SAMPLE_BITS>::SAMPLES;
 constexpr int GROUP_WORDS = Group<SAMPLE_BITS>::WORDS;
 constexpr int GROUPS = ceil_div(WGS * CHUNK + (ROWS - 1) * DECIMATION, GROUP);  // of a tile with its halo
 constexpr int CHUNKS = ceil_div(GROUPS * GROUP, CHUNK);
+constexpr bool OWN_CHUNKS = CHUNK % GROUP == 0;  // a thread can unpack the very samples that its outputs begin with
 static_assert(DECIMATION % PHASES == 0, "a vector of samples lies in one row");
 
 struct Shared {
@@ -43,7 +44,7 @@ __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restr
 template <int SAMPLE>
 __device__ __forceinline__ int slot(int group)
 {
-    if constexpr (CHUNK % GROUP == 0) {
+    if constexpr (OWN_CHUNKS) {
         constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
         return group / GROUPS_A_CHUNK * STRIDE + group % GROUPS_A_CHUNK * GROUP + SAMPLE;
     } else if constexpr (GROUP % CHUNK == 0) {
@@ -84,16 +85,17 @@ __host__ __device__ constexpr int batch_of(int groups)
     return groups % 4 == 0 && GROUP_WORDS * 4 <= 20 ? 4 : groups % 2 == 0 && GROUP_WORDS * 2 <= 20 ? 2 : 1;
 }
 
-// Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo.
+// Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo; near the end
+// of the buffer it is any group.
 template <Loads LOADS>
 __device__ __forceinline__ void unpack_tile(
     float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
 {
     int group = threadIdx.x;
-    if constexpr (CHUNK % GROUP == 0) {
+    if constexpr (OWN_CHUNKS && LOADS != Loads::GUARDED) {
         constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
-        constexpr int BATCH = LOADS == Loads::GUARDED ? 1 : batch_of(GROUPS_A_CHUNK);
-        constexpr int UNROLL = LOADS == Loads::GUARDED ? 1 : GROUPS_A_CHUNK / BATCH;  // guarded code is long, and rare
+        constexpr int BATCH = batch_of(GROUPS_A_CHUNK);
+        constexpr int UNROLL = LOADS == Loads::ALIGNED ? GROUPS_A_CHUNK / BATCH : 1;  // the usual case, at any length
 #pragma unroll UNROLL
         for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
             unpack_groups<LOADS, BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes);
@@ -172,9 +174,12 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
     for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
          first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
         const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
+        const bool guarded = offset + SPAN_BYTES + 4 > n_bytes;
+        if (STAGED && (guarded || !OWN_CHUNKS))
+            __syncthreads();  // warps have read their outputs from the chunks, into which any thread now unpacks
         if (t == WGS - 1)
             shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
-        if (offset + SPAN_BYTES + 4 > n_bytes)
+        if (guarded)
             unpack_tile<Loads::GUARDED>(shared.samples, samples, offset, n_bytes);
         else if (offset % 16 == 0)
             unpack_tile<Loads::ALIGNED>(shared.samples, samples, offset, n_bytes);
@@ -205,10 +210,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
                 if (first + output < n_out)
                     row[first + output] = make_float2(from[0], from[1]);
             }
-            if constexpr (CHUNK % GROUP == 0)
-                __syncwarp();  // a thread will unpack into its own chunk, from which the warp has read
-            else
-                __syncthreads();  // any thread may unpack into any chunk
+            __syncwarp();  // a thread may unpack into its own chunk, from which the warp has read
         } else {
             store_run<COARSEN>(row, first + t * COARSEN, n_out, sums);
         }

@@ -49,7 +49,7 @@ class Bench:
         text: str | None = None,
         seed: int = 0,
     ) -> dict[str, np.ndarray]:
-        """The outputs after one launch. ``arguments``, in the signature's order: arrays (the initial contents), scalars.
+        """The outputs after one launch of ``arguments``, in the signature's order: arrays (at first) and scalars.
 
         Inputs must be as before, and nothing beside a buffer written.
         """

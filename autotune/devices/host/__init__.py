@@ -31,23 +31,37 @@ def identifiers() -> list[str]:
 
 
 def describe(identifier: str) -> Device:
+    """CUDA's usual limits; what a CPU has is no limit to a kernel."""
     return DEVICE
 
 
 def lock_name(identifier: str) -> str:
+    """There is one host."""
     return "host"
 
 
 def compiler(device: Device) -> str:
+    """The compiler, the shim and runtime (by their hash), and the options of each build.
+
+    Raises:
+        UsageError: when there is no compiler; says what to install.
+    """
     options = "; ".join(f"{build}: {' '.join(flags(build))}" for build in BUILD_FLAGS)
     return f"{find_compiler().version}, shim {package_fingerprint()}, {options}"
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
+    """The libraries of ``variant``, compiled or found in the cache: both builds, or those named.
+
+    Raises:
+        TrialFailure: compile_failed with the template's lines, or resources.
+        UsageError: when there is no compiler.
+    """
     return compile_variant(variant, device, builds)
 
 
 def open(identifier: str) -> Session:
+    """For the worker process: a kernel that crashes takes its process along."""
     return HostSession(describe(identifier))
 
 

@@ -29,11 +29,11 @@ class HostBuffer:
         if not start:
             raise MemoryError(f"no memory for {name}: {n_mapped} bytes")
         self._unmap = weakref.finalize(self, runtime().cuda_host_unmap, start, n_mapped)
-        self._mapped = np.frombuffer((ctypes.c_ubyte * n_mapped).from_address(start), np.uint8)
+        self._mapped: np.ndarray = np.ctypeslib.as_array((ctypes.c_ubyte * n_mapped).from_address(start))
         self._offset = n_mapped - CANARY_BYTES - padded
         self.address = start + self._offset
         self._payload = self._mapped[self._offset : self._offset + self.n_bytes]
-        self._array = self._payload.view(dtype).reshape(shape)
+        self._array: np.ndarray = self._payload.view(dtype).reshape(shape)
         self._canary = (np.arange(n_mapped) * 37 + 11).astype(np.uint8)  # no two neighbours alike
         self._before()[:] = self._canary[: self._offset]
         self._after()[:] = self._canary[self._offset + self.n_bytes :]

@@ -192,16 +192,26 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
     header = shim_header(build)
     start = time.perf_counter()
     temporary = _temporary(path)
-    command = [*compiler.command, *flags(build), "-include", header, "-x", "c++", "-", "-o", temporary]
-    # Compiled and linked apart: at linking, -fsanitize would bring in the libraries that the runtime stands in for.
     unlinked = temporary.with_suffix(".o")
+    # Compiled and linked apart: at linking, -fsanitize would bring in the libraries that the runtime stands in for.
+    compiling: list[str | Path] = [
+        *compiler.command,
+        *flags(build),
+        "-include",
+        header,
+        "-x",
+        "c++",
+        "-c",
+        "-",
+        "-o",
+        unlinked,
+    ]
+    linking: list[str | Path] = [*compiler.command, "-shared", unlinked, "-o", temporary]
     try:
-        outcome = run([*command[:-1], unlinked, "-c"], text)
-        if outcome.code != 0:
-            raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
-        outcome = run([*compiler.command, "-shared", unlinked, "-o", temporary])
-        if outcome.code != 0:
-            raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
+        for command, given in ((compiling, text), (linking, None)):
+            outcome = run(command, given)
+            if outcome.code != 0:
+                raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
         facts = Facts(_variables(temporary), time.perf_counter() - start)
         _publish_text(_facts_path(path), json.dumps(asdict(facts)))
         os.replace(temporary, path)

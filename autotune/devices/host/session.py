@@ -1,5 +1,6 @@
 """The host as hardware: kernels loaded into this process and run on its CPU, one launch at a time."""
 
+import _ctypes
 import ctypes
 import time
 import weakref
@@ -7,17 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import _ctypes
 import numpy as np
 
 from ...definition import Device, Launch
 from ...errors import TrialFailure
 from ..base import Argument, Binary, Sample
-from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .buffer import HostBuffer
+from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
 
-SCALAR_KINDS = {"f": np.floating, "i": (np.integer, np.bool_)}
+SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 
 
 class HostSession:
@@ -58,7 +58,6 @@ class HostFunction:
         weakref.finalize(self, _ctypes.dlclose, library._handle)
         self._info = KernelInfo()
         library.cuda_host_describe(ctypes.byref(self._info))
-        # The kernel's entry point, a symbol of the library at a known offset, tells where it was loaded.
         base = _load_address(library)
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
 
@@ -139,7 +138,7 @@ class HostFunction:
             if kind == "p":
                 self._refuse(f"parameter {i} is a pointer, but the argument is the number {argument!r}")
             value = np.asarray(argument)
-            if value.dtype.itemsize != size or not isinstance(argument, SCALAR_KINDS.get(kind, np.generic)):
+            if value.dtype.itemsize != size or not isinstance(argument, SCALAR_KINDS.get(kind, (np.generic,))):
                 wanted = {"f": "a float", "i": "an integer"}.get(kind, "a structure")
                 self._refuse(f"parameter {i} is {wanted} of {size} bytes, the argument is {value.dtype} {argument!r}")
 

@@ -1,0 +1,371 @@
+"""From recorded sweeps to a package: what wins, what is left out, and that the package stands alone."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune import UsageError
+from autotune.catalogue import load_kernel
+from autotune.emit import emit
+from autotune.lookup import report_choice
+from autotune.vendor import CORE, definition_source
+from autotune.winners import gather
+from autotune.wisdom import Wisdom
+
+from .conftest import EXAMPLE
+from .recorded import A100, DEFAULT, H100, H200, HOST, TALL, WIDE, record, rewrite_about
+
+MEDIANS = {DEFAULT: 30.0, WIDE: 20.0, TALL: 25.0}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Two sizes on one GPU, another GPU, and the host."""
+    results = tmp_path / "results"
+    record(results, H200, MEDIANS)
+    record(results, H200, {DEFAULT: 300.0, WIDE: 250.0, TALL: 200.0}, n_chan=65536)
+    record(results, A100, {DEFAULT: 40.0, WIDE: 50.0, TALL: 45.0})
+    record(results, HOST, MEDIANS, n_time=7)
+    return emit([results], tmp_path / "tuned")
+
+
+def python(code: str, folder: Path, *flags: str, **environment: str) -> str:
+    """Run ``code`` in ``folder`` by a Python that has no autotune on its path; its stdout."""
+    block = "import sys\nfor name in ('autotune', 'jinja2', 'optuna', 'pandas'): sys.modules[name] = None\n"
+    done = subprocess.run(
+        [sys.executable, *flags, "-c", block + code],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---------------------------------------------------------------------- what is emitted
+def test_winner_with_its_evidence(package: Path) -> None:
+    wisdom = Wisdom.load(package / "wisdom.json")
+    entry = next(e for e in wisdom.entries if e.device.name == "NVIDIA H200" and e.runtime == {"n_chan": 4096})
+    assert (entry.config, entry.baked, entry.device) == (WIDE, {"n_time": 100}, H200)
+    evidence = entry.evidence
+    assert evidence.median_s == pytest.approx(20e-6)
+    assert evidence.speed_up == pytest.approx(1.5)
+    assert (evidence.registers, evidence.max_error, evidence.ties) == (32, 1.5e-7, 1)
+    assert evidence.verified_on == ("n_chan=1", "n_chan=129")
+    assert (evidence.commit, evidence.date[:10]) == ("0123456789ab", "2026-11-01")
+    source = (package / "sources" / f"{entry.source_key}.cu").read_text()
+    assert "constexpr int BLOCK_C = 128;" in source and "{{" not in source
+
+
+def test_default_is_there_for_every_set_of_baked_fields(package: Path) -> None:
+    fallbacks = Wisdom.load(package / "wisdom.json").fallbacks
+    assert [(f.baked, f.config, f.inputs) for f in fallbacks] == [
+        ({"n_time": 100}, DEFAULT, ("voltage",)),
+        ({"n_time": 7}, DEFAULT, ("voltage",)),
+    ]
+    assert all((package / "sources" / f"{f.source_key}.cu").is_file() for f in fallbacks)
+
+
+def test_losses_elsewhere_are_of_one_device_and_sweep(package: Path) -> None:
+    wisdom = Wisdom.load(package / "wisdom.json")
+    entry = next(e for e in wisdom.entries if e.device == H200 and e.runtime == {"n_chan": 4096})
+    losses = {(other.device, other.runtime["n_chan"]): other.loss for other in entry.elsewhere}
+    assert losses == {("NVIDIA H200", 65536): 0.25, ("NVIDIA A100", 4096): 0.25}
+
+
+def test_default_may_win(package: Path) -> None:
+    entry = next(e for e in Wisdom.load(package / "wisdom.json").entries if e.device == A100)
+    assert (entry.config, entry.evidence.speed_up) == (DEFAULT, 1.0)
+
+
+def test_wisdom_survives_a_round_trip(package: Path) -> None:
+    text = (package / "wisdom.json").read_text()
+    assert Wisdom.load(package / "wisdom.json").as_json() == text
+
+
+def test_emitting_again_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
+    again = emit([tmp_path / "results", tmp_path / "results"], tmp_path / "elsewhere" / "tuned")
+    files = sorted(p.relative_to(package) for p in package.rglob("*") if p.is_file())
+    assert files == sorted(p.relative_to(again) for p in again.rglob("*") if p.is_file())
+    for name in files:
+        assert (package / name).read_bytes() == (again / name).read_bytes()
+
+
+def test_core_is_copied_unchanged(package: Path) -> None:
+    import autotune.nvrtc
+
+    for name in CORE:
+        own = Path(autotune.nvrtc.__file__).with_name(f"{name}.py")
+        assert (package / "_core" / f"{name}.py").read_text() == own.read_text()
+
+
+# ---------------------------------------------------------------------- which trial wins
+def test_verdict_counts_before_the_search(tmp_path: Path) -> None:
+    path = record(tmp_path, H200, MEDIANS)
+    verdict = json.loads((path / "verdict.json").read_text())
+    trials = [json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()]
+    (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**trials[2], "median_s": 19e-6}}))
+    wisdom, _, _ = gather([tmp_path])
+    assert wisdom.entries[0].config == TALL
+    assert wisdom.entries[0].evidence.median_s == 19e-6
+
+
+def test_without_verdict_the_fastest_measured_counts(tmp_path: Path) -> None:
+    path = record(tmp_path, H200, MEDIANS, verdict=False)
+    wrong = json.loads((path / "trials.jsonl").read_text().splitlines()[0])
+    with open(path / "trials.jsonl", "a") as file:
+        file.write(json.dumps({**wrong, "status": "wrong", "median_s": 1e-9, "config": {"BLOCK_C": 32}}) + "\n")
+        file.write('{"number": 9, "status": "measured", "median_s": 1e-9, "conf')  # a kill in mid-line
+    wisdom, _, _ = gather([tmp_path])
+    assert wisdom.entries[0].config == WIDE
+    assert wisdom.entries[0].evidence.speed_up == pytest.approx(1.5)
+
+
+def test_a_configs_last_trial_counts(tmp_path: Path) -> None:
+    path = record(tmp_path, H200, MEDIANS, verdict=False)
+    fastest = json.loads((path / "trials.jsonl").read_text().splitlines()[1])
+    with open(path / "trials.jsonl", "a") as file:
+        file.write(json.dumps({**fastest, "status": "wrong", "median_s": None, "stamp": "newer"}) + "\n")
+    assert gather([tmp_path])[0].entries[0].config == TALL
+
+
+def test_newer_of_two_records_of_one_thing(tmp_path: Path) -> None:
+    record(tmp_path / "a", H200, {DEFAULT: 30.0, TALL: 1.0}, started="2026-01-01T00:00:00+00:00")
+    record(tmp_path / "b", H200, {DEFAULT: 30.0, WIDE: 9.0}, started="2026-02-01T00:00:00+00:00")
+    entries = gather([tmp_path])[0].entries
+    assert [e.config for e in entries] == [WIDE]
+
+
+def test_a_changed_template_makes_a_winner_stale(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    record(tmp_path, H200, MEDIANS, key="000000000000")
+    with pytest.raises(UsageError, match=r"has changed since.*Sweep again: autotune sweep --kernel detect"):
+        emit([tmp_path], tmp_path / "tuned")
+    record(tmp_path, H100, MEDIANS)
+    with caplog.at_level(logging.WARNING):
+        emit([tmp_path], tmp_path / "tuned")
+    assert "NVIDIA_H200" in caplog.text and "has changed since" in caplog.text
+    assert [e.device.name for e in Wisdom.load(tmp_path / "tuned" / "wisdom.json").entries] == ["NVIDIA H100 PCIe"]
+
+
+def test_sweep_without_a_correct_variant_is_left_out(tmp_path: Path) -> None:
+    record(tmp_path, H200, MEDIANS, verdict=False, status="wrong", median_s=None)
+    with pytest.raises(UsageError, match="none of its 3 configurations was measured"):
+        emit([tmp_path], tmp_path / "tuned")
+
+
+def test_damaged_record_is_told(tmp_path: Path) -> None:
+    path = record(tmp_path, H200, MEDIANS)
+    (path / "sweep.json").write_text('{"kernel": "det')
+    with pytest.raises(UsageError, match="damaged"):
+        emit([tmp_path], tmp_path / "tuned")
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no recorded sweep"):
+        emit([tmp_path], tmp_path / "tuned")
+
+
+# ---------------------------------------------------------------------- where it is written
+def test_folder_must_be_a_module_name(tmp_path: Path) -> None:
+    record(tmp_path, H200, MEDIANS)
+    with pytest.raises(UsageError, match="'tuned-v2' cannot be imported"):
+        emit([tmp_path], tmp_path / "tuned-v2")
+
+
+def test_what_was_not_emitted_is_not_overwritten(tmp_path: Path) -> None:
+    record(tmp_path / "results", H200, MEDIANS)
+    precious = tmp_path / "tuned" / "thesis.tex"
+    precious.parent.mkdir()
+    precious.write_text("years of work")
+    with pytest.raises(UsageError, match="no emitted package"):
+        emit([tmp_path / "results"], tmp_path / "tuned")
+    assert precious.read_text() == "years of work"
+
+
+def test_an_emitted_package_is_replaced_as_a_whole(package: Path, tmp_path: Path) -> None:
+    (package / "sources" / "stale.cu").write_text("old")
+    emit([tmp_path / "results"], package)
+    assert not (package / "sources" / "stale.cu").exists()
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == [], "no temporary folder is left"
+
+
+# ---------------------------------------------------------------------- definitions
+@pytest.mark.parametrize(
+    ("statement", "culprit"),
+    [
+        ("import scipy.signal", "import scipy.signal"),
+        ("import autotune", "import autotune"),
+        ("from autotune import sweep", "from autotune import sweep"),
+        ("from autotune.record import load", "from autotune.record import"),
+        ("from .helpers import window", "from .helpers import"),
+        ("def late():\n    import cupy", "import cupy"),
+    ],
+)
+def test_definition_may_bring_only_what_a_package_has(tmp_path: Path, statement: str, culprit: str) -> None:
+    text = Path(EXAMPLE).read_text()
+    path = tmp_path / "importing.py"
+    path.write_text(text)
+    kernel = load_kernel(str(path))
+    path.write_text(text + "\n\n" + statement + "\n")
+    line = len(text.splitlines()) + 3 + statement.count("\n")
+    with pytest.raises(UsageError) as raised:
+        definition_source(kernel)
+    assert f"importing.py:{line}: `{culprit}" in str(raised.value)
+    assert "Tolerance" in str(raised.value), "says what may be imported"
+
+
+def test_definition_changes_in_its_imports_only() -> None:
+    kernel = load_kernel(EXAMPLE)
+    changed = [
+        (before, after)
+        for before, after in zip(
+            Path(EXAMPLE).read_text().splitlines(), definition_source(kernel).splitlines(), strict=True
+        )
+        if before != after
+    ]
+    assert changed == [("from autotune import (", "from .._core import (")]
+
+
+@pytest.mark.parametrize("name", ["ddc"])
+def test_own_kernels_can_be_emitted(name: str) -> None:
+    assert "from .._core" in definition_source(load_kernel(name))
+
+
+# ---------------------------------------------------------------------- the package on its own
+ASK = """
+import tuned
+print(tuned.detect(n_time=100, device="NVIDIA H200", n_chan=4096).choice.config)
+choice = tuned.detect(n_time=100, device="sm_75").choice
+print(choice.tier, choice.config)
+import cupy
+"""
+
+
+def test_imports_and_looks_up_with_numpy_alone(package: Path) -> None:
+    """No autotune, no CuPy, no GPU."""
+    code = "sys.modules['cupy'] = sys.modules['cupy_backends'] = None\n" + ASK.replace("import cupy\n", "")
+    assert python(code, package.parent).splitlines() == [str(WIDE), f"default {DEFAULT}"]
+
+
+def test_result_is_the_definition_too(package: Path) -> None:
+    code = """
+import numpy as np, tuned
+kernel = tuned._package.kernel("detect")
+power = kernel.reference(kernel.problem({"n_time": 3, "n_chan": 2}), voltage=np.full((3, 2), 2j))["power"]
+print(power.tolist())
+"""
+    assert python(code, package.parent).strip() == "[12.0, 12.0]"
+
+
+def test_no_gpu_is_told_with_what_to_do(package: Path) -> None:
+    code = """
+sys.modules['cupy'] = None
+import tuned
+try:
+    tuned.detect(n_time=100)
+except tuned.UsageError as error:
+    print(error)
+"""
+    said = python(code, package.parent)
+    assert "CuPy is missing" in said and 'device=... (recorded: "NVIDIA A100", "NVIDIA H200", "host")' in said
+
+
+def test_fields_that_differ_must_be_given(package: Path, tmp_path: Path) -> None:
+    code = """
+import inspect, tuned
+print([p.default is inspect.Parameter.empty for p in inspect.signature(tuned.detect).parameters.values()])
+"""
+    assert python(code, package.parent).strip() == "[True, False, False]"
+    record(tmp_path / "one", H200, MEDIANS)
+    emit([tmp_path / "one"], tmp_path / "b" / "tuned")
+    assert python("import tuned; print(tuned.detect(device='NVIDIA H200').problem)", tmp_path / "b").startswith(
+        "Problem(n_time=100"
+    )
+
+
+def test_pip_installs_it_beside_numpy_alone(package: Path, tmp_path: Path) -> None:
+    """A wheel from the folder, in an environment that has NumPy and nothing else."""
+    site = tmp_path / "site"
+    site.mkdir()
+    numpy = Path(np.__file__).parent
+    for name in ("numpy", "numpy.libs"):
+        if (numpy.parent / name).exists():
+            (site / name).symlink_to(numpy.parent / name)
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target", str(site)]
+    if int(version("setuptools").split(".")[0]) >= 71:  # makes wheels by itself: no index is needed
+        install.append("--no-build-isolation")
+    subprocess.run([sys.executable, *install, str(package)], check=True, capture_output=True, text=True)
+    installed = site / "tuned"
+    assert sorted(p.name for p in installed.iterdir() if p.name != "__pycache__") == sorted(
+        ["__init__.py", "_core", "kernels", "py.typed", "sources", "wisdom.json"]
+    )
+    alone = ["-S", "-P", "-E"]  # no site-packages, no current folder, no environment
+    code = f"sys.path.insert(0, {str(site)!r})\n" + ASK.replace("import cupy\n", "print(tuned.__file__)")
+    lines = python(code, tmp_path / "site", *alone).splitlines()
+    assert lines == [str(WIDE), f"default {DEFAULT}", str(installed / "__init__.py")]
+
+
+# ---------------------------------------------------------------------- asking a package
+def test_report_is_the_packages_own_choice(package: Path) -> None:
+    answer = report_choice(package, "detect", {"n_time": 100, "n_chan": 5000}, "NVIDIA H200")
+    assert (answer["tier"], answer["config"]) == ("nearest", dict(WIDE))
+    assert answer["expected_loss"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("kernel", "values", "device", "message"),
+    [
+        ("ddc", {}, "NVIDIA H200", "it has detect"),
+        ("detect", {"n_time": 100}, "NVIDIA B200", "NVIDIA A100, NVIDIA H200"),
+        ("detect", {"n_time": 5}, "NVIDIA H200", "autotune sweep --kernel detect --problem n_time=5"),
+        ("detect", {}, "NVIDIA H200", r"'n_time'.*has n_time, n_chan"),
+        ("detect", {"n_time": 100, "colour": 3}, "NVIDIA H200", r"'colour'.*has n_time, n_chan"),
+    ],
+)
+def test_report_errors_are_usage_errors(
+    package: Path, kernel: str, values: dict[str, Any], device: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        report_choice(package, kernel, values, device)
+
+
+def test_report_needs_a_package(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no package"):
+        report_choice(tmp_path, "detect", {}, "NVIDIA H200")
+
+
+def test_damaged_wisdom_is_told(package: Path) -> None:
+    path = package / "wisdom.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "format": 99}))
+    with pytest.raises(UsageError, match="format 99"):
+        Wisdom.load(path)
+    path.write_text(path.read_text()[:-30])
+    with pytest.raises(UsageError, match="damaged"):
+        Wisdom.load(path)
+
+
+def test_two_definitions_of_one_name_cannot_share_a_package(tmp_path: Path) -> None:
+    copy = tmp_path / "copied.py"
+    copy.write_text(Path(EXAMPLE).read_text())
+    copy.with_name("copied.cu.j2").write_text(Path(EXAMPLE).with_name("detect.cu.j2").read_text())
+    record(tmp_path / "results", H200, MEDIANS)
+    record(tmp_path / "results", H100, MEDIANS, definition=str(copy))
+    wisdom, _, kernels = gather([tmp_path / "results"])
+    assert (len(wisdom.entries), list(kernels)) == (1, ["detect"])
+
+
+def test_missing_definition_is_told(tmp_path: Path) -> None:
+    path = record(tmp_path, H200, MEDIANS)
+    rewrite_about(path, definition="/nowhere/detect.py")
+    with pytest.raises(UsageError, match=r"/nowhere/detect.py does not exist"):
+        emit([tmp_path], tmp_path / "tuned")

@@ -1,0 +1,124 @@
+"""A sweep that is killed, and two that want one device: nothing measured twice, nothing lost, nobody left behind."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from autotune.record import SweepFolder, find_sweeps
+
+from .conftest import EXAMPLE
+
+SWEEP = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host", "--trials", "100"]
+N_CONFIGS = 26
+
+
+def start(results: Path, *more: str) -> "subprocess.Popen[str]":
+    command = [*SWEEP, "--results", str(results), *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    direct = [int(child) for path in found for child in path.read_text().split()]
+    return direct + [grandchild for child in direct for grandchild in children(child)]
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def recorded(results: Path) -> list[str]:
+    lines = [line for path in results.rglob("trials.jsonl") for line in path.read_text().splitlines()]
+    return [json.dumps(json.loads(line)["config"], sort_keys=True) for line in lines[:-1]] if lines else []
+
+
+def test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_sweep(tmp_path: Path) -> None:
+    rng = random.Random(os.getpid())
+    results = tmp_path / "killed"
+    for _ in range(3):
+        n_before = len(recorded(results))
+        sweep = start(results)
+        while len(recorded(results)) <= n_before and sweep.poll() is None:  # some way into the search
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0, 1.0))
+        family = children(sweep.pid)
+        sweep.kill()
+        sweep.communicate()
+        deadline = time.monotonic() + 10
+        while not all(map(gone, family)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert all(map(gone, family)), "a child process outlived the sweep"
+    (killed,) = find_sweeps(results)
+    n_before = len(killed.trials())
+    sweep = start(results)
+    _, progress = sweep.communicate(timeout=120)
+    assert sweep.returncode == 0, progress
+    assert f"{n_before} trials recorded before" in progress
+    undisturbed = start(tmp_path / "undisturbed")
+    assert undisturbed.wait(timeout=120) == 0
+    (whole,) = find_sweeps(tmp_path / "undisturbed")
+    configs = [t.config for t in killed.trials()]
+    assert len(configs) == len(set(configs)) == N_CONFIGS
+    assert set(configs) == {t.config for t in whole.trials()}
+    assert [t.number for t in killed.trials()] == list(range(N_CONFIGS))
+    assert killed.verdict() is not None
+
+
+def test_a_finished_sweep_measures_nothing_when_started_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        sweep = start(tmp_path, "--only", "BLOCK_C=32", "--only", "UNROLL=1")
+        out, progress = sweep.communicate(timeout=120)
+        assert sweep.returncode == 0 and "speed-up" in out, progress
+    assert "trial " not in progress and "measuring" not in progress
+
+
+def test_interrupted_it_ends_cleanly_with_what_is_known(tmp_path: Path) -> None:
+    sweep = start(tmp_path)
+    while not recorded(tmp_path) and sweep.poll() is None:
+        time.sleep(0.02)
+    sweep.send_signal(signal.SIGINT)
+    out, progress = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130, progress
+    assert "Traceback" not in progress and "the same command again goes on" in out
+    (folder,) = find_sweeps(tmp_path)
+    assert folder.trials()
+
+
+def test_the_second_sweep_on_a_device_waits_and_says_who_holds_it(tmp_path: Path) -> None:
+    first = start(tmp_path / "first")
+    while not recorded(tmp_path / "first") and first.poll() is None:
+        time.sleep(0.02)
+    second = start(tmp_path / "second", "--only", "BLOCK_C=32", "--only", "UNROLL=1")
+    first.send_signal(signal.SIGSTOP)
+    assert second.stderr is not None
+    lines = [second.stderr.readline() for _ in range(1)]
+    assert f"waiting: the device is in use by process {first.pid} (" in lines[0], lines
+    assert not (tmp_path / "second").exists()
+    first.send_signal(signal.SIGCONT)
+    assert first.wait(timeout=120) == 0
+    assert second.wait(timeout=120) == 0
+    assert [SweepFolder(f.path).verdict() is not None for f in find_sweeps(tmp_path)] == [True, True]
+
+
+def test_changed_sources_make_recorded_trials_stale(tmp_path: Path) -> None:
+    definition, template = tmp_path / "detect.py", tmp_path / "detect.cu.j2"
+    source = Path(EXAMPLE)
+    definition.write_text(source.read_text())
+    template.write_text(source.with_name("detect.cu.j2").read_text())
+    command = [*SWEEP, "--kernel", str(definition), "--results", str(tmp_path / "r"), "--only", "BLOCK_C=32", "--only", "UNROLL=1"]
+    counts = []
+    for edit in ("", "// a remark\n"):
+        template.write_text(template.read_text() + edit)
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        (folder,) = find_sweeps(tmp_path / "r")
+        counts.append(len(folder.trials()))
+    assert counts[1] == 2 * counts[0]
+    assert len({t.stamp for t in folder.trials()}) == 2 * counts[0]
