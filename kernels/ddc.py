@@ -169,10 +169,10 @@ class Ddc(Kernel[Problem]):
     space = SPACE
     default: Mapping[str, Any] = {
         "ALGORITHM": "register",
-        "WGS": 128,
+        "WGS": 64,
         "COARSEN": 8,
         "PHASES": 4,
-        "MIN_BLOCKS": 4,
+        "MIN_BLOCKS": 1,
         "TILES": 4,
         "STORE": "direct",
     }
@@ -249,7 +249,7 @@ class Ddc(Kernel[Problem]):
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
             n_samples += 1
         return (
-            replace(problem, n_pols=1, n_samples=problem.taps + problem.decimation - 1),
+            replace(problem, n_pols=1, n_samples=problem.taps),
             replace(problem, n_pols=3, n_samples=n_samples),
         )
 

@@ -1,6 +1,7 @@
 """Recorded sweeps of the example kernel, made up for tests: the folders that ``autotune emit`` reads."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from autotune.definition import baked_fields, problem_name, runtime_fields
 from autotune.record import SweepFolder, Trial, sweep_path
 from autotune.render import render
 
-from .conftest import EXAMPLE
+from .conftest import DEFINITIONS, EXAMPLE
 
 H200 = Device("NVIDIA H200", "cuda", "sm_90", n_multiprocessors=132)
 H100 = Device("NVIDIA H100 PCIe", "cuda", "sm_90", n_multiprocessors=114)
 A100 = Device("NVIDIA A100", "cuda", "sm_80", max_shared_bytes=166912, n_multiprocessors=108)
 HOST = Device("host", "host", "host")
+
+INTEGRATE = str(DEFINITIONS / "integrate.py")
 
 DEFAULT = Config(BLOCK_C=64, BLOCK_T=4, UNROLL=1)
 WIDE = Config(BLOCK_C=128, BLOCK_T=4, UNROLL=4)
@@ -30,24 +33,29 @@ def record(
     *,
     n_time: int = 100,
     n_chan: int = 4096,
+    problem: Mapping[str, Any] | None = None,
+    default: Config = DEFAULT,
     started: str = "2026-11-01T10:00:00+00:00",
     verdict: bool = True,
     definition: str = EXAMPLE,
     **changes: Any,
 ) -> Path:
-    """A sweep of detect in which each configuration took that many microseconds; ``changes`` are to its trials."""
+    """A sweep in which each configuration took that many microseconds; ``changes`` are to its trials.
+
+    Of detect, unless ``definition``, ``problem`` and ``default`` say otherwise.
+    """
     kernel = load_kernel(definition)
-    problem = kernel.problem({"n_time": n_time, "n_chan": n_chan})
-    path = sweep_path(results, device.name, kernel.name, problem_name(problem))
+    chosen = kernel.problem({"n_time": n_time, "n_chan": n_chan} if problem is None else problem)
+    path = sweep_path(results, device.name, kernel.name, problem_name(chosen))
     about = {
         "kernel": kernel.name,
         "definition": definition,
-        "problem": asdict(problem),
-        "baked": baked_fields(type(problem)),
-        "runtime": runtime_fields(type(problem)),
+        "problem": asdict(chosen),
+        "baked": baked_fields(type(chosen)),
+        "runtime": runtime_fields(type(chosen)),
         "device": asdict(device),
         "compiler": "NVRTC 13.0.88",
-        "default": dict(DEFAULT),
+        "default": dict(default),
         "started": started,
         "commit": "0123456789ab",
     }
@@ -58,7 +66,7 @@ def record(
             number=number,
             status="measured",
             config=config,
-            key=render(kernel, problem, config).key,
+            key=render(kernel, chosen, config).key,
             stamp=f"stamp{number}",
             registers=32,
             median_s=1e-6 * median_us,
@@ -71,7 +79,7 @@ def record(
         folder.append(trials[-1])
     if verdict:
         winner = min(trials, key=lambda t: t.median_s or 1.0)
-        default = next((t.as_json() for t in trials if t.config == DEFAULT), None)
+        default = next((t.as_json() for t in trials if t.config == default), None)
         folder.write_verdict({"winner": winner.as_json(), "default": default, "ties": [7]})
     return path
 

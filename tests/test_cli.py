@@ -29,7 +29,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("cli")
     done = autotune("sweep", "--kernel", EXAMPLE, "--device", "host", "--only", "BLOCK_C=32", "--results", str(results))
     assert done.returncode == 0, done.stderr
-    assert "best" in done.stdout and "default" in done.stdout and "speed-up" in done.stdout and str(results) in done.stdout
+    assert (
+        "best" in done.stdout and "default" in done.stdout and "speed-up" in done.stdout and str(results) in done.stdout
+    )
     assert "next         autotune emit" in done.stdout
     return results
 
@@ -69,7 +71,18 @@ def test_bad_input_is_one_clear_error(words: list[str], says: str) -> None:
 
 
 def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host", "--results", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "autotune",
+        "sweep",
+        "--kernel",
+        EXAMPLE,
+        "--device",
+        "host",
+        "--results",
+        str(tmp_path),
+    ]
     sweep = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (files := list(tmp_path.rglob("trials.jsonl"))) and sweep.poll() is None:
         time.sleep(0.02)
@@ -104,7 +117,18 @@ def test_show_tells_winner_and_curve(recorded: Path) -> None:
 
 
 def test_sweep_json_is_for_programs(recorded: Path) -> None:
-    words = ("sweep", "--kernel", EXAMPLE, "--device", "host", "--only", "BLOCK_C=32", "--results", str(recorded), "--json")
+    words = (
+        "sweep",
+        "--kernel",
+        EXAMPLE,
+        "--device",
+        "host",
+        "--only",
+        "BLOCK_C=32",
+        "--results",
+        str(recorded),
+        "--json",
+    )
     (summary,) = json.loads(autotune(*words).stdout)
     assert summary["best"]["median_s"] > 0 and summary["trials"] == {"measured": 8}
     assert SweepFolder(Path(summary["path"])).verdict() is not None

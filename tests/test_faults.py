@@ -17,16 +17,17 @@ from .conftest import FAULTY
 EXPECTED = {  # fault -> (status, what its message says on host, and on a GPU)
     "wrong_element": ("wrong", "y[3] is", "y[3] is"),
     "unwritten_element": ("wrong", "y[3] is nan", "y[3] is nan"),
-    "past_the_end": (("launch_failed", "wrong"), "past the end", "past its end"),
+    "past_the_end": (("launch_failed", "wrong"), "out-of-bounds write", "past its end"),
     "input_written": (("launch_failed", "wrong"), "read-only", "the input was written: x[0]"),
     "no_compile": ("compile_failed", "undeclared", "undeclared"),
     "compiles_for_ever": ("timed_out", "the compiler took longer", "the compiler took longer"),
     "too_much_static_shared": ("resources", "shared", "shared"),
     "too_much_dynamic_shared": ("resources", "300000 bytes of shared memory", "300000 bytes of shared memory"),
     "illegal_address": ("launch_failed", "out-of-bounds", "address"),
-    "segfault": ("launch_failed", "SIGSEGV", "faulty: "),
+    "segfault": ("launch_failed", "SIGSEGV", "SIGSEGV"),
+    "trap": ("launch_failed", "trap", "faulty: "),
     "endless_loop": ("timed_out", "verification took longer", "verification took longer"),
-    "template_error": ("render_failed", "faulty.cu.j2:16", "faulty.cu.j2:16"),
+    "template_error": ("render_failed", "faulty.cu.j2:15", "faulty.cu.j2:15"),
     "gpu_of_the_future": ("skipped", "needs sm_999", "needs sm_999"),
 }
 

@@ -113,7 +113,17 @@ def test_changed_sources_make_recorded_trials_stale(tmp_path: Path) -> None:
     source = Path(EXAMPLE)
     definition.write_text(source.read_text())
     template.write_text(source.with_name("detect.cu.j2").read_text())
-    command = [*SWEEP, "--kernel", str(definition), "--results", str(tmp_path / "r"), "--only", "BLOCK_C=32", "--only", "UNROLL=1"]
+    command = [
+        *SWEEP,
+        "--kernel",
+        str(definition),
+        "--results",
+        str(tmp_path / "r"),
+        "--only",
+        "BLOCK_C=32",
+        "--only",
+        "UNROLL=1",
+    ]
     counts = []
     for edit in ("", "// a remark\n"):
         template.write_text(template.read_text() + edit)

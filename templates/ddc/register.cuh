@@ -68,42 +68,44 @@ __device__ __forceinline__ void store_group(float* samples, int group, const uns
 }
 
 // COUNT consecutive groups; `offset`: the tile's first byte.
-template <Loads LOADS, int COUNT>
+template <int COUNT>
 __device__ __forceinline__ void unpack_groups(
-    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes, Loads loads)
 {
     unsigned words[COUNT * GROUP_WORDS];
-    load_words<LOADS, COUNT * GROUP_WORDS>(words, packed, offset + group * (4ll * GROUP_WORDS), n_bytes);
+    load_words<COUNT * GROUP_WORDS>(words, packed, offset + group * (4ll * GROUP_WORDS), n_bytes, loads);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         store_group<0>(samples, group + i, words + i * GROUP_WORDS);
 }
 
-// How many groups of a chunk to load at once: those that make the loads 16 bytes wide, if they are not too many.
+// How many groups of a chunk to load at once, so that many wide loads are in flight: as many as MAX_WORDS allow.
 __host__ __device__ constexpr int batch_of(int groups)
 {
-    return groups % 4 == 0 && GROUP_WORDS * 4 <= 20 ? 4 : groups % 2 == 0 && GROUP_WORDS * 2 <= 20 ? 2 : 1;
+    constexpr int MAX_WORDS = 40;  // of the registers, few of which are in use while a tile is unpacked
+    int batch = groups;
+    while (batch > 1 && (groups % batch != 0 || batch * GROUP_WORDS > MAX_WORDS))
+        --batch;
+    return batch;
 }
 
 // Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo; near the end
-// of the buffer it is any group.
-template <Loads LOADS>
+// of the buffer it is any groups.
 __device__ __forceinline__ void unpack_tile(
-    float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+    float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes, Loads loads)
 {
     int group = threadIdx.x;
-    if constexpr (OWN_CHUNKS && LOADS != Loads::GUARDED) {
-        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
+    if (OWN_CHUNKS && loads != Loads::GUARDED) {
+        constexpr int GROUPS_A_CHUNK = ceil_div(CHUNK, GROUP);
         constexpr int BATCH = batch_of(GROUPS_A_CHUNK);
-        constexpr int UNROLL = LOADS == Loads::ALIGNED ? GROUPS_A_CHUNK / BATCH : 1;  // the usual case, at any length
-#pragma unroll UNROLL
+#pragma unroll
         for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
-            unpack_groups<LOADS, BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes);
+            unpack_groups<BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes, loads);
         group += WGS * GROUPS_A_CHUNK;
     }
 #pragma unroll 1
     for (; group < GROUPS; group += WGS)
-        unpack_groups<LOADS, 1>(samples, group, packed, offset, n_bytes);
+        unpack_groups<1>(samples, group, packed, offset, n_bytes, loads);
 }
 
 // STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
@@ -163,7 +165,6 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     constexpr long long TILE_BYTES = static_cast<long long>(WGS / 8) * CHUNK * SAMPLE_BITS;
-    constexpr long long SPAN_BYTES = 4ll * GROUPS * GROUP_WORDS;
     const int t = threadIdx.x;
     const Frequency frequency = {frequency_high, frequency_low};
     const long long n_bytes = row_bytes * gridDim.y;
@@ -174,17 +175,12 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
     for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
          first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
         const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
-        const bool guarded = offset + SPAN_BYTES + 4 > n_bytes;
-        if (STAGED && (guarded || !OWN_CHUNKS))
+        const Loads loads = loads_of(offset, 4ll * GROUPS * GROUP_WORDS, n_bytes);
+        if (STAGED && (!OWN_CHUNKS || loads == Loads::GUARDED))
             __syncthreads();  // warps have read their outputs from the chunks, into which any thread now unpacks
         if (t == WGS - 1)
             shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
-        if (guarded)
-            unpack_tile<Loads::GUARDED>(shared.samples, samples, offset, n_bytes);
-        else if (offset % 16 == 0)
-            unpack_tile<Loads::ALIGNED>(shared.samples, samples, offset, n_bytes);
-        else
-            unpack_tile<Loads::INSIDE>(shared.samples, samples, offset, n_bytes);
+        unpack_tile(shared.samples, samples, offset, n_bytes, loads);
         __syncthreads();  // the tile, its turn and, before the first, the weights are complete
 
         float2 sums[COARSEN];
@@ -201,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
 #pragma unroll
             for (int c = 0; c < COARSEN; ++c)
                 chunk[2 * c] = sums[c].x, chunk[2 * c + 1] = sums[c].y;
-            __syncwarp();
+            __syncwarp();  // a warp's outputs are complete
             const int warp = t / 32 * 32;
 #pragma unroll
             for (int i = 0; i < COARSEN; ++i) {

@@ -43,16 +43,15 @@ __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restr
         shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
 }
 
-template <Loads LOADS>
 __device__ __forceinline__ void load_segments(
     unsigned (&words)[OWN_SEGMENTS][SEGMENT_WORDS], const unsigned char* __restrict__ packed, long long offset,
-    long long n_bytes)
+    long long n_bytes, Loads loads)
 {
 #pragma unroll
     for (int i = 0; i < OWN_SEGMENTS; ++i) {
         const int segment = threadIdx.x + i * WGS;
         if (segment < SEGMENTS)
-            load_words<LOADS, SEGMENT_WORDS>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes);
+            load_words<SEGMENT_WORDS>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes, loads);
     }
 }
 
@@ -158,7 +157,6 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     constexpr long long TILE_BYTES = static_cast<long long>(TILE_OUTPUTS / 8) * DECIMATION * SAMPLE_BITS;
-    constexpr long long SPAN_BYTES = 4ll * SEGMENTS * SEGMENT_WORDS;
     const int t = threadIdx.x;
     const int lane = t % SG_SIZE;
     const Frequency frequency = {frequency_high, frequency_low};
@@ -170,12 +168,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
          first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
         const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
         unsigned words[OWN_SEGMENTS][SEGMENT_WORDS];
-        if (offset + SPAN_BYTES + 4 > n_bytes)
-            load_segments<Loads::GUARDED>(words, samples, offset, n_bytes);
-        else if (offset % 16 == 0)
-            load_segments<Loads::ALIGNED>(words, samples, offset, n_bytes);
-        else
-            load_segments<Loads::INSIDE>(words, samples, offset, n_bytes);
+        load_segments(words, samples, offset, n_bytes, loads_of(offset, 4ll * SEGMENTS * SEGMENT_WORDS, n_bytes));
         if (t == WGS - 1)
             shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
 

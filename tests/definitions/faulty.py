@@ -1,5 +1,6 @@
 """out = 2 in + 1, with a fault by parameter: every way in which a trial can go wrong, for real."""
 
+import ctypes
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +35,7 @@ FAULTS = (
     "too_much_dynamic_shared",
     "illegal_address",
     "segfault",
+    "trap",
     "endless_loop",
     "template_error",
     "gpu_of_the_future",
@@ -86,6 +88,8 @@ class Faulty(Kernel[Problem]):
         return {"x": rng.uniform(1, 2, problem.n).astype(np.float32)}
 
     def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+        if config.FAULT == "segfault":  # in the worker process, whatever the device: this is asked for there only
+            ctypes.string_at(0)
         return replace(problem, n=7), replace(problem, n=1025)
 
     def reference(self, problem: Problem, *, x: np.ndarray) -> dict[str, np.ndarray]:

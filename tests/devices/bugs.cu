@@ -91,7 +91,7 @@ extern "C" __global__ void write_before_buffer(float* out, const float* in, int 
 }
 
 //@ vector_past_buffer
-// finds: out-of-bounds read of (4|16) bytes, 400 bytes from the start of buffer in
+// finds: out-of-bounds read of (4|8|16) bytes, 400 bytes from the start of buffer in
 extern "C" __global__ void vector_past_buffer(float* out, const float* in, int n)
 {
     const int g = blockIdx.x * 64 + threadIdx.x;
@@ -317,7 +317,7 @@ extern "C" __global__ void race_between_blocks(float* out, const float* in, int 
 }
 
 //@ sum_without_atomic
-// finds: race on buffer out\+0: read here .*, written by thread 0 of the block, with no barrier between
+// finds: race on buffer out\+0: (read|written) here .*, written by thread 0 of the block, with no barrier between
 extern "C" __global__ void sum_without_atomic(float* out, const float* in, int n)
 {
     const int g = blockIdx.x * 64 + threadIdx.x;

@@ -29,6 +29,9 @@ extern "C" __global__ void pipe(float* out, const float* in, float factor, int n
 WRITE_AT = """
 extern "C" __global__ void write_at(unsigned char* out, long long at) { out[at] ^= 0xff; }
 """
+NO_FUNCTION = """
+extern "C" __global__ void null(unsigned char* out, long long at) { void (*volatile f)() = 0; f(); }
+"""
 ONE = Launch((1, 1, 1), (1, 1, 1))
 
 
@@ -60,7 +63,7 @@ def test_only_the_named_build_is_made() -> None:
 def test_error_names_the_template_line(host: Bench) -> None:
     error = failure(host, SCALE.replace("factor *", "factr *"), "pipe")
     assert error.status == "compile_failed"
-    assert "scale.cu.j2:6:" in error.message and "'factr' was not declared" in error.message
+    assert "scale.cu.j2:6:" in error.message and "'factr'" in error.message
 
 
 def test_kernel_that_is_not_there(host: Bench) -> None:
@@ -316,7 +319,7 @@ def _crash(text: str, kernel: str, at: int) -> None:
     [
         (WRITE_AT, "write_at", 512 + 156),  # a page beyond the canary
         (WRITE_AT, "write_at", -8192),
-        ('extern "C" __global__ void null(unsigned char* out, long long at) { ((void (*)())(at - at))(); }', "null", 1),
+        (NO_FUNCTION, "null", 1),
     ],
 )
 def test_a_real_crash_kills_its_process_only(text: str, kernel: str, at: int) -> None:

@@ -19,6 +19,7 @@ from ...definition import Device
 from ...errors import TrialFailure, UsageError
 from ...render import Variant
 from ..base import Binary
+from . import elf
 from .toolchain import Compiler, Outcome, find_compiler, run
 
 HERE = Path(__file__).resolve().parent
@@ -35,8 +36,6 @@ COMMON_FLAGS = (
     "-fno-threadsafe-statics",
     "-fno-math-errno",
     "-ffp-contract=off",  # what a GPU contracts is its own affair; tolerances allow for it
-    "-fno-diagnostics-show-caret",
-    "-fmax-errors=8",
 )
 BUILD_FLAGS = {
     # Every load, store and undefined operation calls a hook of the runtime. Shifts of negative numbers are left alone:
@@ -206,7 +205,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
         "-o",
         unlinked,
     ]
-    linking: list[str | Path] = [*compiler.command, "-shared", unlinked, "-o", temporary]
+    linking: list[str | Path] = [*compiler.command, "-O2", "-shared", unlinked, "-o", temporary]
     try:
         for command, given in ((compiling, text), (linking, None)):
             outcome = run(command, given)
@@ -222,7 +221,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
 
 def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
     """The first errors, which name the template's lines."""
-    if f"'{variant.kernel}' is not a member of 'cuda_user'" in outcome.errors:
+    if not re.search(rf"__global__[^;{{]*\b{variant.kernel}\s*\(", variant.source):
         return f"the source defines no __global__ function called {variant.kernel}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
     told = lines[:N_ERRORS_TOLD] or outcome.errors.splitlines()[-N_ERRORS_TOLD:]
@@ -235,18 +234,14 @@ def _variables(library: Path) -> tuple[Variable, ...]:
 
     Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1L<length><name>E else.
     """
-    outcome = run(["nm", "--print-size", "--defined-only", library])
-    if outcome.code != 0:
-        raise UsageError(f"nm cannot read {library}: {outcome.errors.strip()}; install binutils")
     found = []
-    for line in outcome.output.splitlines():
-        if not (match := re.fullmatch(r"([0-9a-f]+) ([0-9a-f]+) ([bBdDuVrR]) (\S+)", line)):
+    for symbol in elf.variables(library):
+        if "9cuda_user" not in symbol.name:
             continue
-        offset, n_bytes, section, symbol = int(match[1], 16), int(match[2], 16), match[3], match[4]
-        if symbol.startswith("_ZZ") and "9cuda_user" in symbol and section not in "rR":
-            found.append(Variable(_last_name(symbol), offset, n_bytes, "s"))
-        elif symbol.startswith("_ZN") and "9cuda_user" in symbol:
-            found.append(Variable(_last_name(symbol.removesuffix("E")), offset, n_bytes, "v"))
+        if symbol.name.startswith("_ZZ") and symbol.starts_zero:
+            found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
+        elif symbol.name.startswith("_ZN"):
+            found.append(Variable(_last_name(symbol.name.removesuffix("E")), symbol.offset, symbol.n_bytes, "v"))
     return tuple(found)
 
 

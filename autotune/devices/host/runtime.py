@@ -2,6 +2,7 @@
 
 import ctypes
 import re
+import shutil
 from functools import lru_cache
 from pathlib import Path
 
@@ -81,16 +82,16 @@ def schedule_of(seed: int) -> tuple[int, int, int]:
 
 
 def name_lines(message: str, library: Path) -> str:
-    """``message`` with each ``[pc 0x..]`` as the ``[file:line]`` of the template, where binutils can tell."""
+    """``message`` with each ``[pc 0x..]`` as the ``[file:line]`` of the template, where addr2line can tell."""
     return re.sub(r"\[pc 0x([0-9a-f]+)\]", lambda match: f"[{_line_of(match[1], library)}]", message)
 
 
 def _line_of(address: str, library: Path) -> str:
     """The innermost line that is not the shim's own."""
-    try:
-        outcome = run(["addr2line", "--inlines", "--basenames", "--exe", library, address])
-    except OSError:
-        return "line unknown: addr2line is missing, install binutils"
+    tool = next((name for name in ("addr2line", "llvm-addr2line") if shutil.which(name)), None)
+    if tool is None:
+        return "line unknown: install binutils, whose addr2line names it"
+    outcome = run([tool, "--inlines", "--basenames", "--exe", library, address])
     own = {path.name for folder in (SHIM, RUNTIME) for path in folder.iterdir()}
     frames = [line.split(" ")[0] for line in outcome.output.splitlines()]
     return next((frame for frame in frames if frame.split(":")[0] not in own), "line unknown")

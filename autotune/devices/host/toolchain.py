@@ -1,6 +1,7 @@
 """The C++ compiler of the host device: finding one, and running it so that it ends with this process."""
 
 import ctypes
+import importlib.util
 import os
 import re
 import resource
@@ -8,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,14 +17,26 @@ from functools import lru_cache
 from ...errors import UsageError
 
 MINIMUM_GCC = 12  # the first with _Float16 on x86-64 in C++
-CPU_LIMIT_S = 600  # of a compiler process; its deadline is the caller's to enforce
-REMEDY = "install g++ 12 or newer (Debian, Ubuntu: `apt install g++`), or name a compiler in CXX"
+REMEDY = (
+    "install g++ 12 or newer (Debian, Ubuntu: `apt install g++`), or `pip install ziglang`, or name a compiler in CXX"
+)
+
+# A compiler starts processes of its own, which outlive it when it is killed. So it runs in a process group under a
+# shell that the kernel tells of this process's death (TERM), and that then kills the group. `exec 3<&0`: a shell gives
+# its background commands no stdin.
+SUPERVISED = ("sh", "-c", 'exec 3<&0; trap "kill -9 0" TERM; "$@" <&3 3<&- & wait $!', "compiler")
+# The caller enforces the deadline; these bound what a compiler can do to the machine until then.
+CPU_LIMIT_S = 600
+MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times what a variant takes; endless templates eat all there is
 _libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler that works, as its command and what it says it is. ``is_gcc``: the check build knows its hooks."""
+    """A compiler that works, as its command and what it says it is. ``is_gcc``: the check build finds all it can.
+
+    clang++ (ziglang is one) sees all but misaligned addresses where a whole vector is copied.
+    """
 
     command: tuple[str, ...]
     version: str
@@ -31,7 +45,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a process ended; ``errors`` is what it wrote to stderr."""
+    """How a process ended; ``code`` is negative for a signal, ``errors`` is what it wrote to stderr."""
 
     code: int
     output: str
@@ -40,7 +54,7 @@ class Outcome:
 
 @lru_cache(maxsize=1)
 def find_compiler() -> Compiler:
-    """The compiler in ``CXX``, or else the first that works of g++, its numbered versions, and clang++.
+    """The compiler in ``CXX``, or else the first that works of g++, its numbered versions, clang++, and PyPI's ziglang.
 
     Raises:
         UsageError: when there is none; says what to install.
@@ -54,38 +68,42 @@ def find_compiler() -> Compiler:
     for name in names:
         if shutil.which(name) and (compiler := _identify((name,))):
             return compiler
+    if importlib.util.find_spec("ziglang") and (compiler := _identify((sys.executable, "-m", "ziglang", "c++"))):
+        return compiler
     raise UsageError(f"the host device has no C++ compiler; {REMEDY}")
 
 
 def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
-    """Run ``command`` to its end with ``text`` as its stdin; it is killed when this process dies."""
-    environment = {**os.environ, "LC_ALL": "C"}  # messages in ASCII, alike everywhere
+    """Run ``command`` to its end with ``text`` as its stdin; all that it started is killed when this process dies."""
+    parent = os.getpid()
     done = subprocess.run(
-        [os.fspath(word) for word in command],
+        [*SUPERVISED, *(os.fspath(word) for word in command)],
         input=text,
         stdin=subprocess.DEVNULL if text is None else None,
         capture_output=True,
         text=True,
         errors="replace",
-        env=environment,
-        preexec_fn=_bind_to_parent,
+        env={**os.environ, "LC_ALL": "C"},  # messages in ASCII, alike everywhere
+        start_new_session=True,
+        preexec_fn=lambda: _bind_to(parent),
     )
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    code = 128 - done.returncode if done.returncode > 128 else done.returncode  # the shell's way to tell of a signal
+    return Outcome(code, done.stdout, done.stderr)
 
 
-def _bind_to_parent() -> None:
-    """In the child, before the compiler starts. The limit also ends the processes that the driver of g++ starts."""
+def _bind_to(parent: int) -> None:
+    """In the child, before the shell starts."""
     pr_set_pdeathsig = 1
-    _libc.prctl(pr_set_pdeathsig, signal.SIGKILL)
+    _libc.prctl(pr_set_pdeathsig, signal.SIGTERM)
+    if os.getppid() != parent:  # it died before the kernel was asked to tell
+        os._exit(1)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
 
 
 def _identify(command: tuple[str, ...]) -> Compiler | None:
     """The compiler behind ``command``, or None where it is not there or too old."""
-    try:
-        outcome = run([*command, "-dM", "-E", "-x", "c++", "-"], text="")
-    except OSError:
-        return None
+    outcome = run([*command, "-dM", "-E", "-x", "c++", "-"], text="")
     macros = dict(re.findall(r"^#define (\w+) (.*)$", outcome.output, re.MULTILINE))
     if outcome.code != 0 or "__GNUC__" not in macros:
         return None

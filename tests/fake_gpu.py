@@ -1,0 +1,112 @@
+"""A GPU that only takes notes: real cupy.ndarray objects over host memory, and launches that are recorded.
+
+It lets everything around a launch be tested anywhere: checks, choices, geometry, the order and types of arguments.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cupy
+import numpy as np
+import pytest
+
+from autotune import Device
+
+
+@dataclass
+class Launched:
+    """One launch as the driver would see it."""
+
+    source: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    shared_bytes: int
+    stream: Any
+
+
+@dataclass
+class FakeGpu:
+    """What was launched, and how many binaries were loaded; ``devices`` by index."""
+
+    devices: list[Device]
+    current: int = 0
+    launched: list[Launched] = field(default_factory=list)
+    loaded: list[Any] = field(default_factory=list)
+
+    @property
+    def last(self) -> Launched:
+        return self.launched[-1]
+
+
+class Raw:
+    """As much of a cupy.RawKernel as a launcher uses."""
+
+    def __init__(self, gpu: FakeGpu, source: str) -> None:
+        self.max_dynamic_shared_size_bytes = 0
+
+        def kernel(grid: Any, block: Any, arguments: Any, shared: int, stream: Any) -> None:
+            gpu.launched.append(Launched(source, grid, block, arguments, shared, stream))
+
+        self.kernel = kernel
+
+
+def array(data: np.ndarray, *, index: int = 0, shift: int = 0) -> Any:
+    """A cupy.ndarray on "GPU ``index``" with ``data``, ``shift`` bytes after an address that 512 divides."""
+    memory = np.zeros(data.nbytes + 1024, np.uint8)
+    start = -memory.ctypes.data % 512 + shift
+    memory[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+    owned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, index)
+    return cupy.ndarray(data.shape, data.dtype, memptr=cupy.cuda.MemoryPointer(owned, start))
+
+
+def import_package(folder: Path, name: str) -> ModuleType:
+    """The package in ``folder``, imported under a name of its own."""
+    for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[loaded]
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Device) -> FakeGpu:
+    """Make the emitted ``package`` see ``devices`` as its GPUs."""
+    fake = FakeGpu(list(devices))
+    gpu = sys.modules[f"{package.__name__}._core.gpu"]
+    launcher = sys.modules[f"{package.__name__}._core.launcher"]
+
+    def allocate(specs: Any, library: str, index: int, stream: Any) -> list[Any]:
+        assert library == "cupy"
+        sys.modules[f"{package.__name__}._core.arrays"].readers.setdefault(cupy.ndarray, gpu_arrays_reader(package))
+        return [array(np.zeros(spec.shape, spec.dtype), index=index) for spec in specs]
+
+    def load(cubin: Any, name: str) -> Raw:
+        fake.loaded.append(Raw(fake, cubin.key))
+        return fake.loaded[-1]  # type: ignore[no-any-return]
+
+    replacements: dict[str, Callable[..., Any]] = {
+        "current": lambda: fake.current,
+        "current_getter": lambda: lambda: fake.current,
+        "made_current": lambda index: nullcontext(),
+        "describe": lambda index: fake.devices[index],
+        "load": load,
+    }
+    for name, function in replacements.items():
+        monkeypatch.setattr(gpu, name, function)
+    monkeypatch.setattr(launcher, "allocate", allocate)
+    return fake
+
+
+def gpu_arrays_reader(package: ModuleType) -> Any:
+    """The reader of cupy.ndarray in ``package``."""
+    return sys.modules[f"{package.__name__}._core.arrays"].read_cupy  # type: ignore[attr-defined]

@@ -1,0 +1,436 @@
+// ddc[taps=255,decimation=5,sample_bits=13|ALGORITHM=register,WGS=64,COARSEN=4,PHASES=1,MIN_BLOCKS=1,TILES=4,STORE=staged]
+// y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
+//   baseband  out  float2 [n_pols][n_out]       (re, im)
+//   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
+//   weights   in   float  [TAPS]
+//   f = (frequency_high, frequency_low), a 128-bit fraction of a cycle a sample; phase, a 64-bit fraction of a cycle
+// The mixer goes into the weights, h[k] = w[k] e^(2 pi i f k), so that real samples meet complex weights: two
+// multiply-adds for a tap of an output. What is left of it is one rotation of each output.
+
+constexpr int TAPS = 255;  // weights of the filter
+constexpr int DECIMATION = 5;  // samples from one output to the next
+constexpr int SAMPLE_BITS = 13;
+constexpr int WGS = 64;  // blockDim.x
+constexpr int COARSEN = 4;  // consecutive outputs that share a window of samples
+
+// N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
+template <int N>
+struct alignas(4 * N) Floats {
+    float at[N];
+};
+
+template <int N>
+__device__ __forceinline__ Floats<N> load_floats(const float* address)
+{
+    return *reinterpret_cast<const Floats<N>*>(address);
+}
+
+template <int N>
+__device__ __forceinline__ void store_floats(float* address, Floats<N> floats)
+{
+    *reinterpret_cast<Floats<N>*>(address) = floats;
+}
+
+__host__ __device__ constexpr int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// Packed samples: two's complement, BITS wide (2 to 16), the first sample in the most significant bits of the first
+// byte. They are unpacked in groups, the fewest samples (16 or 32) that fill whole 32-bit words.
+//
+// A float is made of a field without a conversion. The field stays where it is in the word, at bits [i, i + BITS) of
+// the low 23, the mantissa; with the exponent of 2^(23-i) above it, its lowest bit is worth 1:
+//     as_float((word & mask) ^ (exponent | sign bit of the field)) = 2^(23-i) + sample + 2^(BITS-1)
+// and one exact subtraction leaves the sample. Only a field that does not lie in the low 23 bits of a word needs a
+// shift, and the shifted word serves its neighbours: 5 shifts for 16 samples of 10 bits.
+constexpr int MANTISSA = 23;
+
+template <int BITS>
+struct Group {
+    static constexpr int SAMPLES = BITS % 2 == 0 ? 16 : 32;
+    static constexpr int WORDS = SAMPLES * BITS / 32;
+};
+
+// The first bit, counted from the group's first, of the 23 that sample number `sample` is taken from.
+__host__ __device__ constexpr int window_start(int bits, int sample)
+{
+    int shifted = -32;  // where the latest shifted window starts
+    for (int s = 0;; ++s) {
+        const int first = s * bits;
+        const int in_word = first % 32;
+        const bool in_low_bits = in_word >= 32 - MANTISSA && in_word + bits <= 32;
+        if (!in_low_bits && first + bits > shifted + MANTISSA)
+            shifted = first;
+        if (s == sample)
+            return in_low_bits ? first - in_word + 32 - MANTISSA : shifted;
+    }
+}
+
+// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+__device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
+{
+#ifdef AUTOTUNE_HOST
+    return (value & mask) ^ pattern;
+#else
+    unsigned result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
+    return result;
+#endif
+}
+
+// Sample number SAMPLE of a group whose words are in most-significant-first order.
+template <int BITS, int SAMPLE>
+__device__ __forceinline__ float unpack(const unsigned* words)
+{
+    constexpr int start = window_start(BITS, SAMPLE);
+    constexpr int word = start / 32;
+    constexpr int past = start % 32 + MANTISSA - 32;  // bits of the window in the next word, if positive
+    constexpr int position = start + MANTISSA - (SAMPLE + 1) * BITS;  // of the field's lowest bit
+    constexpr unsigned mask = ((1u << BITS) - 1) << position;
+    constexpr unsigned sign_and_exponent = (1u << (position + BITS - 1)) | (127u + MANTISSA - position) << MANTISSA;
+    constexpr float bias = static_cast<float>((1 << (MANTISSA - position)) + (1 << (BITS - 1)));
+    unsigned window;
+    if constexpr (past > 0)
+        window = __funnelshift_r(words[word + 1], words[word], 32 - past);
+    else
+        window = words[word] >> -past;
+    return __uint_as_float(and_xor(window, mask, sign_and_exponent)) - bias;
+}
+
+// Samples FIRST to FIRST + COUNT of a group.
+template <int BITS, int FIRST, int COUNT>
+__device__ __forceinline__ void unpack_run(const unsigned* words, float* samples)
+{
+    if constexpr (COUNT > 0) {
+        samples[0] = unpack<BITS, FIRST>(words);
+        unpack_run<BITS, FIRST + 1, COUNT - 1>(words, samples + 1);
+    }
+}
+
+// Where the words of a tile lie, which decides how they are loaded.
+enum class Loads {
+    ALIGNED,  // at multiples of 16 bytes, inside the buffer: the widest loads
+    INSIDE,  // at any byte, but inside the buffer, with 4 bytes to spare
+    GUARDED,  // near the end of the buffer, which is not read past
+};
+
+// The 32-bit word at `offset`, a multiple of 4. GUARDED: bytes from n_bytes on are not read, and are 0.
+template <Loads LOADS>
+__device__ __forceinline__ unsigned load_word(const unsigned char* bytes, long long offset, long long n_bytes)
+{
+    if (LOADS != Loads::GUARDED || offset + 4 <= n_bytes)
+        return __ldg(reinterpret_cast<const unsigned*>(bytes + offset));
+    unsigned word = 0;
+    for (int i = 0; i < 3; ++i)
+        if (offset + i < n_bytes)
+            word |= static_cast<unsigned>(__ldg(bytes + offset + i)) << 8 * i;
+    return word;
+}
+
+// The widest load, in words, that cuts WORDS words into equal parts.
+__host__ __device__ constexpr int load_width(int words)
+{
+    return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
+}
+
+// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
+template <Loads LOADS, int WORDS>
+__device__ __forceinline__ void load_words(
+    unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes)
+{
+    if constexpr (LOADS == Loads::ALIGNED) {
+        constexpr int WIDTH = load_width(WORDS);
+        const unsigned char* from = bytes + offset;
+#pragma unroll
+        for (int i = 0; i < WORDS; i += WIDTH) {
+            if constexpr (WIDTH == 4) {
+                const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from + 4 * i));
+                words[i] = loaded.x, words[i + 1] = loaded.y, words[i + 2] = loaded.z, words[i + 3] = loaded.w;
+            } else if constexpr (WIDTH == 2) {
+                const uint2 loaded = __ldg(reinterpret_cast<const uint2*>(from + 4 * i));
+                words[i] = loaded.x, words[i + 1] = loaded.y;
+            } else {
+                words[i] = __ldg(reinterpret_cast<const unsigned*>(from + 4 * i));
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i)
+            words[i] = __byte_perm(words[i], 0, 0x0123);
+    } else {
+        const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes and reverses four
+        const long long aligned = offset & ~3ll;
+        unsigned loaded[WORDS + 1];
+#pragma unroll
+        for (int i = 0; i <= WORDS; ++i)
+            loaded[i] = load_word<LOADS>(bytes, aligned + 4 * i, n_bytes);
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i)
+            words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);
+    }
+}
+
+// A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
+// A frequency, in cycles a sample, is a 128-bit fraction in two words: rounded at 2^-128, it adds up to less than
+// 2^-64 cycles of error over any number of samples that fits 64 bits.
+typedef unsigned long long Phase;
+
+struct Frequency {
+    Phase high, low;
+};
+
+// f * n modulo 1
+__device__ __forceinline__ Phase advance(Frequency f, unsigned long long n)
+{
+    return f.high * n + __umul64hi(f.low, n);
+}
+
+// e^(2 pi i phase). Its top 32 bits as a signed fraction of half a cycle: within 2^-25 half cycles of the phase.
+__device__ __forceinline__ float2 unit_vector(Phase phase)
+{
+    float2 z;
+    sincospif(static_cast<float>(static_cast<int>(phase >> 32)) * 4.656612873077393e-10f, &z.y, &z.x);  // 2^-31
+    return z;
+}
+
+__device__ __forceinline__ float2 multiply(float2 a, float2 b)
+{
+    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+// COUNT consecutive outputs from number `first` of a row on, as many as the row has.
+template <int COUNT>
+__device__ __forceinline__ void store_run(float2* row, long long first, long long n_out, const float2* outputs)
+{
+    const bool pairs_aligned = reinterpret_cast<unsigned long long>(row + first) % 16 == 0;  // rows may have any length
+    if (COUNT % 2 == 0 && pairs_aligned && first + COUNT <= n_out) {
+#pragma unroll
+        for (int i = 0; i < COUNT / 2; ++i)
+            reinterpret_cast<float4*>(row + first)[i] =
+                make_float4(outputs[2 * i].x, outputs[2 * i].y, outputs[2 * i + 1].x, outputs[2 * i + 1].y);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            if (first + i < n_out)
+                row[first + i] = outputs[i];
+    }
+}
+
+// ALGORITHM register: a thread makes COARSEN consecutive outputs from a window of samples that slides through registers.
+// Work    thread t of a block <-> outputs [t COARSEN, (t + 1) COARSEN) of a tile, and the unpacking of chunk t
+//         one block           <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
+// Tile    samples as float, in order, in chunks of COARSEN rows of D; the gap after each makes the stride from thread
+//         to thread an odd number of vectors, so that neither unpacking nor filtering has bank conflicts
+//             chunk 0 (thread 0)       | chunk 1 (thread 1)       | ... | chunk WGS ... : the halo, which the last
+//             row 0 .. row COARSEN-1 gap row 0 .. row COARSEN-1 gap      outputs need beyond their own chunk
+// Filter  PHASES columns of the rows at a time. Output c meets row r of the taps at row c + r of the window:
+//         row r + COARSEN - 1 is loaded into the place of row r - 1, then meets, with the others, row r of the taps
+constexpr int PHASES = 1;  // columns of the window: the width of its loads
+constexpr bool STAGED = true;  // outputs pass through shared memory
+
+constexpr int ROWS = ceil_div(TAPS, DECIMATION);  // of taps, the last one filled up with zeros
+constexpr int CHUNK = COARSEN * DECIMATION;  // samples from one thread's first to the next thread's
+constexpr int STRIDE = (CHUNK / PHASES | 1) * PHASES;  // the same in shared memory, in floats
+constexpr int TILE_OUTPUTS = WGS * COARSEN;
+constexpr int GROUP = Group<SAMPLE_BITS>::SAMPLES;
+constexpr int GROUP_WORDS = Group<SAMPLE_BITS>::WORDS;
+constexpr int GROUPS = ceil_div(WGS * CHUNK + (ROWS - 1) * DECIMATION, GROUP);  // of a tile with its halo
+constexpr int CHUNKS = ceil_div(GROUPS * GROUP, CHUNK);
+constexpr bool OWN_CHUNKS = CHUNK % GROUP == 0;  // a thread can unpack the very samples that its outputs begin with
+static_assert(DECIMATION % PHASES == 0, "a vector of samples lies in one row");
+
+struct Shared {
+    alignas(16) float2 weights[DECIMATION / PHASES][ROWS][PHASES];  // w[k] e^(2 pi i f k), in the order of use
+    alignas(16) float2 turns[COARSEN];  // e^(2 pi i f D c)
+    alignas(16) float2 tile_turn;  // e^(2 pi i (f D j + phase)) of the tile's first output j
+    alignas(16) float samples[CHUNKS * STRIDE];
+};
+static_assert(sizeof(Shared) == 8576, "what the definition asks for at launch");
+
+__device__ __forceinline__ void mix_weights(Shared& shared, const float* __restrict__ weights, Frequency frequency)
+{
+    for (int k = threadIdx.x; k < ROWS * DECIMATION; k += WGS) {
+        const float weight = k < TAPS ? weights[k] : 0.0f;
+        const float2 turn = unit_vector(advance(frequency, k));
+        shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] = make_float2(weight * turn.x, weight * turn.y);
+    }
+    for (int c = threadIdx.x; c < COARSEN; c += WGS)
+        shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
+}
+
+// Where sample number SAMPLE of group number `group` of the tile lies.
+template <int SAMPLE>
+__device__ __forceinline__ int slot(int group)
+{
+    if constexpr (OWN_CHUNKS) {
+        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
+        return group / GROUPS_A_CHUNK * STRIDE + group % GROUPS_A_CHUNK * GROUP + SAMPLE;
+    } else if constexpr (GROUP % CHUNK == 0) {
+        return group * (GROUP / CHUNK) * STRIDE + SAMPLE / CHUNK * STRIDE + SAMPLE % CHUNK;
+    } else {
+        const int index = group * GROUP + SAMPLE;
+        return index / CHUNK * STRIDE + index % CHUNK;
+    }
+}
+
+// Samples FIRST and on of a group, PHASES at a time: a run never leaves its row.
+template <int FIRST>
+__device__ __forceinline__ void store_group(float* samples, int group, const unsigned* words)
+{
+    if constexpr (FIRST < GROUP) {
+        Floats<PHASES> run;
+        unpack_run<SAMPLE_BITS, FIRST, PHASES>(words, run.at);
+        store_floats<PHASES>(samples + slot<FIRST>(group), run);
+        store_group<FIRST + PHASES>(samples, group, words);
+    }
+}
+
+// COUNT consecutive groups; `offset`: the tile's first byte.
+template <Loads LOADS, int COUNT>
+__device__ __forceinline__ void unpack_groups(
+    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+{
+    unsigned words[COUNT * GROUP_WORDS];
+    load_words<LOADS, COUNT * GROUP_WORDS>(words, packed, offset + group * (4ll * GROUP_WORDS), n_bytes);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)
+        store_group<0>(samples, group + i, words + i * GROUP_WORDS);
+}
+
+// How many groups of a chunk to load at once: those that make the loads 16 bytes wide, if they are not too many.
+__host__ __device__ constexpr int batch_of(int groups)
+{
+    return groups % 4 == 0 && GROUP_WORDS * 4 <= 20 ? 4 : groups % 2 == 0 && GROUP_WORDS * 2 <= 20 ? 2 : 1;
+}
+
+// Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo; near the end
+// of the buffer it is any group.
+template <Loads LOADS>
+__device__ __forceinline__ void unpack_tile(
+    float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+{
+    int group = threadIdx.x;
+    if constexpr (OWN_CHUNKS && LOADS != Loads::GUARDED) {
+        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
+        constexpr int BATCH = batch_of(GROUPS_A_CHUNK);
+        constexpr int UNROLL = LOADS == Loads::ALIGNED ? GROUPS_A_CHUNK / BATCH : 1;  // the usual case, at any length
+#pragma unroll UNROLL
+        for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
+            unpack_groups<LOADS, BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes);
+        group += WGS * GROUPS_A_CHUNK;
+    }
+#pragma unroll 1
+    for (; group < GROUPS; group += WGS)
+        unpack_groups<LOADS, 1>(samples, group, packed, offset, n_bytes);
+}
+
+// STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
+template <int STEPS>
+__device__ __forceinline__ void slide(
+    float2 (&sums)[COARSEN], Floats<PHASES> (&window)[COARSEN], const float* row, const float2 (*weights)[PHASES])
+{
+#pragma unroll
+    for (int r = 0; r < STEPS; ++r) {
+        const int newest = r + COARSEN - 1;
+        window[newest % COARSEN] = load_floats<PHASES>(row + newest / COARSEN * STRIDE + newest % COARSEN * DECIMATION);
+        constexpr int LOAD = PHASES == 1 ? 2 : 4;  // floats of one load of weights
+#pragma unroll
+        for (int p = 0; p < 2 * PHASES; p += LOAD) {
+            const Floats<LOAD> h = load_floats<LOAD>(&weights[r][p / 2].x);
+#pragma unroll
+            for (int i = 0; i < LOAD; i += 2) {
+#pragma unroll
+                for (int c = 0; c < COARSEN; ++c) {
+                    const float x = window[(r + c) % COARSEN].at[(p + i) / 2];
+                    sums[c].x += h.at[i] * x;
+                    sums[c].y += h.at[i + 1] * x;
+                }
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ void filter(float2 (&sums)[COARSEN], const Shared& shared)
+{
+#pragma unroll
+    for (int c = 0; c < COARSEN; ++c)
+        sums[c] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int column = 0; column < DECIMATION / PHASES; ++column) {
+        const float* row = shared.samples + threadIdx.x * STRIDE + column * PHASES;
+        const float2(*weights)[PHASES] = shared.weights[column];
+        Floats<PHASES> window[COARSEN];
+#pragma unroll
+        for (int c = 0; c < COARSEN - 1; ++c)
+            window[c] = load_floats<PHASES>(row + c * DECIMATION);
+#pragma unroll 1
+        for (int r = 0; r < ROWS / COARSEN; ++r) {
+            slide<COARSEN>(sums, window, row, weights);
+            row += STRIDE;
+            weights += COARSEN;
+        }
+        slide<ROWS % COARSEN>(sums, window, row, weights);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
+    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
+    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
+    long long row_bytes)
+{
+    extern __shared__ float4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    constexpr long long TILE_BYTES = static_cast<long long>(WGS / 8) * CHUNK * SAMPLE_BITS;
+    constexpr long long SPAN_BYTES = 4ll * GROUPS * GROUP_WORDS;
+    const int t = threadIdx.x;
+    const Frequency frequency = {frequency_high, frequency_low};
+    const long long n_bytes = row_bytes * gridDim.y;
+    float2* row = baseband + n_out * blockIdx.y;
+
+    mix_weights(shared, weights, frequency);
+    const float2 thread_turn = unit_vector(advance(frequency, t * CHUNK));
+    for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
+         first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
+        const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
+        const bool guarded = offset + SPAN_BYTES + 4 > n_bytes;
+        if (STAGED && (guarded || !OWN_CHUNKS))
+            __syncthreads();  // warps have read their outputs from the chunks, into which any thread now unpacks
+        if (t == WGS - 1)
+            shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
+        if (guarded)
+            unpack_tile<Loads::GUARDED>(shared.samples, samples, offset, n_bytes);
+        else if (offset % 16 == 0)
+            unpack_tile<Loads::ALIGNED>(shared.samples, samples, offset, n_bytes);
+        else
+            unpack_tile<Loads::INSIDE>(shared.samples, samples, offset, n_bytes);
+        __syncthreads();  // the tile, its turn and, before the first, the weights are complete
+
+        float2 sums[COARSEN];
+        filter(sums, shared);
+        const float2 turn = multiply(thread_turn, shared.tile_turn);
+#pragma unroll
+        for (int c = 0; c < COARSEN; ++c)
+            sums[c] = multiply(sums[c], multiply(turn, shared.turns[c]));
+
+        __syncthreads();  // nobody reads the tile any more: the next one, or the outputs, may take its place
+        if constexpr (STAGED) {
+            // A warp's outputs lie in its own chunks, which no other warp touches before the next barrier
+            float* chunk = shared.samples + t * STRIDE;
+#pragma unroll
+            for (int c = 0; c < COARSEN; ++c)
+                chunk[2 * c] = sums[c].x, chunk[2 * c + 1] = sums[c].y;
+            __syncwarp();  // a warp's outputs are complete
+            const int warp = t / 32 * 32;
+#pragma unroll
+            for (int i = 0; i < COARSEN; ++i) {
+                const int output = warp * COARSEN + i * 32 + t % 32;
+                const float* from = shared.samples + output / COARSEN * STRIDE + output % COARSEN * 2;
+                if (first + output < n_out)
+                    row[first + output] = make_float2(from[0], from[1]);
+            }
+            __syncwarp();  // a thread may unpack into its own chunk, from which the warp has read
+        } else {
+            store_run<COARSEN>(row, first + t * COARSEN, n_out, sums);
+        }
+    }
+}

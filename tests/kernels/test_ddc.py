@@ -1,0 +1,247 @@
+"""ddc: the definition against its formula, variants of every parameter value against the definition, and mutants."""
+
+import dataclasses
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune import Config, TrialFailure, UsageError
+from autotune.devices import Target, find_device
+from autotune.devices.base import Session
+from autotune.kernels.ddc import Ddc, Problem, fixed_frequency, fixed_phase, mixer, phase_at, unpack
+from autotune.render import render
+from autotune.verify import place, verify
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "ddc"
+KERNEL = Ddc()
+REGISTER = Config(ALGORITHM="register", WGS=64, COARSEN=4, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct")
+STAGED = Config({**REGISTER, "STORE": "staged"})
+SUBGROUP = Config(ALGORITHM="subgroup", WGS=64, SG_SIZE=4, COARSEN=8, MIN_BLOCKS=1, TILES=4)
+DEFAULT = KERNEL.tuned[0]
+PROBLEMS = [
+    {"taps": 128, "decimation": 8},
+    {"taps": 255, "decimation": 5, "sample_bits": 13},  # rows and groups of samples that do not fit into each other
+    {"taps": 32, "decimation": 32, "sample_bits": 7},  # one row of taps
+    {"taps": 257, "decimation": 32, "sample_bits": 8},  # one tap in the last row
+    {"taps": 7, "decimation": 3, "sample_bits": 2},
+    {"taps": 40, "decimation": 1, "sample_bits": 16},
+    {"taps": 1, "decimation": 2, "sample_bits": 5},
+    {"taps": 100, "decimation": 128, "sample_bits": 12},  # fewer taps than the decimation
+    {"taps": 1000, "decimation": 6, "sample_bits": 11},
+]
+_sessions: dict[str, Session] = {}
+
+
+@pytest.fixture
+def session(target: Target) -> Session:
+    return _sessions.setdefault(target.identifier, target.module.open(target.identifier))
+
+
+def covering(problem: Problem, target: Target) -> list[Config]:
+    """Few configurations with every value of every parameter among them."""
+    chosen: list[Config] = []
+    missing: set[tuple[str, Any]] = set()
+    configs = KERNEL.space.enumerate(problem, target.device).configs
+    for config in configs:
+        missing |= set(config.items())
+    while missing:
+        chosen.append(max(configs, key=lambda config: len(missing & set(config.items()))))
+        missing -= set(chosen[-1].items())
+    return chosen
+
+
+# ---------------------------------------------------------------------- the definition
+def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:
+    """Samples [n_pols, n] packed by way of their binary digits."""
+    digits = samples[..., np.newaxis] >> np.arange(bits - 1, -1, -1) & 1
+    return np.packbits(digits.reshape(len(samples), -1).astype(np.uint8), axis=1)
+
+
+@pytest.mark.parametrize("bits", range(2, 17))
+def test_unpack_reads_back_what_was_packed(bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    samples = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (1, 101))
+    problem = Problem(taps=1, sample_bits=bits, n_pols=1, n_samples=101)
+    row = packed_bits(samples, bits)[0]
+    np.testing.assert_array_equal(unpack(row, problem, 0, 101), samples[0])
+    np.testing.assert_array_equal(unpack(row, problem, 16, 50), samples[0, 16:66])
+
+
+@pytest.mark.parametrize(("taps", "decimation", "bits"), [(256, 16, 10), (7, 3, 2), (20, 32, 13), (1, 1, 16)])
+def test_reference_is_the_formula(taps: int, decimation: int, bits: int) -> None:
+    problem = Problem(taps=taps, decimation=decimation, sample_bits=bits, n_pols=2, n_samples=taps + 5 * decimation + 1)
+    rng = np.random.default_rng(taps)
+    inputs = KERNEL.inputs(problem, rng)
+    samples = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (2, problem.n_samples))
+    f, phase = inputs["mix_frequency"], inputs["mix_phase"]
+    expected = np.zeros((2, problem.n_out), np.complex128)
+    for j in range(problem.n_out):
+        for k in range(taps):
+            n = j * decimation + k
+            expected[:, j] += inputs["weights"][k] * samples[:, n] * np.exp(2j * np.pi * (f * n + phase))
+    got = KERNEL.reference(problem, **{**inputs, "samples": packed_bits(samples, bits)})["baseband"]
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
+def test_reference_is_the_same_across_its_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(taps=33, decimation=8, n_samples=2000)
+    inputs = KERNEL.inputs(problem, np.random.default_rng(3))
+    whole = KERNEL.reference(problem, **inputs)["baseband"]
+    monkeypatch.setattr("autotune.kernels.ddc.REFERENCE_ROWS", 16)
+    np.testing.assert_allclose(KERNEL.reference(problem, **inputs)["baseband"], whole, rtol=1e-12)
+
+
+def test_problems_that_cannot_be_say_why() -> None:
+    with pytest.raises(UsageError, match="n_samples=255 holds no output: the first needs taps=256 samples"):
+        KERNEL.problem({"n_samples": 255})
+    with pytest.raises(UsageError, match="sample_bits=17 must be 2 to 16"):
+        KERNEL.problem({"sample_bits": 17})
+    with pytest.raises(UsageError, match="each is at least 1"):
+        KERNEL.problem({"decimation": 0})
+    with pytest.raises(UsageError, match="mix_frequency is nan"):
+        fixed_frequency(float("nan"))
+
+
+def test_sizes_follow_from_the_rows() -> None:
+    inputs = {"samples": np.zeros((3, 1001), np.uint8), "weights": np.zeros(256, np.float32)}
+    problem = KERNEL.problem_for({}, inputs)
+    assert (problem.n_pols, problem.n_samples) == (3, 800)
+    assert KERNEL.arrays(problem)["baseband"].shape == (3, (800 - 256) // 16 + 1)
+
+
+def test_every_problem_has_a_configuration() -> None:
+    device = find_device("host").device
+    for values in (*PROBLEMS, {"taps": 4096}, {"taps": 300, "decimation": 128, "sample_bits": 16}):
+        problem = KERNEL.problem(values)
+        config = KERNEL.default_config(problem, device)
+        assert KERNEL.launch(problem, config).shared_bytes <= device.max_shared_bytes
+
+
+# ---------------------------------------------------------------------- the phase
+def test_phase_is_exact_after_2_48_samples() -> None:
+    n = 2**48 - 12345
+    for f in (0.1, -0.25 + 2.0**-50, 1e-9, 123.456, np.nextafter(0.5, 0)):
+        exact = (Fraction(f) * n + Fraction(0.3)) % 1
+        assert abs(Fraction(phase_at(f, n, 0.3)) - exact) < Fraction(1, 2**53)
+        high, low = fixed_frequency(f)
+        on_device = (fixed_phase(0.3) + high * n + (low * n >> 64)) % 2**64  # what templates/lib/phase.cuh does
+        assert abs(Fraction(on_device, 2**64) - exact) < Fraction(1, 2**62)
+
+
+def test_mixer_is_the_exact_phase() -> None:
+    turns = mixer(0.1234567, 0.75, 2**40, 5000)
+    exact = np.exp(2j * np.pi * np.array([phase_at(0.1234567, 2**40 + i, 0.75) for i in range(5000)]))
+    np.testing.assert_allclose(turns, exact, rtol=0, atol=4e-15)
+
+
+@pytest.mark.parametrize("config", [REGISTER, SUBGROUP], ids=lambda config: config.ALGORITHM)
+@pytest.mark.parametrize("start", [16 * 40, 2**48 - 12345])
+def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Target, session: Session) -> None:
+    """A call from sample ``start`` on, with the phase that the mixer has there, continues the stream."""
+    problem = Problem(n_pols=1, n_samples=256 + 16 * 300)
+    inputs = {**KERNEL.inputs(problem, np.random.default_rng(7)), "mix_frequency": 0.3000000123}
+    inputs["mix_phase"] = phase_at(inputs["mix_frequency"], start, 0.125)
+    binary = target.module.compile(render(KERNEL, problem, config), target.device)
+    with place(session, KERNEL, problem, inputs) as placed:
+        placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
+        got = placed.outputs()["baseband"]
+    turns = mixer(inputs["mix_frequency"], 0.125, start, problem.n_samples)  # counts from the stream's first sample
+    mixed = unpack(inputs["samples"][0], problem, 0, problem.n_samples) * turns
+    windows = np.lib.stride_tricks.sliding_window_view(mixed, problem.taps)[:: problem.decimation]
+    expected = windows @ inputs["weights"].astype(np.float64)
+    bound = KERNEL.tolerance(problem).of_rms * np.sqrt(np.mean(np.abs(expected) ** 2))
+    np.testing.assert_allclose(got[0], expected, rtol=0, atol=bound)
+
+
+# ---------------------------------------------------------------------- the variants
+def test_every_parameter_value_is_right(target: Target, session: Session) -> None:
+    for config in covering(DEFAULT, target):
+        binary = target.module.compile(render(KERNEL, DEFAULT, config), target.device)
+        verify(session, KERNEL, DEFAULT, config, binary)
+
+
+@pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
+def test_any_problem_is_right(values: dict[str, int], target: Target, session: Session) -> None:
+    problem = KERNEL.problem(values)
+    configs = KERNEL.space.enumerate(problem, target.device)
+    for wanted in (STAGED, SUBGROUP):
+        config = configs.nearest(wanted)
+        binary = target.module.compile(render(KERNEL, problem, config), target.device, session.check_builds[:1])
+        verify(session, KERNEL, problem, config, binary, session.check_builds[:1])
+
+
+def mutants() -> Iterator[Any]:
+    """(id, config, text to replace, its replacement, status that must follow)."""
+    both = {
+        "last tap": ("k < TAPS ?", "k < TAPS - 1 ?", "wrong"),
+        "last byte": ("if (offset + i < n_bytes)", "if (offset + i + 1 < n_bytes)", "wrong"),
+        "byte past the end": ("offset + 4 <= n_bytes)", "offset + 3 <= n_bytes)", "launch_failed"),
+        "sign": ("sign_and_exponent = (1u << (position + BITS - 1)) |", "sign_and_exponent =", "wrong"),
+        "phase wraps at half a cycle": ("static_cast<int>(phase >> 32)", "static_cast<int>(phase << 1 >> 33)", "wrong"),
+        "phase of 32 bits": ("return f.high * n +", "return (f.high >> 32 << 32) * n +", "wrong"),
+        "misaligned bytes": ("0x1111 * static_cast<unsigned>(offset & 3)", "0x1111 * 0u", "wrong"),
+        "polarisation's row": ("row_bytes * blockIdx.y +", "(row_bytes + 1) * blockIdx.y +", "launch_failed"),
+        "output past the end": ("if (first + i < n_out)", "if (first + i <= n_out)", "launch_failed"),
+    }
+    for name, (old, new, status) in both.items():
+        for config in (REGISTER, SUBGROUP):
+            yield pytest.param(config, old, new, status, id=f"{config.ALGORITHM}: {name}")
+    barriers = [
+        (REGISTER, "__syncthreads();  // the tile, its turn"),
+        (REGISTER, "__syncthreads();  // nobody reads the tile any more"),
+        (STAGED, "__syncthreads();  // warps have read"),
+        (STAGED, "__syncwarp();  // a warp's outputs are complete"),
+        (STAGED, "__syncwarp();  // a thread may unpack"),
+        (SUBGROUP, "__syncthreads();  // the slice is complete"),
+        (SUBGROUP, "__syncthreads();  // nobody reads this tile's"),
+    ]
+    for config, barrier in barriers:
+        yield pytest.param(config, barrier, "//", "launch_failed", id=f"{config.ALGORITHM}: without {barrier[20:]}")
+    others = [
+        (REGISTER, "turn: a thread too far", "advance(frequency, t * CHUNK)", "advance(frequency, t * CHUNK + 1)", "wrong"),
+        (REGISTER, "halo", "GROUPS = ceil_div(WGS * CHUNK + (ROWS - 1)", "GROUPS = ceil_div(WGS * CHUNK + (ROWS - 2)", None),
+        (SUBGROUP, "lanes", "threadIdx.x & WIDTH / 2", "threadIdx.x & 1", "wrong"),
+        (SUBGROUP, "last slice", "slice < SLICES", "slice < SLICES - 1", "wrong"),
+    ]
+    for config, name, old, new, status in others:
+        yield pytest.param(config, old, new, status, id=f"{config.ALGORITHM}: {name}")
+
+
+@pytest.mark.parametrize(("config", "old", "new", "status"), mutants())
+def test_mutants_fail(config: Config, old: str, new: str, status: str | None) -> None:
+    """On the host in its check build: races and accesses out of bounds are found before they do harm."""
+    host = find_device("host")
+    session = _sessions.setdefault("host", host.module.open("host"))
+    variant = render(KERNEL, DEFAULT, config)
+    assert old in variant.source
+    mutant = dataclasses.replace(
+        variant, source=variant.source.replace(old, new), numbered=variant.numbered.replace(old, new)
+    )
+    with pytest.raises(TrialFailure) as failure:
+        binary = host.module.compile(mutant, host.device, ("check",))
+        verify(session, KERNEL, DEFAULT, config, binary, ("check",))
+    assert failure.value.status == (status or "compile_failed")
+
+
+# ---------------------------------------------------------------------- the text
+GOLDENS = {
+    "default": (DEFAULT, KERNEL.default),
+    "subgroup": (DEFAULT, SUBGROUP),
+    "staged_odd": (KERNEL.problem(PROBLEMS[1]), {**STAGED, "PHASES": 1}),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_goldens(name: str) -> None:
+    """The committed text is what is rendered. After a change: `python -m tests.kernels.test_ddc`, and read the diff."""
+    problem, config = GOLDENS[name]
+    assert render(KERNEL, problem, Config(config)).source == (GOLDEN / f"{name}.cu").read_text()
+
+
+if __name__ == "__main__":
+    for name, (problem, config) in GOLDENS.items():
+        (GOLDEN / f"{name}.cu").write_text(render(KERNEL, problem, Config(config)).source)
