@@ -95,8 +95,8 @@ def choose(
     for entry in filter(allowed, same_gpu):
         if runtime is None or dict(entry.runtime) == sizes:
             more = "; each call chooses by its own sizes" if runtime is None else ""
-            return _of_entry(request, entry, EXACT, f"tuned on this GPU at {_at(entry)}{more}", 0.0, refused)
-        why = f"tuned on this GPU at {_at(entry)}, the nearest to {fields_text(sizes)}"
+            return _of_entry(request, entry, EXACT, f"tuned on this device at {_at(entry)}{more}", 0.0, refused)
+        why = f"tuned on this device at {_at(entry)}, the nearest to {fields_text(sizes)}"
         return _of_entry(request, entry, NEAREST, why, _loss(entry, sizes, {device.name}), refused)
     for entry in filter(allowed, relatives):
         why = (
@@ -105,7 +105,9 @@ def choose(
         loss = _loss(entry, sizes, {d.name for d in known_gpus if d.arch == device.arch and d != entry.device})
         return _of_entry(request, entry, ARCHITECTURE, why, loss, refused)
     for fallback in filter(allowed, fallbacks):
-        why = f"nothing was tuned on {device.name} or another {device.arch}; tune it: {_command(kernel.name, baked)}"
+        why = (
+            f"nothing was tuned on {device.name} or a relative ({device.arch}); tune it: {_command(kernel.name, baked)}"
+        )
         return Choice(
             kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
             fallback.source_key, expected_loss=_loss_of_default(entries),

@@ -4,6 +4,7 @@ y[p, j] = sum over k < taps of w[k] x[p, j D + k] e^(2 pi i (f (j D + k) + phase
 decimation would throw away are never computed. 4 taps / D flops a sample against 10 bits of input: a good variant is
 bound by the multiply-adds. Template: templates/ddc.cu.j2; the page: docs/kernels/ddc.md.
 """
+# ruff: noqa: D103  (a constraint's reason, in its decorator, is its documentation)
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +33,6 @@ from autotune import (
 
 RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
-CYCLE = 2**64  # a phase is an integer fraction of a cycle
 REFERENCE_ROWS = 1 << 14  # rows of decimation samples that the reference holds at once
 
 
@@ -48,7 +48,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.taps < 1 or self.decimation < 1 or self.n_pols < 1:
-            raise ValueError(f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}: each is at least 1")
+            given = f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}"
+            raise ValueError(f"{given}: each is at least 1")
         if not 2 <= self.sample_bits <= 16:
             raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16")
         if self.n_samples < self.taps:
@@ -119,21 +120,18 @@ def registers(problem: Problem, config: Config) -> int:
     return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
 
 
-@SPACE.constraint("a vector of samples lies in one row")
+@SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be")
 def phases_divide(problem: Problem, config: Config, device: Device) -> bool:
-    return config.ALGORITHM != "register" or problem.decimation % config.PHASES == 0
-
-
-@SPACE.constraint("loads are as wide as two samples where rows allow it")
-def phases_pay(problem: Problem, config: Config, device: Device) -> bool:
-    return config.ALGORITHM != "register" or config.PHASES > 1 or problem.decimation % 2 == 1
+    if config.ALGORITHM != "register":
+        return True
+    return bool(problem.decimation % config.PHASES == 0 and (config.PHASES > 1 or problem.decimation % 2))
 
 
 @SPACE.constraint("the threads of a subgroup divide its outputs, and there are not more of them than phases")
 def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
     if config.ALGORITHM != "subgroup":
         return True
-    return config.COARSEN % config.SG_SIZE == 0 and config.SG_SIZE < 2 * max(problem.decimation, 2)
+    return bool(config.COARSEN % config.SG_SIZE == 0 and max(problem.decimation, 2) * 2 > config.SG_SIZE)
 
 
 @SPACE.constraint("the samples and the weights of MIN_BLOCKS blocks fit in shared memory")
@@ -144,7 +142,8 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
 
 @SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
 def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MIN_BLOCKS == 1 or config.WGS * config.MIN_BLOCKS * (device.max_registers + 1) > device.registers_per_block
+    n_threads = config.WGS * config.MIN_BLOCKS
+    return bool(config.MIN_BLOCKS == 1 or n_threads * (device.max_registers + 1) > device.registers_per_block)
 
 
 @SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples")
@@ -154,7 +153,7 @@ def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool
 
 @SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
-    allowed = min(device.max_registers, device.registers_per_block // (config.WGS * config.MIN_BLOCKS))
+    allowed = min(device.max_registers, device.registers_per_block // int(config.WGS * config.MIN_BLOCKS))
     return registers(problem, config) <= allowed
 
 
@@ -163,29 +162,19 @@ def staging_fits(problem: Problem, config: Config, device: Device) -> bool:
     return config.get("STORE") != "staged" or problem.decimation >= 2
 
 
+@SPACE.constraint("the grid's y axis has room for the polarisations")
+def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.n_pols <= device.max_grid[1]
+
+
 class Ddc(Kernel[Problem]):
     """samples, weights, mix_frequency, mix_phase -> baseband."""
 
     space = SPACE
-    default: Mapping[str, Any] = {
-        "ALGORITHM": "register",
-        "WGS": 64,
-        "COARSEN": 8,
-        "PHASES": 4,
-        "MIN_BLOCKS": 1,
-        "TILES": 4,
-        "STORE": "direct",
-    }
-    arguments = (
-        "baseband",
-        "samples",
-        "weights",
-        "frequency_high",
-        "frequency_low",
-        "phase",
-        "n_out",
-        "row_bytes",
+    default: Mapping[str, Any] = dict(
+        ALGORITHM="register", WGS=64, COARSEN=8, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct"
     )
+    arguments = ("baseband", "samples", "weights", "frequency_high", "frequency_low", "phase", "n_out", "row_bytes")
     tuned = (Problem(taps=256, decimation=16, sample_bits=10), Problem(taps=128, decimation=8, sample_bits=10))
     host_sizes: Mapping[str, int] = {"n_samples": 65536}
     scalar_defaults: Mapping[str, float] = {"mix_phase": 0.0}
@@ -207,11 +196,11 @@ class Ddc(Kernel[Problem]):
         return {"shared_bytes": shared_bytes(problem, config)}
 
     def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
-        high, low = fixed_frequency(float(inputs["mix_frequency"]))
+        high, low = divmod(fixed_point("mix_frequency", float(inputs["mix_frequency"]), 128), 2**64)
         return {
             "frequency_high": np.uint64(high),
             "frequency_low": np.uint64(low),
-            "phase": np.uint64(fixed_phase(float(inputs["mix_phase"]))),
+            "phase": np.uint64(fixed_point("mix_phase", float(inputs["mix_phase"]), 64)),
             "n_out": np.int64(problem.n_out),
             "row_bytes": np.int64(problem.row_bytes),
         }
@@ -226,10 +215,8 @@ class Ddc(Kernel[Problem]):
     def work(self, problem: Problem) -> Work:
         """A multiply-add for the real and the imaginary part of each tap and output; each byte moves once."""
         outputs = problem.n_pols * problem.n_out
-        return Work(
-            flops=4.0 * problem.taps * outputs,
-            bytes=problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * outputs,
-        )
+        n_bytes = problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * outputs
+        return Work(flops=4.0 * problem.taps * outputs, bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         """Samples of all values alike; weights of random sign and like size, so that each tap shows."""
@@ -248,27 +235,29 @@ class Ddc(Kernel[Problem]):
         n_samples = tile_outputs(config) * problem.decimation + problem.taps
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
             n_samples += 1
-        return (
-            replace(problem, n_pols=1, n_samples=problem.taps),
-            replace(problem, n_pols=3, n_samples=n_samples),
-        )
+        return (replace(problem, n_pols=1, n_samples=problem.taps), replace(problem, n_pols=3, n_samples=n_samples))
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """baseband: complex128. Mixed samples, in rows of D, times the taps, in rows of D, summed along diagonals."""
+        """baseband: complex128 [n_pols, n_out]. Mixed samples, in rows of D, times taps, in rows of D, summed along
+        diagonals: y[j] = sum over r of row j + r of the samples times row r of the taps; in chunks that fit in memory.
+        """
         decimation, rows = problem.decimation, problem.rows
-        weights = np.zeros(rows * decimation)
-        weights[: problem.taps] = inputs["weights"]
-        columns = weights.reshape(rows, decimation).T
-        baseband = np.empty((problem.n_pols, problem.n_out), np.complex128)
-        for first in range(0, problem.n_out, REFERENCE_ROWS):
-            n_out = min(REFERENCE_ROWS, problem.n_out - first)
+        taps = np.zeros((rows, decimation))
+        taps.reshape(-1)[: problem.taps] = inputs["weights"]
+        baseband = np.zeros((problem.n_pols, problem.n_out), np.complex128)
+        chunk = max(8, min(REFERENCE_ROWS, 2**20 // decimation) // 8 * 8)
+        for first in range(0, problem.n_out, chunk):
+            n_out = min(chunk, problem.n_out - first)
             n_rows = n_out + rows - 1
             turns = mixer(inputs["mix_frequency"], inputs["mix_phase"], first * decimation, n_rows * decimation)
             for pol in range(problem.n_pols):
-                x = unpack(inputs["samples"][pol], problem, first * decimation, n_rows * decimation)
-                mixed = (turns * x).reshape(n_rows, decimation)
-                products = (mixed.real @ columns) + 1j * (mixed.imag @ columns)
-                baseband[pol, first : first + n_out] = sum(products[r : r + n_out, r] for r in range(rows))
+                samples = unpack(inputs["samples"][pol], problem, first * decimation, n_rows * decimation)
+                mixed = (turns * samples).reshape(n_rows, decimation)
+                for r in range(0, rows, 256):
+                    some = taps[r : r + 256]
+                    part = mixed[r : r + n_out + len(some) - 1]
+                    products = part.real @ some.T + 1j * (part.imag @ some.T)
+                    baseband[pol, first : first + n_out] += sum(products[i : i + n_out, i] for i in range(len(some)))
         return {"baseband": baseband}
 
     def tolerance(self, problem: Problem) -> Tolerance:
@@ -277,35 +266,24 @@ class Ddc(Kernel[Problem]):
 
 
 # ---------------------------------------------------------------------- phase, exact in integers
-def fixed_frequency(frequency: float) -> tuple[int, int]:
-    """Cycles a sample, modulo 1, as a 128-bit fraction in two 64-bit words, high and low.
+def fixed_point(name: str, cycles: float, bits: int) -> int:
+    """``cycles`` modulo 1 as a fraction of 2^bits, rounded down.
 
     Raises:
         UsageError: when it is not finite.
     """
-    if not np.isfinite(frequency):
-        raise UsageError(f"mix_frequency is {frequency}: it must be a finite number of cycles a sample")
-    return divmod(int(Fraction(frequency) % 1 * CYCLE**2), CYCLE)
-
-
-def fixed_phase(phase: float) -> int:
-    """Cycles, modulo 1, as a 64-bit fraction.
-
-    Raises:
-        UsageError: when it is not finite.
-    """
-    if not np.isfinite(phase):
-        raise UsageError(f"mix_phase is {phase}: it must be a finite number of cycles")
-    return round(Fraction(phase) % 1 * CYCLE) % CYCLE
+    if not np.isfinite(cycles):
+        raise UsageError(f"{name} is {cycles}: it must be a finite number of cycles")
+    return int(Fraction(cycles) % 1 * 2**bits)
 
 
 def phase_at(mix_frequency: float, sample: int, mix_phase: float = 0.0) -> float:
-    """The mixer's phase in cycles, [0, 1), at sample number ``sample``: the ``mix_phase`` of a call that starts there."""
+    """The mixer's phase at sample ``sample``, in cycles, [0, 1): the ``mix_phase`` of a call that starts there."""
     return float((Fraction(mix_phase) + Fraction(mix_frequency) * sample) % 1) % 1.0
 
 
 def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndarray:
-    """e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], as products of exact anchors and steps."""
+    """e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], products of exact anchors and steps."""
     n_steps = 1 << max(1, n_samples.bit_length() // 2)
     n_anchors = ceil_div(n_samples, n_steps)
     anchors = [phase_at(frequency, first + n_steps * i, phase) for i in range(n_anchors)]

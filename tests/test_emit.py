@@ -82,6 +82,12 @@ def test_losses_elsewhere_are_of_one_device_and_sweep(package: Path) -> None:
     assert losses == {("NVIDIA H200", 65536): 0.25, ("NVIDIA A100", 4096): 0.25}
 
 
+def test_host_times_say_nothing_of_a_gpus_losses(tmp_path: Path) -> None:
+    record(tmp_path, H200, MEDIANS)
+    record(tmp_path, HOST, {DEFAULT: 1.0, WIDE: 9.0})
+    assert [entry.elsewhere for entry in gather([tmp_path])[0].entries] == [(), ()]
+
+
 def test_default_may_win(package: Path) -> None:
     entry = next(e for e in Wisdom.load(package / "wisdom.json").entries if e.device == A100)
     assert (entry.config, entry.evidence.speed_up) == (DEFAULT, 1.0)

@@ -13,6 +13,7 @@ import pytest
 
 from autotune import Config
 from autotune.emit import emit
+from autotune.signature import MISSING
 
 from .fake_gpu import FakeGpu, array, import_package, install
 from .recorded import A100, DEFAULT, H100, H200, INTEGRATE, TALL, WIDE, record
@@ -200,6 +201,7 @@ def wrong_calls() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
     return {
         "missing array": ({"sums": None}, TypeError, "sums is missing"),
         "missing scalar": ({"gain": None}, TypeError, "gain is of type NoneType, not a number"),
+        "no scalar": ({"gain": MISSING}, TypeError, "gain is missing; it is a number"),
         "unknown name": ({"colour": 3}, TypeError, "takes samples, sums, gain, offset, not colour"),
         "numpy": ({"samples": good}, TypeError, r"samples is a NumPy array, on the CPU; use cupy.asarray"),
         "list": ({"samples": [1.0]}, TypeError, "samples is of type list"),
@@ -230,7 +232,8 @@ def test_wrong_calls_are_refused(tuned: ModuleType, gpu: FakeGpu, wrong: str) ->
             integrate(**integrate_inputs())
         n_launched = len(gpu.launched)
         with pytest.raises(error, match=words) as raised:
-            integrate(**{**integrate_inputs(), **given})
+            called_with = {**integrate_inputs(), **given}
+            integrate(**{name: value for name, value in called_with.items() if value is not MISSING})
         assert isinstance(raised.value, tuned.UsageError)
         assert "integrate" in str(raised.value)
         assert len(gpu.launched) == n_launched

@@ -1,4 +1,4 @@
-// ALGORITHM register: a thread makes COARSEN consecutive outputs from a window of samples that slides through registers.
+// ALGORITHM register: a thread makes COARSEN consecutive outputs; a window of samples slides through its registers.
 // Work    thread t of a block <-> outputs [t COARSEN, (t + 1) COARSEN) of a tile, and the unpacking of chunk t
 //         one block           <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
 // Tile    samples as float, in order, in chunks of COARSEN rows of D; the gap after each makes the stride from thread
@@ -34,7 +34,8 @@ __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restr
     for (int k = threadIdx.x; k < ROWS * DECIMATION; k += WGS) {
         const float weight = k < TAPS ? weights[k] : 0.0f;
         const float2 turn = unit_vector(advance(frequency, k));
-        shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] = make_float2(weight * turn.x, weight * turn.y);
+        shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] =
+            make_float2(weight * turn.x, weight * turn.y);
     }
     for (int c = threadIdx.x; c < COARSEN; c += WGS)
         shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
@@ -68,12 +69,14 @@ __device__ __forceinline__ void store_group(float* samples, int group, const uns
 }
 
 // COUNT consecutive groups; `offset`: the tile's first byte.
-template <int COUNT>
+template <int COUNT, bool MAY_BE_GUARDED>
 __device__ __forceinline__ void unpack_groups(
-    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes, Loads loads)
+    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes,
+    Loads loads)
 {
     unsigned words[COUNT * GROUP_WORDS];
-    load_words<COUNT * GROUP_WORDS>(words, packed, offset + group * (4ll * GROUP_WORDS), n_bytes, loads);
+    const long long first = offset + group * (4ll * GROUP_WORDS);
+    load_words<COUNT * GROUP_WORDS, MAY_BE_GUARDED>(words, packed, first, n_bytes, loads);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         store_group<0>(samples, group + i, words + i * GROUP_WORDS);
@@ -100,12 +103,12 @@ __device__ __forceinline__ void unpack_tile(
         constexpr int BATCH = batch_of(GROUPS_A_CHUNK);
 #pragma unroll
         for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
-            unpack_groups<BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes, loads);
+            unpack_groups<BATCH, false>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes, loads);
         group += WGS * GROUPS_A_CHUNK;
     }
 #pragma unroll 1
     for (; group < GROUPS; group += WGS)
-        unpack_groups<1>(samples, group, packed, offset, n_bytes, loads);
+        unpack_groups<1, true>(samples, group, packed, offset, n_bytes, loads);
 }
 
 // STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.

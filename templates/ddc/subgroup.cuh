@@ -51,7 +51,7 @@ __device__ __forceinline__ void load_segments(
     for (int i = 0; i < OWN_SEGMENTS; ++i) {
         const int segment = threadIdx.x + i * WGS;
         if (segment < SEGMENTS)
-            load_words<SEGMENT_WORDS>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes, loads);
+            load_words<SEGMENT_WORDS, true>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes, loads);
     }
 }
 

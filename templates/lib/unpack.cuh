@@ -122,7 +122,8 @@ __device__ __forceinline__ void load_aligned(unsigned* words, const unsigned cha
 }
 
 // WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
-template <int WORDS>
+// MAY_BE_GUARDED: `loads` may say so; guarding is long code, which need not be everywhere.
+template <int WORDS, bool MAY_BE_GUARDED>
 __device__ __forceinline__ void load_words(
     unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes, Loads loads)
 {
@@ -130,7 +131,7 @@ __device__ __forceinline__ void load_words(
     loaded[WORDS] = 0;
     if (loads == Loads::ALIGNED) {
         load_aligned<WORDS>(loaded, bytes + offset);
-    } else if (loads == Loads::INSIDE) {
+    } else if (!MAY_BE_GUARDED || loads == Loads::INSIDE) {
 #pragma unroll
         for (int i = 0; i <= WORDS; ++i)
             loaded[i] = __ldg(reinterpret_cast<const unsigned*>(bytes + (offset & ~3ll) + 4 * i));

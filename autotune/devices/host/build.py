@@ -49,7 +49,7 @@ BUILD_FLAGS = {
         "-fsanitize=undefined",
         "-fno-sanitize=vptr,return,shift-base",
     ),
-    "plain": ("-O2",),
+    "plain": ("-O1",),
 }
 
 
@@ -224,9 +224,11 @@ def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
     if not re.search(rf"__global__[^;{{]*\b{variant.kernel}\s*\(", variant.source):
         return f"the source defines no __global__ function called {variant.kernel}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
-    told = lines[:N_ERRORS_TOLD] or outcome.errors.splitlines()[-N_ERRORS_TOLD:]
+    if lines:
+        return "\n".join(lines[:N_ERRORS_TOLD])
     how = f"signal {-outcome.code}" if outcome.code < 0 else f"exit code {outcome.code}"
-    return "\n".join(told) or f"{' '.join(compiler.command)} ended with {how} and said nothing"
+    last = "\n".join(outcome.errors.splitlines()[-N_ERRORS_TOLD:])
+    return f"{' '.join(compiler.command)} ended with {how}; the last it wrote was: {last or 'nothing'}"
 
 
 def _variables(library: Path) -> tuple[Variable, ...]:

@@ -24,7 +24,7 @@ REMEDY = (
 # A compiler starts processes of its own, which outlive it when it is killed. So it runs in a process group under a
 # shell that the kernel tells of this process's death (TERM), and that then kills the group. `exec 3<&0`: a shell gives
 # its background commands no stdin.
-SUPERVISED = ("sh", "-c", 'exec 3<&0; trap "kill -9 0" TERM; "$@" <&3 3<&- & wait $!', "compiler")
+SUPERVISED = ("/bin/sh", "-c", 'exec 3<&0; trap "kill -9 0" TERM; "$@" <&3 3<&- & wait $!', "compiler")
 # The caller enforces the deadline; these bound what a compiler can do to the machine until then.
 CPU_LIMIT_S = 600
 MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times what a variant takes; endless templates eat all there is

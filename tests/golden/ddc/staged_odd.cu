@@ -110,16 +110,22 @@ __device__ __forceinline__ void unpack_run(const unsigned* words, float* samples
 
 // Where the words of a tile lie, which decides how they are loaded.
 enum class Loads {
-    ALIGNED,  // at multiples of 16 bytes, inside the buffer: the widest loads
-    INSIDE,  // at any byte, but inside the buffer, with 4 bytes to spare
+    ALIGNED,  // from a multiple of 16 bytes on, inside the buffer: the widest loads
+    INSIDE,  // from any byte on, inside the buffer, with 4 bytes to spare
     GUARDED,  // near the end of the buffer, which is not read past
 };
 
-// The 32-bit word at `offset`, a multiple of 4. GUARDED: bytes from n_bytes on are not read, and are 0.
-template <Loads LOADS>
-__device__ __forceinline__ unsigned load_word(const unsigned char* bytes, long long offset, long long n_bytes)
+__device__ __forceinline__ Loads loads_of(long long offset, long long span, long long n_bytes)
 {
-    if (LOADS != Loads::GUARDED || offset + 4 <= n_bytes)
+    if (offset + span + 4 > n_bytes)
+        return Loads::GUARDED;
+    return offset % 16 == 0 ? Loads::ALIGNED : Loads::INSIDE;
+}
+
+// The 32-bit word at `offset`, a multiple of 4; bytes from n_bytes on are not read, and are 0.
+__device__ __forceinline__ unsigned load_guarded(const unsigned char* bytes, long long offset, long long n_bytes)
+{
+    if (offset + 4 <= n_bytes)
         return __ldg(reinterpret_cast<const unsigned*>(bytes + offset));
     unsigned word = 0;
     for (int i = 0; i < 3; ++i)
@@ -134,40 +140,48 @@ __host__ __device__ constexpr int load_width(int words)
     return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
 }
 
-// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
-template <Loads LOADS, int WORDS>
-__device__ __forceinline__ void load_words(
-    unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes)
+// WORDS words at an address that load_width(WORDS) words divide.
+template <int WORDS>
+__device__ __forceinline__ void load_aligned(unsigned* words, const unsigned char* address)
 {
-    if constexpr (LOADS == Loads::ALIGNED) {
-        constexpr int WIDTH = load_width(WORDS);
-        const unsigned char* from = bytes + offset;
+    constexpr int WIDTH = load_width(WORDS);
 #pragma unroll
-        for (int i = 0; i < WORDS; i += WIDTH) {
-            if constexpr (WIDTH == 4) {
-                const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from + 4 * i));
-                words[i] = loaded.x, words[i + 1] = loaded.y, words[i + 2] = loaded.z, words[i + 3] = loaded.w;
-            } else if constexpr (WIDTH == 2) {
-                const uint2 loaded = __ldg(reinterpret_cast<const uint2*>(from + 4 * i));
-                words[i] = loaded.x, words[i + 1] = loaded.y;
-            } else {
-                words[i] = __ldg(reinterpret_cast<const unsigned*>(from + 4 * i));
-            }
+    for (int i = 0; i < WORDS; i += WIDTH) {
+        if constexpr (WIDTH == 4) {
+            const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(address + 4 * i));
+            words[i] = loaded.x, words[i + 1] = loaded.y, words[i + 2] = loaded.z, words[i + 3] = loaded.w;
+        } else if constexpr (WIDTH == 2) {
+            const uint2 loaded = __ldg(reinterpret_cast<const uint2*>(address + 4 * i));
+            words[i] = loaded.x, words[i + 1] = loaded.y;
+        } else {
+            words[i] = __ldg(reinterpret_cast<const unsigned*>(address + 4 * i));
         }
-#pragma unroll
-        for (int i = 0; i < WORDS; ++i)
-            words[i] = __byte_perm(words[i], 0, 0x0123);
-    } else {
-        const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes and reverses four
-        const long long aligned = offset & ~3ll;
-        unsigned loaded[WORDS + 1];
+    }
+}
+
+// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
+// MAY_BE_GUARDED: `loads` may say so; guarding is long code, which need not be everywhere.
+template <int WORDS, bool MAY_BE_GUARDED>
+__device__ __forceinline__ void load_words(
+    unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes, Loads loads)
+{
+    unsigned loaded[WORDS + 1];
+    loaded[WORDS] = 0;
+    if (loads == Loads::ALIGNED) {
+        load_aligned<WORDS>(loaded, bytes + offset);
+    } else if (!MAY_BE_GUARDED || loads == Loads::INSIDE) {
 #pragma unroll
         for (int i = 0; i <= WORDS; ++i)
-            loaded[i] = load_word<LOADS>(bytes, aligned + 4 * i, n_bytes);
+            loaded[i] = __ldg(reinterpret_cast<const unsigned*>(bytes + (offset & ~3ll) + 4 * i));
+    } else {
 #pragma unroll
-        for (int i = 0; i < WORDS; ++i)
-            words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);
+        for (int i = 0; i <= WORDS; ++i)
+            loaded[i] = load_guarded(bytes, (offset & ~3ll) + 4 * i, n_bytes);
     }
+    const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes, and reverses four
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i)
+        words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);
 }
 
 // A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
@@ -216,7 +230,7 @@ __device__ __forceinline__ void store_run(float2* row, long long first, long lon
     }
 }
 
-// ALGORITHM register: a thread makes COARSEN consecutive outputs from a window of samples that slides through registers.
+// ALGORITHM register: a thread makes COARSEN consecutive outputs; a window of samples slides through its registers.
 // Work    thread t of a block <-> outputs [t COARSEN, (t + 1) COARSEN) of a tile, and the unpacking of chunk t
 //         one block           <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
 // Tile    samples as float, in order, in chunks of COARSEN rows of D; the gap after each makes the stride from thread
@@ -252,7 +266,8 @@ __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restr
     for (int k = threadIdx.x; k < ROWS * DECIMATION; k += WGS) {
         const float weight = k < TAPS ? weights[k] : 0.0f;
         const float2 turn = unit_vector(advance(frequency, k));
-        shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] = make_float2(weight * turn.x, weight * turn.y);
+        shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] =
+            make_float2(weight * turn.x, weight * turn.y);
     }
     for (int c = threadIdx.x; c < COARSEN; c += WGS)
         shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
@@ -286,42 +301,46 @@ __device__ __forceinline__ void store_group(float* samples, int group, const uns
 }
 
 // COUNT consecutive groups; `offset`: the tile's first byte.
-template <Loads LOADS, int COUNT>
+template <int COUNT, bool MAY_BE_GUARDED>
 __device__ __forceinline__ void unpack_groups(
-    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+    float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes,
+    Loads loads)
 {
     unsigned words[COUNT * GROUP_WORDS];
-    load_words<LOADS, COUNT * GROUP_WORDS>(words, packed, offset + group * (4ll * GROUP_WORDS), n_bytes);
+    const long long first = offset + group * (4ll * GROUP_WORDS);
+    load_words<COUNT * GROUP_WORDS, MAY_BE_GUARDED>(words, packed, first, n_bytes, loads);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         store_group<0>(samples, group + i, words + i * GROUP_WORDS);
 }
 
-// How many groups of a chunk to load at once: those that make the loads 16 bytes wide, if they are not too many.
+// How many groups of a chunk to load at once, so that many wide loads are in flight: as many as MAX_WORDS allow.
 __host__ __device__ constexpr int batch_of(int groups)
 {
-    return groups % 4 == 0 && GROUP_WORDS * 4 <= 20 ? 4 : groups % 2 == 0 && GROUP_WORDS * 2 <= 20 ? 2 : 1;
+    constexpr int MAX_WORDS = 40;  // of the registers, few of which are in use while a tile is unpacked
+    int batch = groups;
+    while (batch > 1 && (groups % batch != 0 || batch * GROUP_WORDS > MAX_WORDS))
+        --batch;
+    return batch;
 }
 
 // Every sample of a tile into shared memory. A thread unpacks its own chunk, then its share of the halo; near the end
-// of the buffer it is any group.
-template <Loads LOADS>
+// of the buffer it is any groups.
 __device__ __forceinline__ void unpack_tile(
-    float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes)
+    float* samples, const unsigned char* __restrict__ packed, long long offset, long long n_bytes, Loads loads)
 {
     int group = threadIdx.x;
-    if constexpr (OWN_CHUNKS && LOADS != Loads::GUARDED) {
-        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
+    if (OWN_CHUNKS && loads != Loads::GUARDED) {
+        constexpr int GROUPS_A_CHUNK = ceil_div(CHUNK, GROUP);
         constexpr int BATCH = batch_of(GROUPS_A_CHUNK);
-        constexpr int UNROLL = LOADS == Loads::ALIGNED ? GROUPS_A_CHUNK / BATCH : 1;  // the usual case, at any length
-#pragma unroll UNROLL
+#pragma unroll
         for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
-            unpack_groups<LOADS, BATCH>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes);
+            unpack_groups<BATCH, false>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes, loads);
         group += WGS * GROUPS_A_CHUNK;
     }
 #pragma unroll 1
     for (; group < GROUPS; group += WGS)
-        unpack_groups<LOADS, 1>(samples, group, packed, offset, n_bytes);
+        unpack_groups<1, true>(samples, group, packed, offset, n_bytes, loads);
 }
 
 // STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
@@ -381,7 +400,6 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     constexpr long long TILE_BYTES = static_cast<long long>(WGS / 8) * CHUNK * SAMPLE_BITS;
-    constexpr long long SPAN_BYTES = 4ll * GROUPS * GROUP_WORDS;
     const int t = threadIdx.x;
     const Frequency frequency = {frequency_high, frequency_low};
     const long long n_bytes = row_bytes * gridDim.y;
@@ -392,17 +410,12 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
     for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
          first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
         const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
-        const bool guarded = offset + SPAN_BYTES + 4 > n_bytes;
-        if (STAGED && (guarded || !OWN_CHUNKS))
+        const Loads loads = loads_of(offset, 4ll * GROUPS * GROUP_WORDS, n_bytes);
+        if (STAGED && (!OWN_CHUNKS || loads == Loads::GUARDED))
             __syncthreads();  // warps have read their outputs from the chunks, into which any thread now unpacks
         if (t == WGS - 1)
             shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
-        if (guarded)
-            unpack_tile<Loads::GUARDED>(shared.samples, samples, offset, n_bytes);
-        else if (offset % 16 == 0)
-            unpack_tile<Loads::ALIGNED>(shared.samples, samples, offset, n_bytes);
-        else
-            unpack_tile<Loads::INSIDE>(shared.samples, samples, offset, n_bytes);
+        unpack_tile(shared.samples, samples, offset, n_bytes, loads);
         __syncthreads();  // the tile, its turn and, before the first, the weights are complete
 
         float2 sums[COARSEN];

@@ -110,16 +110,22 @@ __device__ __forceinline__ void unpack_run(const unsigned* words, float* samples
 
 // Where the words of a tile lie, which decides how they are loaded.
 enum class Loads {
-    ALIGNED,  // at multiples of 16 bytes, inside the buffer: the widest loads
-    INSIDE,  // at any byte, but inside the buffer, with 4 bytes to spare
+    ALIGNED,  // from a multiple of 16 bytes on, inside the buffer: the widest loads
+    INSIDE,  // from any byte on, inside the buffer, with 4 bytes to spare
     GUARDED,  // near the end of the buffer, which is not read past
 };
 
-// The 32-bit word at `offset`, a multiple of 4. GUARDED: bytes from n_bytes on are not read, and are 0.
-template <Loads LOADS>
-__device__ __forceinline__ unsigned load_word(const unsigned char* bytes, long long offset, long long n_bytes)
+__device__ __forceinline__ Loads loads_of(long long offset, long long span, long long n_bytes)
 {
-    if (LOADS != Loads::GUARDED || offset + 4 <= n_bytes)
+    if (offset + span + 4 > n_bytes)
+        return Loads::GUARDED;
+    return offset % 16 == 0 ? Loads::ALIGNED : Loads::INSIDE;
+}
+
+// The 32-bit word at `offset`, a multiple of 4; bytes from n_bytes on are not read, and are 0.
+__device__ __forceinline__ unsigned load_guarded(const unsigned char* bytes, long long offset, long long n_bytes)
+{
+    if (offset + 4 <= n_bytes)
         return __ldg(reinterpret_cast<const unsigned*>(bytes + offset));
     unsigned word = 0;
     for (int i = 0; i < 3; ++i)
@@ -134,40 +140,48 @@ __host__ __device__ constexpr int load_width(int words)
     return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
 }
 
-// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
-template <Loads LOADS, int WORDS>
-__device__ __forceinline__ void load_words(
-    unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes)
+// WORDS words at an address that load_width(WORDS) words divide.
+template <int WORDS>
+__device__ __forceinline__ void load_aligned(unsigned* words, const unsigned char* address)
 {
-    if constexpr (LOADS == Loads::ALIGNED) {
-        constexpr int WIDTH = load_width(WORDS);
-        const unsigned char* from = bytes + offset;
+    constexpr int WIDTH = load_width(WORDS);
 #pragma unroll
-        for (int i = 0; i < WORDS; i += WIDTH) {
-            if constexpr (WIDTH == 4) {
-                const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from + 4 * i));
-                words[i] = loaded.x, words[i + 1] = loaded.y, words[i + 2] = loaded.z, words[i + 3] = loaded.w;
-            } else if constexpr (WIDTH == 2) {
-                const uint2 loaded = __ldg(reinterpret_cast<const uint2*>(from + 4 * i));
-                words[i] = loaded.x, words[i + 1] = loaded.y;
-            } else {
-                words[i] = __ldg(reinterpret_cast<const unsigned*>(from + 4 * i));
-            }
+    for (int i = 0; i < WORDS; i += WIDTH) {
+        if constexpr (WIDTH == 4) {
+            const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(address + 4 * i));
+            words[i] = loaded.x, words[i + 1] = loaded.y, words[i + 2] = loaded.z, words[i + 3] = loaded.w;
+        } else if constexpr (WIDTH == 2) {
+            const uint2 loaded = __ldg(reinterpret_cast<const uint2*>(address + 4 * i));
+            words[i] = loaded.x, words[i + 1] = loaded.y;
+        } else {
+            words[i] = __ldg(reinterpret_cast<const unsigned*>(address + 4 * i));
         }
-#pragma unroll
-        for (int i = 0; i < WORDS; ++i)
-            words[i] = __byte_perm(words[i], 0, 0x0123);
-    } else {
-        const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes and reverses four
-        const long long aligned = offset & ~3ll;
-        unsigned loaded[WORDS + 1];
+    }
+}
+
+// WORDS words from byte `offset` on, most significant byte first. ALIGNED: load_width(WORDS) words divide the address.
+// MAY_BE_GUARDED: `loads` may say so; guarding is long code, which need not be everywhere.
+template <int WORDS, bool MAY_BE_GUARDED>
+__device__ __forceinline__ void load_words(
+    unsigned* words, const unsigned char* __restrict__ bytes, long long offset, long long n_bytes, Loads loads)
+{
+    unsigned loaded[WORDS + 1];
+    loaded[WORDS] = 0;
+    if (loads == Loads::ALIGNED) {
+        load_aligned<WORDS>(loaded, bytes + offset);
+    } else if (!MAY_BE_GUARDED || loads == Loads::INSIDE) {
 #pragma unroll
         for (int i = 0; i <= WORDS; ++i)
-            loaded[i] = load_word<LOADS>(bytes, aligned + 4 * i, n_bytes);
+            loaded[i] = __ldg(reinterpret_cast<const unsigned*>(bytes + (offset & ~3ll) + 4 * i));
+    } else {
 #pragma unroll
-        for (int i = 0; i < WORDS; ++i)
-            words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);
+        for (int i = 0; i <= WORDS; ++i)
+            loaded[i] = load_guarded(bytes, (offset & ~3ll) + 4 * i, n_bytes);
     }
+    const unsigned selector = 0x0123 + 0x1111 * static_cast<unsigned>(offset & 3);  // skips bytes, and reverses four
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i)
+        words[i] = __byte_perm(loaded[i], loaded[i + 1], selector);
 }
 
 // A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
@@ -261,16 +275,15 @@ __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restr
         shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
 }
 
-template <Loads LOADS>
 __device__ __forceinline__ void load_segments(
     unsigned (&words)[OWN_SEGMENTS][SEGMENT_WORDS], const unsigned char* __restrict__ packed, long long offset,
-    long long n_bytes)
+    long long n_bytes, Loads loads)
 {
 #pragma unroll
     for (int i = 0; i < OWN_SEGMENTS; ++i) {
         const int segment = threadIdx.x + i * WGS;
         if (segment < SEGMENTS)
-            load_words<LOADS, SEGMENT_WORDS>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes);
+            load_words<SEGMENT_WORDS, true>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes, loads);
     }
 }
 
@@ -376,7 +389,6 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     constexpr long long TILE_BYTES = static_cast<long long>(TILE_OUTPUTS / 8) * DECIMATION * SAMPLE_BITS;
-    constexpr long long SPAN_BYTES = 4ll * SEGMENTS * SEGMENT_WORDS;
     const int t = threadIdx.x;
     const int lane = t % SG_SIZE;
     const Frequency frequency = {frequency_high, frequency_low};
@@ -388,12 +400,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
          first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
         const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
         unsigned words[OWN_SEGMENTS][SEGMENT_WORDS];
-        if (offset + SPAN_BYTES + 4 > n_bytes)
-            load_segments<Loads::GUARDED>(words, samples, offset, n_bytes);
-        else if (offset % 16 == 0)
-            load_segments<Loads::ALIGNED>(words, samples, offset, n_bytes);
-        else
-            load_segments<Loads::INSIDE>(words, samples, offset, n_bytes);
+        load_segments(words, samples, offset, n_bytes, loads_of(offset, 4ll * SEGMENTS * SEGMENT_WORDS, n_bytes));
         if (t == WGS - 1)
             shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
 

@@ -12,7 +12,11 @@
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__
+#ifdef CUDA_HOST_CHECK
+#define __forceinline__ inline  // instrumented code is long: copies of it cost compile time and show nothing new
+#else
 #define __forceinline__ inline __attribute__((always_inline))
+#endif
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define alignas(n) __attribute__((aligned(n)))  // g++ refuses `__shared__ alignas(16) T x`, nvcc takes it
