@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import sys
 from functools import lru_cache
+from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -59,7 +60,7 @@ def _import_file(path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
-    name = f"autotune_user_{path.stem}"
+    name = f"autotune_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"  # two files may share a stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is no Python file")

@@ -87,15 +87,15 @@ def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OP
     key = cubin_key(source, arch, options)
     nvrtc = _library()
     arch = native_arch(arch)
-    given = (f"-arch={arch}", "--ptxas-options=-v", *options, *include_options())
+    given = (f"-arch={arch}", "--ptxas-options=-v", *fresh_options(), *options, *include_options())
     start = time.perf_counter()
     program = nvrtc.createProgram(source, f"{name}.cu", (), ())
     try:
         try:
             nvrtc.compileProgram(program, given)
         except nvrtc.NVRTCError as error:
-            raise _failure(name, arch, str(error), nvrtc.getProgramLog(program)) from error
-        data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).rstrip("\n \0")
+            raise _failure(name, arch, str(error), nvrtc.getProgramLog(program).replace("\0", "")) from error
+        data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
     finally:
         nvrtc.destroyProgram(program)
     # CuPy hands over all but the last byte of the file, which is a zero
@@ -136,6 +136,12 @@ def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS) -> str:
     """Content address: 32 hex digits of a SHA-256 over all that decides the machine code."""
     digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, source)).encode())
     return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=1)
+def fresh_options() -> tuple[str, ...]:
+    """NVRTC 13 may take machine code from a cache of its own, and then ptxas has nothing to say of it."""
+    return ("--no-cache",) if int(version().split(".")[0]) >= 13 else ()
 
 
 @lru_cache(maxsize=1)
