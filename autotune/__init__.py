@@ -5,6 +5,8 @@ What is listed here is public. A definition needs the first group only.
 
 from pathlib import Path
 
+__version__ = "0.1.0"
+
 _root = Path(__file__).resolve().parent.parent
 if (_root / "kernels" / "__init__.py").is_file() and (_root / "templates").is_dir():
     __path__.append(str(_root))  # a checkout: kernels/ and templates/ lie beside this package
@@ -28,8 +30,6 @@ from .errors import TrialFailure, UsageError  # noqa: E402
 from .face import emit, run, sweep  # noqa: E402
 from .record import load  # noqa: E402
 from .space import Config, Space, when  # noqa: E402
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Array",

@@ -49,7 +49,7 @@ def reference_of(kernel: Kernel[Any]) -> str:
 
 def _modules() -> dict[str, str]:
     """Kernel name -> module name; the package's own win over others of the same name."""
-    from . import kernels  # type: ignore[attr-defined]  # beside this package in a checkout
+    from . import kernels
 
     found = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
     own = {m.name: f"{kernels.__name__}.{m.name}" for m in pkgutil.iter_modules(kernels.__path__)}

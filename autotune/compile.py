@@ -3,7 +3,6 @@
 import os
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -11,8 +10,8 @@ from pebble import ProcessExpired, ProcessPool
 from .definition import Device, Launch
 from .devices import Target, device_module
 from .devices.base import Binary
-from .devices.worker import die_with_parent
 from .errors import TrialFailure
+from .processes import CleanContext, die_with_parent
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
@@ -47,7 +46,7 @@ class CompilePool:
         self.deadline_s = deadline_s
         self._pool = ProcessPool(
             max_workers=n_processes,
-            context=get_context("spawn"),
+            context=CleanContext(),
             initializer=die_with_parent,
             initargs=(os.getpid(),),
         )

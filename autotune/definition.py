@@ -254,6 +254,7 @@ def baked_fields(problem_type: Any) -> tuple[str, ...]:
 
 
 def baked_values(problem: Any) -> dict[str, Any]:
+    """The baked fields of ``problem`` by name."""
     return {name: getattr(problem, name) for name in baked_fields(type(problem))}
 
 

@@ -49,10 +49,7 @@ def run(
     given = {name: np.asarray(v) if hasattr(v, "__array__") else v for name, v in given.items()}
     chosen = definition.problem_for(problem or {}, given)
     _check_inputs(definition, chosen, given)
-    if config is None:
-        settled = definition.default_config(chosen, target.device)
-    else:
-        settled = definition.space.parse(config)
+    settled = definition.default_config(chosen, target.device) if config is None else definition.space.parse(config)
     binary = target.module.compile(render(definition, chosen, settled), target.device)
     check_limits(binary, definition.launch(chosen, settled), target.device)
     job = Job(reference_of(definition), asdict(chosen), settled, binary)

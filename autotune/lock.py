@@ -18,7 +18,7 @@ POLL_S = 0.2
 
 @contextmanager
 def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of the device ``name``; while another process does, wait, after saying who it is through ``note``."""
+    """Hold the lock of the device ``name``; while another process does, wait, after telling ``note`` who it is."""
     path = cache_dir("locks") / f"{name}.lock"
     with open(path, "a+") as file:
         if not _taken(file):

@@ -84,4 +84,5 @@ def parse_restriction(kernel: Kernel[Any], texts: Iterable[str]) -> dict[str, tu
 
 
 def resolve(kernel: str, device: str) -> tuple[Kernel[Any], Target]:
+    """Both by name."""
     return load_kernel(kernel), find_device(device)

@@ -7,12 +7,12 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import __version__
 from .catalogue import load_kernel
 from .definition import Device, Kernel
 from .errors import TrialFailure, UsageError
@@ -79,7 +79,7 @@ def gather(paths: Iterable[Path]) -> tuple[Wisdom, dict[str, str], dict[str, Ker
         raise UsageError("nothing can be emitted:\n  " + "\n  ".join(reasons))
     for reason in reasons:
         log.warning("left out %s", reason)
-    return Wisdom(tuple(entries), tuple(fallbacks), f"autotune {version('autotune')}"), sources, kernels
+    return Wisdom(tuple(entries), tuple(fallbacks), f"autotune {__version__}"), sources, kernels
 
 
 def _read(folder: SweepFolder) -> Recorded | str:

@@ -4,7 +4,6 @@ y[p, j] = sum over k < taps of w[k] x[p, j D + k] e^(2 pi i (f (j D + k) + phase
 decimation would throw away are never computed. 4 taps / D flops a sample against 10 bits of input: a good variant is
 bound by the multiply-adds. Template: templates/ddc.cu.j2; the page: docs/kernels/ddc.md.
 """
-# ruff: noqa: D103  (a constraint's reason, in its decorator, is its documentation)
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -80,7 +79,7 @@ SPACE = Space(
     SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
     COARSEN=(4, 8, 12, 16),  # consecutive outputs that share a window of samples
     PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads
-    MIN_BLOCKS=(1, 2, 4, 8),  # blocks that a multiprocessor must have registers for
+    MIN_BLOCKS=when((1, 2, 4, 8), ALGORITHM="register"),  # blocks that a multiprocessor must have registers for
     TILES=(1, 4),  # tiles that a block makes, with the weights mixed once
     STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
 )
@@ -137,13 +136,13 @@ def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("the samples and the weights of MIN_BLOCKS blocks fit in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
     each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
-    return bool(config.MIN_BLOCKS * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES)
+    return bool(config.get("MIN_BLOCKS", 1) * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES)
 
 
 @SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
 def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
-    n_threads = config.WGS * config.MIN_BLOCKS
-    return bool(config.MIN_BLOCKS == 1 or n_threads * (device.max_registers + 1) > device.registers_per_block)
+    n_blocks = config.get("MIN_BLOCKS", 1)
+    return bool(n_blocks == 1 or n_blocks * config.WGS * (device.max_registers + 1) > device.registers_per_block)
 
 
 @SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples")
@@ -153,7 +152,7 @@ def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool
 
 @SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
-    allowed = min(device.max_registers, device.registers_per_block // int(config.WGS * config.MIN_BLOCKS))
+    allowed = min(device.max_registers, device.registers_per_block // int(config.WGS * config.get("MIN_BLOCKS", 1)))
     return registers(problem, config) <= allowed
 
 
@@ -176,6 +175,12 @@ class Ddc(Kernel[Problem]):
     )
     arguments = ("baseband", "samples", "weights", "frequency_high", "frequency_low", "phase", "n_out", "row_bytes")
     tuned = (Problem(taps=256, decimation=16, sample_bits=10), Problem(taps=128, decimation=8, sample_bits=10))
+    awkward = (
+        Problem(taps=255, decimation=5, sample_bits=13),
+        Problem(taps=32, decimation=32, sample_bits=7),
+        Problem(taps=257, decimation=32, sample_bits=8),
+        Problem(n_pols=1),
+    )
     host_sizes: Mapping[str, int] = {"n_samples": 65536}
     scalar_defaults: Mapping[str, float] = {"mix_phase": 0.0}
 

@@ -15,6 +15,7 @@ from autotune.record import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE, FAULTY
 
+ON_HOST = ["--kernel", EXAMPLE, "--device", "host"]
 ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
 
 
@@ -49,8 +50,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["sweep", "--kernel", "ddc", "--only", "WGS=1"], "WGS=1 is not in the space; WGS may be "),
         (["sweep", "--kernel", "ddc", "--sampler", "annealing"], "no sampler is called 'annealing'"),
         (["sweep", "--kernel", "ddc", "--device", "cuda:99"], "device 'cuda:99' is not here; usable: "),
-        (["verify", "--kernel", EXAMPLE, "--device", "host", "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
-        (["verify", "--kernel", EXAMPLE, "--device", "host", "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "it must hold that a block has 64"),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "it must hold that a block has 64"),
         (["verify", "--kernel", "ddc", "--compile-for", "sm_1"], "'sm_1' is not a known architecture"),
         (["sweep", "--kernel", "ddc", "--device", "host", "--results", "/proc/results"], "cannot write /proc/results"),
         (["show", "/nowhere"], "/nowhere holds no recorded sweep"),

@@ -23,7 +23,7 @@ EXPECTED = {  # fault -> (status, what its message says on host, and on a GPU)
     "compiles_for_ever": ("timed_out", "the compiler took longer", "the compiler took longer"),
     "too_much_static_shared": ("resources", "shared", "shared"),
     "too_much_dynamic_shared": ("resources", "300000 bytes of shared memory", "300000 bytes of shared memory"),
-    "illegal_address": ("launch_failed", "out-of-bounds", "address"),
+    "illegal_address": ("launch_failed", "out-of-bounds", "illegal memory access"),
     "segfault": ("launch_failed", "SIGSEGV", "SIGSEGV"),
     "trap": ("launch_failed", "trap", "faulty: "),
     "endless_loop": ("timed_out", "verification took longer", "verification took longer"),

@@ -62,7 +62,7 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(tmp_path: Path) -> Non
     old, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, old[1]))
-        with pytest.raises(UsageError, match="cannot write .* What was recorded before is safe"):
+        with pytest.raises(UsageError, match=r"cannot write .* What was recorded before is safe"):
             folder.append(trial(1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
@@ -96,7 +96,7 @@ def test_numpy_numbers_are_recorded_as_numbers(tmp_path: Path) -> None:
 
 
 def test_nothing_recorded_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no recorded sweep .* `autotune sweep` makes one"):
+    with pytest.raises(UsageError, match=r"holds no recorded sweep .* `autotune sweep` makes one"):
         find_sweeps(tmp_path)
 
 

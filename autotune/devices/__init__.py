@@ -25,6 +25,7 @@ class Target:
 
 
 def device_module(kind: str) -> DeviceModule:
+    """The module of one kind of device, imported when first asked for."""
     return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
 
 

@@ -4,13 +4,11 @@ The parent calls ``Worker.verify`` and ``Worker.measure`` with a deadline. A cra
 the context ends as a TrialFailure there, and the next call finds a fresh process.
 """
 
-import ctypes
 import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
@@ -19,6 +17,7 @@ from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure
 from ..measure import Measurement, Protocol, interleaved, measure
+from ..processes import CleanContext, die_with_parent
 from ..space import Config
 from ..verify import Case, Verdict, place, verify
 from . import Target, device_module
@@ -82,7 +81,8 @@ class Worker:
         assert self._pool is not None
         future = self._pool.schedule(function, args=arguments, timeout=deadline_s)
         try:
-            return future.result()
+            result: T = future.result()
+            return result
         except TrialFailure as failure:
             if failure.sticky:
                 self._replace()
@@ -100,7 +100,7 @@ class Worker:
     def _start(self) -> None:
         self._pool = ProcessPool(
             max_workers=1,
-            context=get_context("spawn"),
+            context=CleanContext(),
             initializer=_open,
             initargs=(os.getpid(), self.target.kind, self.target.identifier),
         )
@@ -115,15 +115,6 @@ class Worker:
             self._pool.stop()  # type: ignore[no-untyped-call]
             self._pool.join()
             self._pool = None
-
-
-def die_with_parent(parent: int) -> None:
-    """Linux: this process is killed when ``parent`` ends, however it ends. Ctrl-C is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 # ---------------------------------------------------------------------- inside the worker process

@@ -149,7 +149,7 @@ __device__ __forceinline__ void reduce(float2* sums)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WGS, {{ config.MIN_BLOCKS }}) ddc(
+extern "C" __global__ void __launch_bounds__(WGS) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
     long long row_bytes)

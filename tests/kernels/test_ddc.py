@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "ddc"
 KERNEL = Ddc()
 REGISTER = Config(ALGORITHM="register", WGS=64, COARSEN=4, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct")
 STAGED = Config({**REGISTER, "STORE": "staged"})
-SUBGROUP = Config(ALGORITHM="subgroup", WGS=64, SG_SIZE=4, COARSEN=8, MIN_BLOCKS=1, TILES=4)
+SUBGROUP = Config(ALGORITHM="subgroup", WGS=64, SG_SIZE=4, COARSEN=8, TILES=4)
 DEFAULT = KERNEL.tuned[0]
 MUTATED = KERNEL.problem({"taps": 129})  # whose last sample ends within a word
 PROBLEMS = [

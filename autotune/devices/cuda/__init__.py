@@ -22,6 +22,7 @@ SHARED_BYTES = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 10137
 
 
 def identifiers() -> list[str]:
+    """``cuda:0`` and on; none without CuPy or a driver."""
     try:
         import cupy
 
@@ -35,6 +36,7 @@ def identifiers() -> list[str]:
 
 
 def describe(identifier: str) -> Device:
+    """Name and limits, from the driver; makes no context."""
     from cupy.cuda import runtime
 
     p = runtime.getDeviceProperties(_index(identifier))
@@ -65,18 +67,21 @@ def of_architecture(arch: str) -> Device:
 
 
 def lock_name(identifier: str) -> str:
+    """By the place on the PCI bus, whatever CUDA_VISIBLE_DEVICES calls it."""
     from cupy.cuda import runtime
 
     return "cuda-" + str(runtime.deviceGetPCIBusId(_index(identifier))).replace(":", "-")
 
 
 def compiler(device: Device) -> str:
+    """NVRTC's version, the architecture and the options."""
     if (reason := nvrtc.available()) is not None:
         raise UsageError(f"NVRTC cannot be used: {reason}")
     return f"NVRTC {nvrtc.version()} {device.arch} {' '.join(OPTIONS)}"
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
+    """To a cubin, in the cache."""
     cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch, OPTIONS)
     assert cubin.path is not None  # it was cached
     return Binary(
@@ -94,12 +99,14 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
 
 
 def open(identifier: str) -> "CudaSession":
+    """For the worker process."""
     from .session import CudaSession
 
     return CudaSession(_index(identifier), describe(identifier))
 
 
 def findings() -> list[Finding]:
+    """GPUs and NVRTC."""
     found = identifiers()
     gpus = ", ".join(f"{i} {describe(i).name}" for i in found)
     reason = nvrtc.available()

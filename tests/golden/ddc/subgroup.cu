@@ -1,4 +1,4 @@
-// ddc[taps=256,decimation=16,sample_bits=10|ALGORITHM=subgroup,WGS=64,SG_SIZE=4,COARSEN=8,MIN_BLOCKS=1,TILES=4]
+// ddc[taps=256,decimation=16,sample_bits=10|ALGORITHM=subgroup,WGS=64,SG_SIZE=4,COARSEN=8,TILES=4]
 // y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
 //   baseband  out  float2 [n_pols][n_out]       (re, im)
 //   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
@@ -381,7 +381,7 @@ __device__ __forceinline__ void reduce(float2* sums)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
+extern "C" __global__ void __launch_bounds__(WGS) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
     long long row_bytes)

@@ -1,15 +1,14 @@
 // Integer intrinsics, after the PTX definitions of the instructions they stand for.
 #pragma once
 
-// prmt: nibble i of `selector` picks byte i of the result from the 8 bytes of b:a; its top bit replicates the sign.
+// The low 3 bits of nibble i of `selector` pick byte i of the result from the 8 bytes of b:a. (The instruction's
+// fourth bit, which replicates the sign, is masked off by CUDA's intrinsic.)
 CUDA_HOST_INLINE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     const uint64_t bytes = uint64_t(b) << 32 | a;
     unsigned result = 0;
     for (int i = 0; i < 4; i++) {
-        const unsigned nibble = selector >> (4 * i) & 15;
-        unsigned byte = unsigned(bytes >> (8 * (nibble & 7))) & 255;
-        if (nibble & 8) byte = byte & 128 ? 255 : 0;
-        result |= byte << (8 * i);
+        const unsigned nibble = selector >> (4 * i) & 7;
+        result |= (unsigned(bytes >> (8 * nibble)) & 255) << (8 * i);
     }
     return result;
 }

@@ -11,14 +11,15 @@ CUDA_HOST_INLINE To bits(From from) {
     return to;
 }
 
-// cvt saturates, and makes 0 of NaN.
-template <class To>
-CUDA_HOST_INLINE To saturate(double v) {
+// cvt saturates. NaN becomes 0 where 32 bits become 32 bits, otherwise only the highest bit is set (PTX ISA, cvt).
+template <class To, class From>
+CUDA_HOST_INLINE To saturate(From from) {
+    const double v = double(from);
     constexpr bool is_signed = std::is_signed<To>::value;
     constexpr int n_bits = 8 * sizeof(To) - is_signed;
     const double end = n_bits < 64 ? double(uint64_t(1) << (n_bits % 64)) : 18446744073709551616.0;
     constexpr To highest = To(~uint64_t(0) >> (64 - n_bits));
-    if (v != v) return 0;
+    if (v != v) return sizeof(To) == 4 && sizeof(From) == 4 ? To(0) : To(uint64_t(1) << (8 * sizeof(To) - 1));
     if (v >= end) return highest;
     if (v <= (is_signed ? -end : 0.0)) return is_signed ? To(-highest - 1) : To(0);
     return To(v);
@@ -34,10 +35,10 @@ CUDA_HOST_INLINE long long __double_as_longlong(double v) { return cuda_host::bi
 CUDA_HOST_INLINE double __longlong_as_double(long long v) { return cuda_host::bits<double>(v); }
 
 #define CUDA_HOST_CONVERT(from, From, to, To)                                                                     \
-    CUDA_HOST_INLINE To __##from##2##to##_rn(From v) { return cuda_host::saturate<To>(rint(double(v))); }         \
-    CUDA_HOST_INLINE To __##from##2##to##_rz(From v) { return cuda_host::saturate<To>(trunc(double(v))); }        \
-    CUDA_HOST_INLINE To __##from##2##to##_rd(From v) { return cuda_host::saturate<To>(floor(double(v))); }        \
-    CUDA_HOST_INLINE To __##from##2##to##_ru(From v) { return cuda_host::saturate<To>(ceil(double(v))); }
+    CUDA_HOST_INLINE To __##from##2##to##_rn(From v) { return cuda_host::saturate<To>(From(rint(v))); }         \
+    CUDA_HOST_INLINE To __##from##2##to##_rz(From v) { return cuda_host::saturate<To>(From(trunc(v))); }        \
+    CUDA_HOST_INLINE To __##from##2##to##_rd(From v) { return cuda_host::saturate<To>(From(floor(v))); }        \
+    CUDA_HOST_INLINE To __##from##2##to##_ru(From v) { return cuda_host::saturate<To>(From(ceil(v))); }
 CUDA_HOST_CONVERT(float, float, int, int)
 CUDA_HOST_CONVERT(float, float, uint, unsigned)
 CUDA_HOST_CONVERT(float, float, ll, long long)

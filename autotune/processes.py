@@ -1,0 +1,42 @@
+"""Worker processes that start clean: they do not re-run the user's script, and they end with their parent."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.popen_spawn_posix import Popen
+from types import ModuleType
+from typing import Any
+
+_starting = threading.Lock()
+
+
+class _Process(SpawnProcess):
+    """Spawned without the parent's main module: a script needs no ``if __name__ == "__main__"`` for our sake."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Popen:  # noqa: N802  (the name that multiprocessing calls)
+        with _starting:
+            main = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")  # what a child is told to import: nothing
+            try:
+                return Popen(process_obj)
+            finally:
+                sys.modules["__main__"] = main
+
+
+class CleanContext(SpawnContext):
+    """For pools: ``spawn``, with processes as above."""
+
+    Process = _Process
+
+
+def die_with_parent(parent: int) -> None:
+    """Linux: this process is killed when ``parent`` ends, however it ends. Ctrl-C is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
