@@ -66,7 +66,8 @@ def reader_for(name: str, value: Any) -> Reader:
     elif torch is not None and isinstance(value, torch.Tensor):
         reader = read_torch
     elif isinstance(value, np.ndarray | np.generic):
-        raise ArgumentTypeError(f"{name} is a NumPy array, on the CPU; use cupy.asarray({name})")
+        own_name = name.rpartition(": ")[2]
+        raise ArgumentTypeError(f"{name} is a NumPy array, on the CPU; use cupy.asarray({own_name})")
     elif hasattr(value, "__cuda_array_interface__"):
         reader = read_foreign
     else:

@@ -20,6 +20,15 @@ from .errors import UsageError
 from .space import Config
 from .wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 
+SMALLEST_SHARED_BYTES = 101376  # of a block, opted in: what every architecture since sm_80 has
+ARCHITECTURES = {  # by the word of a GPU's name that is its model, where no record says
+    **dict.fromkeys(("A100", "A30"), "sm_80"),
+    **dict.fromkeys(("A10", "A16", "A2", "A40", "A4000", "A5000", "A6000", "3060", "3070", "3080", "3090"), "sm_86"),
+    **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "sm_90"),
+    **dict.fromkeys(("B200", "GB200"), "sm_100"),
+    **dict.fromkeys(("5060", "5070", "5080", "5090"), "sm_120"),
+}
 EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
 
 
@@ -128,20 +137,21 @@ def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -
 
 
 def find_device(wisdom: Wisdom, name: str) -> Device:
-    """A device by its recorded name, whether or not it is here; ``sm_90`` names any GPU of an architecture.
+    """A device by its name, recorded or not, whether or not it is here; ``sm_90`` names any GPU of an architecture.
 
-    Raises:
-        UsageError: for an unknown name; lists the known ones.
+    What is neither recorded nor known by its model is a GPU of no known architecture: only the default serves it.
     """
     devices = wisdom.devices()
     if name in devices:
         return devices[name]
-    if name.startswith("sm_") and name[3:].isdigit():
-        relatives = [d for d in devices.values() if d.arch == name]
-        # limits of a relative where there is one; the tuned name must not pass for this unknown GPU
-        return dataclasses.replace(relatives[0], name=f"a {name} GPU") if relatives else Device(name, "cuda", name)
-    known = ", ".join(sorted(devices)) or "none"
-    raise UsageError(f"no device is called {name!r} here (recorded: {known}); an architecture is named like sm_90")
+    is_arch = name.startswith("sm_") and name[3:].isdigit()
+    words = name.replace("-", " ").split()
+    arch = name if is_arch else next((a for model, a in ARCHITECTURES.items() if model in words), "unknown")
+    title = f"a {name} GPU" if is_arch else name
+    relatives = [d for d in devices.values() if d.arch == arch]
+    if relatives:  # the limits of a relative; the tuned name must not pass for this unknown GPU
+        return dataclasses.replace(relatives[0], name=title)
+    return Device(title, "cuda", arch, max_shared_bytes=SMALLEST_SHARED_BYTES)
 
 
 def loss_text(loss: float | None) -> str:

@@ -457,4 +457,4 @@ def test_gpu_refuses_before_it_launches(tuned: ModuleType, wrong: str) -> None:
     }
     with pytest.raises(tuned.UsageError):
         tuned.detect(n_time=100)(bad[wrong])
-    np.testing.assert_allclose(tuned.detect(n_time=100)(good).get(), 200.0)
+    np.testing.assert_allclose(tuned.detect(n_time=100)(good).get(), 100.0)

@@ -136,8 +136,15 @@ def test_devices_by_name() -> None:
     assert find_device(known, "NVIDIA A100") == A100
     assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, find_device(known, "sm_90")).tier == "architecture"
     assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, find_device(known, "sm_120")).tier == "default"
-    with pytest.raises(UsageError, match=r"NVIDIA A100, NVIDIA H200.*sm_90"):
-        find_device(known, "H200")
+    for name, arch, tier in (
+        ("NVIDIA H100 80GB HBM3", "sm_90", "architecture"),
+        ("NVIDIA A100-SXM4-80GB", "sm_80", "architecture"),
+        ("NVIDIA GeForce RTX 4090", "sm_89", "default"),
+        ("A GPU of the future", "unknown", "default"),
+    ):
+        device = find_device(known, name)
+        assert (device.name, device.arch) == (name, arch)
+        assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device).tier == tier
 
 
 def test_choice_as_json_is_plain() -> None:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -81,8 +81,7 @@ class Worker:
         assert self._pool is not None
         future = self._pool.schedule(function, args=arguments, timeout=deadline_s)
         try:
-            result: T = future.result()
-            return result
+            return cast(T, future.result())
         except TrialFailure as failure:
             if failure.sticky:
                 self._replace()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import nvrtc
+from ... import gpu, nvrtc
 from ...cache import cache_dir
 from ...definition import Device
 from ...errors import UsageError
@@ -37,22 +37,7 @@ def identifiers() -> list[str]:
 
 def describe(identifier: str) -> Device:
     """Name and limits, from the driver; makes no context."""
-    from cupy.cuda import runtime
-
-    p = runtime.getDeviceProperties(_index(identifier))
-    return Device(
-        name=p["name"].decode(),
-        kind=kind,
-        arch=f"sm_{p['major']}{p['minor']}",
-        max_threads_per_block=p["maxThreadsPerBlock"],
-        max_block=tuple(p["maxThreadsDim"]),
-        max_grid=tuple(p["maxGridSize"]),
-        max_shared_bytes=p["sharedMemPerBlockOptin"],
-        registers_per_block=p["regsPerBlock"],
-        n_multiprocessors=p["multiProcessorCount"],
-        l2_bytes=p["l2CacheSize"],
-        max_clock_hz=1e3 * _clock_khz(identifier, p),
-    )
+    return gpu.describe(_index(identifier))
 
 
 def of_architecture(arch: str) -> Device:
@@ -115,13 +100,6 @@ def findings() -> list[Finding]:
         Finding("GPU", bool(found), gpus or "none found through CuPy", f"a driver, and {extra}; without, host is used"),
         Finding("NVRTC", reason is None, nvrtc.version() if reason is None else reason, extra),
     ]
-
-
-def _clock_khz(identifier: str, properties: dict[str, int]) -> float:
-    from cupy.cuda import runtime
-
-    attribute_clock_rate = 13  # cudaDevAttrClockRate; the property of that name is gone from CUDA 13
-    return float(properties.get("clockRate") or runtime.deviceGetAttribute(attribute_clock_rate, _index(identifier)))
 
 
 def _index(identifier: str) -> int:
