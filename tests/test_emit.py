@@ -331,7 +331,6 @@ def test_report_is_the_packages_own_choice(package: Path) -> None:
     ("kernel", "values", "device", "message"),
     [
         ("ddc", {}, "NVIDIA H200", "it has detect"),
-        ("detect", {"n_time": 100}, "NVIDIA B200", "NVIDIA A100, NVIDIA H200"),
         ("detect", {"n_time": 5}, "NVIDIA H200", "autotune sweep --kernel detect --problem n_time=5"),
         ("detect", {}, "NVIDIA H200", r"'n_time'.*has n_time, n_chan"),
         ("detect", {"n_time": 100, "colour": 3}, "NVIDIA H200", r"'colour'.*has n_time, n_chan"),

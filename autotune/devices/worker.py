@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -73,7 +73,9 @@ class Worker:
 
     def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
         """``function(session, *arguments)`` there."""
-        return self._call(_apply, (function, *arguments), deadline_s, getattr(function, "__name__", "call"))
+        what = getattr(function, "__name__", "call")
+        result: T = self._call(_apply, (function, *arguments), deadline_s, what)
+        return result
 
     def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], deadline_s: float, what: str) -> T:
         if self._pool is None:
@@ -81,7 +83,7 @@ class Worker:
         assert self._pool is not None
         future = self._pool.schedule(function, args=arguments, timeout=deadline_s)
         try:
-            return cast(T, future.result())
+            return future.result()
         except TrialFailure as failure:
             if failure.sticky:
                 self._replace()
