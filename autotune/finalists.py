@@ -1,6 +1,6 @@
 """Who won: the best of the search measured again side by side, and compared as intervals, not as numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .measure import Measurement
@@ -17,6 +17,11 @@ class Finalist:
     trial: Trial
     measurement: Measurement
     relation: str  # fastest, same, ambiguous or slower
+
+    def retimed(self) -> Trial:
+        """The trial with the times of the final round."""
+        m = self.measurement
+        return replace(self.trial, median_s=m.median_s, q1_s=m.q1_s, q3_s=m.q3_s, clock_hz=m.clock_hz)
 
     def as_json(self) -> dict[str, Any]:
         m = self.measurement

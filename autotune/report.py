@@ -38,7 +38,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
     """The table a sweep ends with, where its results are, and what to type next."""
     rows = [_row(name, trial) for name, trial in (("best", sweep.best), ("default", sweep.default)) if trial]
     rows += [
-        _row(f.relation, f.trial, f.measurement.median_s)
+        _row(f.relation, f.retimed())
         for f in sweep.finalists
         if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.trial.config != sweep.best.config
     ]
@@ -50,12 +50,9 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
         stdout.print("\nno config was correct and measured")
     stdout.print(f"trials       {_counts(dict(sweep.counts))}")
     if sweep.refused:
-        n_refused = sum(sweep.refused.values())
-        stdout.print(
-            f"refused      {n_refused} configs by constraints: "
-            + "; ".join(f"{n} by: {why}" for why, n in sweep.refused.items()),
-            markup=False,
-        )
+        stdout.print(f"refused      {sum(sweep.refused.values())} configs by constraints")
+        for why, n in sweep.refused.items():
+            stdout.print(f"  {n:6d} because it must hold that {why}", markup=False)
     for trial in _first_failures(SweepFolder(sweep.path).trials()):
         stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
@@ -117,10 +114,10 @@ def curve(trials: list[Trial], width: int = 60) -> str:
     return f"best so far: {seconds(high)} {line} {seconds(low)} after {len(trials)} trials"
 
 
-def _row(name: str, trial: Trial, median_s: float | None = None) -> tuple[Any, ...]:
+def _row(name: str, trial: Trial) -> tuple[Any, ...]:
     quartiles = f"{seconds(trial.q1_s)} .. {seconds(trial.q3_s)}"
     error = "-" if trial.max_error is None else f"{trial.max_error:.2g}"
-    return name, seconds(median_s or trial.median_s), quartiles, percent(trial.efficiency), error, trial.config
+    return name, seconds(trial.median_s), quartiles, percent(trial.efficiency), error, trial.config
 
 
 def _counts(counts: dict[str, int]) -> str:

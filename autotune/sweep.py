@@ -5,23 +5,21 @@ all. Started again with the same arguments, a sweep goes on where it stopped.
 """
 
 import os
-import shlex
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import record
 from .catalogue import reference_of
-from .compile import CompilePool, Pending, check_limits
+from .compile import CompilePool
 from .definition import Kernel, baked_fields, problem_name, runtime_fields
 from .devices import Target
-from .devices.base import Binary, Ceilings, Session
+from .devices.base import Ceilings, Session
 from .devices.worker import Job, Worker
 from .errors import TrialFailure, UsageError
 from .finalists import PREFERENCE, Finalist, rank
@@ -29,15 +27,14 @@ from .lock import device_lock
 from .measure import Measurement, Protocol
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
-from .render import Variant, render
-from .roofline import rates
 from .search import Searcher, searcher
 from .space import Config, Value
-from .verify import Verdict, too_large_for_numpy
+from .trial import Started, Stations
 
 if TYPE_CHECKING:
     import pandas as pd
 
+CEILINGS_DEADLINE_S = 120.0
 DEFAULT_TRIALS = {"host": 64}  # a CPU takes about a second a trial
 N_TRIALS = 200  # elsewhere
 
@@ -119,39 +116,30 @@ class _Runner:
             raise UsageError(f"{kernel.name} has no configuration for {problem_name(problem)}: refused {reasons}")
         self.default = self.enumeration.nearest(kernel.default_config(problem, target.device))
         self.compiler = target.module.compiler(target.device)
-        self.fixed_stamp = (self.compiler, _station_digest(target.kind), kernel.source_path.read_text())
-        module = target.module
-        stack.enter_context(device_lock(module.lock_name(target.identifier), progress.note))
+        stack.enter_context(device_lock(target.module.lock_name(target.identifier), progress.note))
         self.folder = self._open_folder()
-        self.pool = stack.enter_context(
-            CompilePool(target, settings.compile_processes, settings.compile_deadline_s),
-        )
+        pool = stack.enter_context(CompilePool(target, settings.compile_processes, settings.compile_deadline_s))
         self.worker = stack.enter_context(Worker(target))
-        self.ceilings: Ceilings | None = None
-        self.trials = [t for t in self.folder.trials() if t.stamp == self._stamp_of(t.config)]
-        self.oracle: tuple[Config, Binary] | None = None
-        self.binaries: dict[Config, Binary] = {}
+        self.stations = Stations(kernel, problem, pool, self.worker, settings.protocol, settings.launch_deadline_s)
+        self.trials = [t for t in self.folder.trials() if t.stamp == self.stations.stamp(t.config)]
 
     # ------------------------------------------------------------------ the whole
     def run(self) -> Sweep:
-        n_configs = len(self.enumeration.configs)
+        configs, done = self.enumeration.configs, [t.config for t in self.trials]
         budget = self.settings.trials or DEFAULT_TRIALS.get(self.target.kind, N_TRIALS)
-        done = [t.config for t in self.trials]
-        name, search = searcher(
-            self.settings.sampler, self.enumeration.configs, self.default, budget, done, self.settings.seed
-        )
+        name, search = searcher(self.settings.sampler, configs, self.default, budget, done, self.settings.seed)
         for trial in self.trials:
             search.observe(trial.config, trial.median_s)
-        n_total = min(budget, n_configs)
-        title = f"{self.kernel.name} {problem_name(self.problem)} on {self.target.device.name}: {n_configs} configs"
-        self.progress.begin(f"{title}, {name}", max(n_total, len(done)), len(done))
-        previous = self.folder.verdict() if len(done) >= n_total else None
+        n_total = max(len(done), min(budget, len(configs)))
+        title = f"{self.kernel.name} {problem_name(self.problem)} on {self.target.device.name}"
+        self.progress.begin(f"{title}: {len(configs)} configs, {name}", n_total, len(done))
+        previous = self.folder.verdict() if len(done) == n_total else None
         interrupted = False
         finalists: tuple[Finalist, ...] = ()
         try:
             if previous is None:
                 self.folder.drop_verdict()
-                self.ceilings = self.worker.call(_ceilings, deadline_s=120.0)
+                self.stations.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
                 self._search(search, n_total)
                 finalists = self._finals()
         except KeyboardInterrupt:
@@ -166,140 +154,87 @@ class _Runner:
 
     def _search(self, search: Searcher, n_total: int) -> None:
         """Propose, compile ahead, verify and measure until the budget is spent."""
-        started = time.monotonic()
-        ahead: deque[tuple[Config, Variant | TrialFailure, Pending | None]] = deque()
+        began = time.monotonic()
+        ahead: deque[Started] = deque()
         while True:
-            spent = self.settings.time_s is not None and time.monotonic() - started > self.settings.time_s
+            spent = self.settings.time_s is not None and time.monotonic() - began > self.settings.time_s
             while not spent and len(ahead) <= self.settings.compile_processes:
                 if len(self.trials) + len(ahead) >= n_total or (config := search.propose()) is None:
                     break
-                ahead.append((config, *self._start(config)))
+                ahead.append(self.stations.start(config))
             if not ahead or spent:
                 return
-            trial = self._trial(*ahead.popleft())
+            number = 1 + max((t.number for t in self.trials), default=-1)
+            fastest = self._fastest()
+            trial = self.stations.finish(number, ahead.popleft(), fastest.median_s if fastest else None)
             self.folder.append(trial)
             self.trials.append(trial)
             search.observe(trial.config, trial.median_s)
             self.progress.trial(trial, len(self.trials), self._fastest())
 
-    # ------------------------------------------------------------------ one trial
-    def _start(self, config: Config) -> tuple[Variant | TrialFailure, Pending | None]:
-        """Render, and let the compile processes begin."""
-        if reason := self.kernel.unsupported(config, self.target.device):
-            return TrialFailure("skipped", reason), None
-        try:
-            variant = render(self.kernel, self.problem, config)
-        except TrialFailure as failure:
-            return failure, None
-        return variant, self.pool.submit(variant)
-
-    def _trial(self, config: Config, variant: Variant | TrialFailure, pending: Pending | None) -> Trial:
-        trial = Trial(
-            number=1 + max((t.number for t in self.trials), default=-1),
-            status="measured",
-            config=config,
-            key=variant.key if isinstance(variant, Variant) else None,
-            stamp=self._stamp_of(config),
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            reproduce=self._reproduce(config),
-        )
-        try:
-            if isinstance(variant, TrialFailure) or pending is None:
-                raise variant if isinstance(variant, TrialFailure) else RuntimeError("a variant without a compile")
-            binary = pending.result()
-            geometry = self.kernel.launch(self.problem, config)
-            trial = replace(
-                trial,
-                compile_s=binary.compile_s,
-                registers=binary.registers,
-                spill_bytes=binary.spill_bytes,
-                shared_bytes=(binary.shared_bytes or 0) + geometry.shared_bytes,
-                grid=geometry.grid,
-                block=geometry.block,
-            )
-            check_limits(binary, geometry, self.target.device)
-            return self._on_device(trial, config, binary)
-        except TrialFailure as failure:
-            return replace(trial, status=failure.status, message=failure.message)
-
-    def _on_device(self, trial: Trial, config: Config, binary: Binary) -> Trial:
-        job = self._job(config, binary)
-        started = time.monotonic()
-        verdict = self.worker.verify(job, self.settings.launch_deadline_s)
-        verified = time.monotonic()
-        if self.oracle is None and too_large_for_numpy(self.kernel, self.problem):
-            self.oracle = (config, binary)
-            job = self._job(config, binary)
-        fastest = self._fastest()
-        protocol = replace(self.settings.protocol, incumbent_s=fastest.median_s if fastest else None)
-        measurement = self.worker.measure(job, protocol, self.settings.launch_deadline_s)
-        self.binaries[config] = binary
-        measured = time.monotonic()
-        trial = replace(trial, verify_s=round(verified - started, 4), measure_s=round(measured - verified, 4))
-        return self._measured(trial, measurement, verdict)
-
-    def _measured(self, trial: Trial, m: Measurement, verdict: Verdict) -> Trial:
-        speed = rates(self.kernel.work(self.problem), m.median_s, self.ceilings)
-        return replace(
-            trial,
-            **{name: value for name, value in asdict(m).items() if name not in ("max_error", "rms_error")},
-            **asdict(speed),
-            max_error=max(verdict.max_error, m.max_error),
-            rms_error=max(verdict.rms_error, m.rms_error),
-            verified_on=(*verdict.verified_on, problem_name(self.problem)),
-        )
-
-    def _job(self, config: Config, binary: Binary) -> Job:
-        oracle_config, oracle = self.oracle or (None, None)
-        return Job(reference_of(self.kernel), asdict(self.problem), config, binary, oracle, oracle_config)
-
     # ------------------------------------------------------------------ the end
     def _finals(self) -> tuple[Finalist, ...]:
-        """The fastest of the search and the default, measured together."""
+        """The fastest of the search and the default, measured together; one that fails now is left out, and told."""
         measured = sorted((t for t in self.trials if t.median_s), key=lambda t: t.median_s or 0.0)
         chosen = measured[: self.settings.n_finalists]
         chosen += [t for t in measured if t.config == self.default and t not in chosen]
         if not chosen:
             return ()
         self.progress.finalists(len(chosen))
+        started = [(trial, self.stations.start(trial.config)) for trial in chosen]
         jobs = []
-        for trial in chosen:
-            if trial.config not in self.binaries:  # recorded before this process began
-                _, pending = self._start(trial.config)
-                assert pending is not None
-                self.binaries[trial.config] = pending.result()
-            jobs.append(self._job(trial.config, self.binaries[trial.config]))
+        for trial, compiled in started:  # all are in the cache by now
+            try:
+                jobs.append((trial, self.stations.job(trial.config, self.stations.binary(compiled))))
+            except TrialFailure as failure:
+                self.progress.note(f"left out of the final round: {trial.config}: {failure}")
+        measurements = self._measure_together([job for _, job in jobs])
+        contestants = [(trial, m) for (trial, _), m in zip(jobs, measurements, strict=True) if m is not None]
+        return tuple(rank(contestants, dict(self.default))) if contestants else ()
+
+    def _measure_together(self, jobs: list[Job]) -> list[Measurement | None]:
+        """Interleaved; should one of them fail, each on its own, so that it is known which."""
         protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
-        deadline_s = self.settings.launch_deadline_s * len(jobs)
-        measurements = self.worker.measure_together(jobs, protocol, deadline_s)
-        return tuple(rank(list(zip(chosen, measurements, strict=True)), dict(self.default)))
+        deadline_s = self.settings.launch_deadline_s
+        try:
+            return list(self.worker.measure_together(jobs, protocol, deadline_s * len(jobs)))
+        except TrialFailure as failure:
+            self.progress.note(f"the final round failed ({failure}); measuring the finalists one by one")
+        alone: list[Measurement | None] = []
+        for job in jobs:
+            try:
+                alone.append(self.worker.measure(job, protocol, deadline_s))
+            except TrialFailure as failure:
+                self.progress.note(f"left out of the final round: {job.config}: {failure}")
+                alone.append(None)
+        return alone
 
     def _outcome(
         self, finalists: tuple[Finalist, ...], previous: dict[str, Any] | None
     ) -> tuple[Trial | None, Trial | None]:
         """(best, default) with the medians of the final round, where there was one."""
+        fastest = self._fastest()
+        best_config = fastest.config if fastest else None
+        final = {f.trial.config: f.as_json() for f in finalists}
         if previous is not None:
             final = {Config(f["config"]): f for f in previous["finalists"]}
-            best_config: Config | None = Config(previous["winner"]["config"])
-        else:
-            final = {f.trial.config: f.as_json() for f in finalists}
-            fastest = self._fastest()
-            best_config = finalists[0].trial.config if finalists else (fastest.config if fastest else None)
+        if final:
+            best_config = next(iter(final))
         trials = {t.config: t for t in self.trials if t.median_s}
-        timed = ("median_s", "q1_s", "q3_s", "clock_hz")
 
         def of(config: Config | None) -> Trial | None:
             trial = trials.get(config) if config else None
             if trial is None or config not in final:
                 return trial
-            renewed = {name: final[config][name] for name in timed}
-            speed = rates(self.kernel.work(self.problem), renewed["median_s"], self.ceilings)
-            return replace(trial, **renewed, **(asdict(speed) if self.ceilings else {}))
+            renewed = {name: final[config][name] for name in ("median_s", "q1_s", "q3_s", "clock_hz")}
+            trial = replace(trial, **renewed)
+            return self.stations.with_rates(trial, renewed["median_s"]) if self.stations.ceilings else trial
 
         return of(best_config), of(self.default)
 
     def _write_verdict(self, sweep: Sweep) -> None:
         winner = sweep.finalists[0]
+        ceilings = self.stations.ceilings
         self.folder.write_verdict(
             {
                 "winner": winner.as_json(),
@@ -310,6 +245,7 @@ class _Runner:
                 "finalists": [f.as_json() for f in sweep.finalists],
                 "counts": dict(sweep.counts),
                 "n_configs": len(self.enumeration.configs),
+                "ceilings": asdict(ceilings) if ceilings else None,
             }
         )
 
@@ -317,7 +253,6 @@ class _Runner:
     def _open_folder(self) -> SweepFolder:
         device, problem = self.target.device, self.problem
         path = record.sweep_path(self.settings.results, device.name, self.kernel.name, problem_name(problem))
-        settings = {**asdict(self.settings), "results": None}
         about = {
             "kernel": self.kernel.name,
             "definition": reference_of(self.kernel),
@@ -329,36 +264,16 @@ class _Runner:
             "compiler": self.compiler,
             "default": dict(self.default),
             "refused": self.enumeration.refused,
-            "settings": settings,
+            "settings": {name: value for name, value in asdict(self.settings).items() if name != "results"},
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             **record.provenance(),
         }
         return SweepFolder.create(path, about)
 
-    def _stamp_of(self, config: Config) -> str:
-        try:
-            text = render(self.kernel, self.problem, config).source
-        except TrialFailure as failure:
-            text = failure.message
-        return record.stamp(text, problem_name(self.problem), str(self.settings.protocol), *self.fixed_stamp)
-
     def _fastest(self) -> Trial | None:
         measured = [t for t in self.trials if t.median_s]
         return min(measured, key=lambda t: t.median_s or 0.0) if measured else None
 
-    def _reproduce(self, config: Config) -> str:
-        arguments = ["autotune", "verify", "--kernel", reference_of(self.kernel)]
-        arguments += ["--problem", problem_name(self.problem), "--config", str(config)]
-        return shlex.join([*arguments, "--device", self.target.identifier])
-
 
 def _ceilings(session: Session) -> Ceilings | None:
     return session.ceilings()
-
-
-def _station_digest(kind: str) -> str:
-    """The code that verifies, measures and runs: when it changes, times taken before are not reused."""
-    here = Path(__file__).parent
-    files = [here / "verify.py", here / "measure.py", *sorted((here / "devices").glob("*.py"))]
-    files += sorted(p for p in (here / "devices" / kind).rglob("*") if p.suffix in (".py", ".hpp", ".cpp", ".cu"))
-    return sha256(b"".join(p.read_bytes() for p in files)).hexdigest()

@@ -1,0 +1,150 @@
+"""One config taken through the stations: rendered, compiled, checked, verified, measured; a row whatever happens."""
+
+import shlex
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from . import record
+from .catalogue import reference_of
+from .compile import CompilePool, Pending, check_limits
+from .definition import Kernel, problem_name
+from .devices import Target
+from .devices.base import Binary, Ceilings
+from .devices.worker import Job, Worker
+from .errors import TrialFailure
+from .measure import Measurement, Protocol
+from .record import Trial
+from .render import Variant, render
+from .roofline import rates
+from .space import Config
+from .verify import Verdict, too_large_for_numpy
+
+
+@dataclass(frozen=True)
+class Started:
+    """A config on its way: what it rendered to, or why it did not, and its compile if there is one."""
+
+    config: Config
+    variant: Variant | None
+    outcome: Pending | TrialFailure
+
+
+class Stations:
+    """What the trials of one sweep go through, and what they share."""
+
+    def __init__(
+        self,
+        kernel: Kernel[Any],
+        problem: Any,
+        pool: CompilePool,
+        worker: Worker,
+        protocol: Protocol,
+        deadline_s: float,
+    ) -> None:
+        self.kernel, self.problem, self.target = kernel, problem, pool.target
+        self.pool, self.worker, self.protocol, self.deadline_s = pool, worker, protocol, deadline_s
+        self.ceilings: Ceilings | None = None
+        self._oracle: tuple[Config, Binary] | None = None
+        compiler = self.target.module.compiler(self.target.device)
+        self._fixed_stamp = (compiler, _station_digest(self.target), kernel.source_path.read_text())
+
+    def start(self, config: Config) -> Started:
+        """Render, and let the compile processes begin."""
+        if reason := self.kernel.unsupported(config, self.target.device):
+            return Started(config, None, TrialFailure("skipped", reason))
+        try:
+            variant = render(self.kernel, self.problem, config)
+        except TrialFailure as failure:
+            return Started(config, None, failure)
+        return Started(config, variant, self.pool.submit(variant))
+
+    def finish(self, number: int, started: Started, incumbent_s: float | None) -> Trial:
+        """Wait for the compile, verify and measure. Nothing that a variant does raises."""
+        config = started.config
+        trial = Trial(
+            number=number,
+            status="measured",
+            config=config,
+            key=started.variant.key if started.variant else None,
+            stamp=self.stamp(config),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            reproduce=self._reproduce(config),
+        )
+        try:
+            binary = self.binary(started)
+            geometry = self.kernel.launch(self.problem, config)
+            trial = replace(
+                trial,
+                compile_s=binary.compile_s,
+                registers=binary.registers,
+                spill_bytes=binary.spill_bytes,
+                shared_bytes=(binary.shared_bytes or 0) + geometry.shared_bytes,
+                grid=geometry.grid,
+                block=geometry.block,
+            )
+            check_limits(binary, geometry, self.target.device)
+            return self._on_device(trial, binary, incumbent_s)
+        except TrialFailure as failure:
+            return replace(trial, status=failure.status, message=failure.message)
+
+    def binary(self, started: Started) -> Binary:
+        """Wait for the compile. Raises TrialFailure."""
+        if isinstance(started.outcome, TrialFailure):
+            raise started.outcome
+        return started.outcome.result()
+
+    def job(self, config: Config, binary: Binary) -> Job:
+        """What the worker process needs to know."""
+        oracle_config, oracle = self._oracle or (None, None)
+        return Job(reference_of(self.kernel), asdict(self.problem), config, binary, oracle, oracle_config)
+
+    def stamp(self, config: Config) -> str:
+        """What the outcome of ``config`` depends on: source, sizes, definition, protocol, stations, compiler."""
+        try:
+            text = render(self.kernel, self.problem, config).source
+        except TrialFailure as failure:
+            text = failure.message
+        return record.stamp(text, problem_name(self.problem), str(self.protocol), *self._fixed_stamp)
+
+    def with_rates(self, trial: Trial, median_s: float) -> Trial:
+        """``trial`` with GB/s, TFLOP/s and efficiency of that median."""
+        return replace(trial, **asdict(rates(self.kernel.work(self.problem), median_s, self.ceilings)))
+
+    def _on_device(self, trial: Trial, binary: Binary, incumbent_s: float | None) -> Trial:
+        began = time.monotonic()
+        verdict = self.worker.verify(self.job(trial.config, binary), self.deadline_s)
+        verified = time.monotonic()
+        if self._oracle is None and too_large_for_numpy(self.kernel, self.problem):
+            self._oracle = (trial.config, binary)
+        protocol = replace(self.protocol, incumbent_s=incumbent_s)
+        measurement = self.worker.measure(self.job(trial.config, binary), protocol, self.deadline_s)
+        measured = time.monotonic()
+        trial = replace(trial, verify_s=round(verified - began, 4), measure_s=round(measured - verified, 4))
+        return self.with_rates(self._measured(trial, measurement, verdict), measurement.median_s)
+
+    def _measured(self, trial: Trial, m: Measurement, verdict: Verdict) -> Trial:
+        return replace(
+            trial,
+            **{name: value for name, value in asdict(m).items() if name not in ("max_error", "rms_error")},
+            max_error=max(verdict.max_error, m.max_error),
+            rms_error=max(verdict.rms_error, m.rms_error),
+            verified_on=(*verdict.verified_on, problem_name(self.problem)),
+        )
+
+    def _reproduce(self, config: Config) -> str:
+        arguments = ["autotune", "verify", "--kernel", reference_of(self.kernel)]
+        arguments += ["--problem", problem_name(self.problem), "--config", str(config)]
+        return shlex.join([*arguments, "--device", self.target.identifier])
+
+
+def _station_digest(target: Target) -> str:
+    """The code that verifies, measures and runs: when it changes, times taken before are not reused."""
+    here = Path(__file__).parent
+    files = [here / "verify.py", here / "measure.py", *sorted((here / "devices").glob("*.py"))]
+    own = (here / "devices" / target.kind).rglob("*")
+    files += sorted(p for p in own if p.suffix in (".py", ".hpp", ".cpp", ".cu"))
+    return sha256(b"".join(p.read_bytes() for p in files)).hexdigest()
