@@ -238,7 +238,11 @@ class Kernel(ABC, Generic[P]):
         """
         problem = self.problem(values)
         shapes = {name: tuple(a.shape) for name, a in inputs.items() if hasattr(a, "shape") and len(a.shape)}
-        found = {name: size for name, size in self.sizes(problem, shapes).items() if name not in values}
+        try:
+            sizes = self.sizes(problem, shapes)
+        except KeyError as error:
+            raise UsageError(f"{self.name} needs the input {error.args[0]}, an array") from error
+        found = {name: size for name, size in sizes.items() if name not in values}
         return self.problem(found, base=problem)
 
 

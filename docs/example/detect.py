@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from autotune import (
-    Array,
     Config,
     Device,
     Kernel,
@@ -22,7 +21,7 @@ from autotune import (
     baked,
     ceil_div,
     runtime,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Detect(Kernel[Problem]):
     tuned = (Problem(),)
     host_sizes = {"n_chan": 200}
 
-    def arrays(self, problem: Problem) -> dict[str, Array]:
+    def arrays(self, problem: Problem) -> dict[str, Any]:
         return {
             "power": array_out(np.float32, problem.n_chan),
             "voltage": array_in(np.complex64, problem.n_time, problem.n_chan),

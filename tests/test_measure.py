@@ -1,0 +1,105 @@
+"""The measuring protocol on a scripted device: throttled samples go, slow configs stop early, wrong output counts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune import Config, Device, TrialFailure
+from autotune.catalogue import load_kernel
+from autotune.devices.base import Binary, Sample
+from autotune.devices.host.buffer import HostBuffer
+from autotune.measure import Protocol, interleaved, measure
+from autotune.verify import Case
+
+from .conftest import EXAMPLE
+
+KERNEL = load_kernel(EXAMPLE)
+PROBLEM = KERNEL.problem({"n_time": 3, "n_chan": 40})
+CONFIG = Config(KERNEL.default)
+BINARY = Binary("v", "detect", "k", {})
+FAST = 2e9
+
+
+class Scripted:
+    """A session and a function in one: it computes with NumPy, and its samples are given."""
+
+    check_builds, timed_build = ("plain",), "plain"
+
+    def __init__(self, samples: list[Sample], wrong: bool = False) -> None:
+        self.device = Device("scripted", "host", "host", max_clock_hz=FAST)
+        self.script, self.wrong, self.n_taken, self.order = list(samples), wrong, 0, [self]
+
+    def load(self, binary: Binary, build: str) -> Any:
+        return self
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> HostBuffer:
+        return HostBuffer(name, shape, dtype, written=written)
+
+    def launch(self, launch: Any, arguments: Any, *, seed: int = 0) -> None:
+        power, voltage = arguments[0], arguments[1].read()
+        power.write((np.sum(np.abs(voltage) ** 2, axis=0) + self.wrong).astype(np.float32))
+
+    def samples(self, launch: Any, arguments: Any, n: int, *, cold: bool) -> list[Sample]:
+        self.n_taken += n
+        taken, self.script = self.script[:n], self.script[n:]
+        return taken or [Sample(1.0, FAST)] * n
+
+
+def run(script: list[Sample], monkeypatch: pytest.MonkeyPatch, wrong: bool = False, **protocol: Any) -> Any:
+    monkeypatch.setattr("autotune.measure._last", None)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    session: Any = Scripted([Sample(9.0, FAST)] * 2 + script, wrong)  # two to warm up
+    case = Case.of(session, KERNEL, PROBLEM)
+    return measure(session, KERNEL, case, CONFIG, BINARY, Protocol(**protocol)), session
+
+
+def test_median_and_quartiles_of_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = run([Sample(t, FAST) for t in (5.0, 1.0, 3.0, 2.0, 4.0)], monkeypatch, n_samples=5)
+    assert (found.q1_s, found.median_s, found.q3_s) == (2.0, 3.0, 4.0)
+    assert found.samples_s == (5.0, 1.0, 3.0, 2.0, 4.0) and found.max_error < 1e-6
+
+
+def test_throttled_samples_are_thrown_away_and_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [Sample(1.0, FAST), Sample(7.0, 0.7 * FAST), Sample(1.0, FAST), Sample(1.0, FAST), Sample(1.0, FAST)]
+    found, _ = run(script, monkeypatch, n_samples=4)
+    assert found.samples_s == (1.0,) * 4 and found.n_throttled == 1
+
+
+def test_a_clock_that_stays_down_is_noisy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TrialFailure) as failure:
+        run([Sample(1.0, 0.5 * FAST)] * 10_000, monkeypatch)
+    assert failure.value.status == "noisy" and "throttled" in failure.value.message
+
+
+def test_a_clearly_slower_config_is_stopped_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, session = run([Sample(2.0, FAST)] * 20, monkeypatch, n_samples=12, incumbent_s=1.0)
+    assert found.stopped_early and len(found.samples_s) == 3 and session.n_taken == 5
+    found, _ = run([Sample(1.1, FAST)] * 20, monkeypatch, n_samples=12, incumbent_s=1.0)
+    assert not found.stopped_early and len(found.samples_s) == 12
+
+
+def test_a_fast_config_with_a_wrong_output_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TrialFailure) as failure:
+        run([Sample(1e-9, FAST)] * 20, monkeypatch, wrong=True)
+    assert failure.value.status == "wrong" and "power[0] is" in failure.value.message
+
+
+def test_interleaved_takes_the_same_number_of_samples_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune.measure._last", None)
+    session: Any = Scripted([])
+    case = Case.of(session, KERNEL, PROBLEM)
+    found = interleaved(session, KERNEL, case, [(CONFIG, BINARY)] * 3, Protocol(n_samples=7))
+    assert [len(m.samples_s) for m in found] == [7, 7, 7]
+
+
+def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune.verify.REFERENCE_FLOPS", 0)
+    session: Any = Scripted([])
+    case = Case.of(session, KERNEL, PROBLEM, Binary("oracle", "detect", "oracle", {}), CONFIG)
+    assert case.reference["power"].dtype == np.float32  # the oracle's own output
+    monkeypatch.setattr("autotune.measure._last", None)
+    assert measure(session, KERNEL, case, CONFIG, BINARY, Protocol()).max_error == 0.0
+    bad: Any = Scripted([], wrong=True)
+    with pytest.raises(TrialFailure, match="wrong"):
+        measure(bad, KERNEL, case, CONFIG, BINARY, Protocol())
