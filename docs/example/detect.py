@@ -8,20 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune import (
-    Config,
-    Device,
-    Kernel,
-    Launch,
-    Space,
-    Tolerance,
-    Work,
-    array_in,
-    array_out,
-    baked,
-    ceil_div,
-    runtime,
-)
+from autotune import Config, Kernel, Launch, Space, Tolerance, Work, array_in, array_out, baked, ceil_div, runtime
 
 
 @dataclass(frozen=True)
@@ -40,7 +27,7 @@ SPACE = Space(
 
 
 @SPACE.constraint("a block has 64 to max_threads_per_block threads")
-def block_fits(problem: Problem, config: Config, device: Device) -> bool:
+def block_fits(problem: Problem, config: Config, device: Any) -> bool:
     return 64 <= config.BLOCK_C * config.BLOCK_T <= device.max_threads_per_block
 
 
