@@ -6,6 +6,7 @@ that decides whether an array fits; ``layout`` spells one out, on the slow path 
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,12 +127,10 @@ def allocate(specs: Sequence[Array], library: str, index: int, stream: Any) -> l
     if library == "torch":
         import torch
 
-        outside = None if stream is None else torch.cuda.ExternalStream(stream.ptr, device=index)
-        with torch.cuda.stream(outside):  # None changes nothing
-            types = [getattr(torch, spec.dtype.name) for spec in specs]
-            arrays = [
-                torch.empty(spec.shape, dtype=t, device=f"cuda:{index}") for spec, t in zip(specs, types, strict=True)
-            ]
+        types = [getattr(torch, spec.dtype.name) for spec in specs]
+        outside = nullcontext() if stream is None else torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr, index))
+        with outside:
+            arrays = [torch.empty(s.shape, dtype=t, device=index) for s, t in zip(specs, types, strict=True)]
         readers[torch.Tensor] = read_torch
         return arrays
     import cupy

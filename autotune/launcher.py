@@ -139,20 +139,26 @@ class TunedKernel:
         before, scalars = plan.scalars
         if not NUMBERS.issuperset(map(type, values)) or values != before:
             scalars = self._scalar_arguments(plan, values)
-        if stream is not None or plan.library == "torch":
-            stream = gpu.stream_of(stream, plan.gpu)
+        own = None if stream is None else gpu.stream_of(stream, plan.gpu)
+        if own is None and plan.library == "torch":
+            stream = gpu.stream_of(None, plan.gpu)
+        else:
+            stream = own
         if plan.current() == plan.gpu:
-            outputs = self._run(plan, arguments, outputs, scalars, stream)
+            outputs = self._run(plan, arguments, outputs, scalars, stream, own)
         else:
             with gpu.made_current(plan.gpu):
-                outputs = self._run(plan, arguments, outputs, scalars, stream)
+                outputs = self._run(plan, arguments, outputs, scalars, stream, own)
         if not outputs:
             outputs = [given[name] for name in self._signature.returned]
         return outputs[0] if len(outputs) == 1 else self._result(*outputs)
 
-    def _run(self, plan: Plan, arguments: list[Any], outputs: Any, scalars: list[Any], stream: Any) -> Any:
+    def _run(
+        self, plan: Plan, arguments: list[Any], outputs: Any, scalars: list[Any], stream: Any, own_stream: Any
+    ) -> Any:
+        """Launch on ``stream``; ``own_stream`` is that of the call, None where the current one is used."""
         if outputs is None:
-            outputs = allocate(plan.outputs, plan.library, plan.gpu, stream)
+            outputs = allocate(plan.outputs, plan.library, plan.gpu, own_stream)
             arguments.extend([readers[type(array)](array)[1] for array in outputs])
         if plan.launch is not None:
             arguments.extend(scalars)
