@@ -140,10 +140,7 @@ class TunedKernel:
         if not NUMBERS.issuperset(map(type, values)) or values != before:
             scalars = self._scalar_arguments(plan, values)
         own = None if stream is None else gpu.stream_of(stream, plan.gpu)
-        if own is None and plan.library == "torch":
-            stream = gpu.stream_of(None, plan.gpu)
-        else:
-            stream = own
+        stream = gpu.stream_of(None, plan.gpu) if own is None and plan.library == "torch" else own
         if plan.current() == plan.gpu:
             outputs = self._run(plan, arguments, outputs, scalars, stream, own)
         else:

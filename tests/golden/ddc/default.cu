@@ -251,6 +251,9 @@ constexpr int GROUP_WORDS = Group<SAMPLE_BITS>::WORDS;
 constexpr int GROUPS = ceil_div(WGS * CHUNK + (ROWS - 1) * DECIMATION, GROUP);  // of a tile with its halo
 constexpr int CHUNKS = ceil_div(GROUPS * GROUP, CHUNK);
 constexpr bool OWN_CHUNKS = CHUNK % GROUP == 0;  // a thread can unpack the very samples that its outputs begin with
+// Rows of taps without a loop, whole turns of the window: up to 1536 multiply-adds, or one turn.
+constexpr int TURN_FMAS = 2 * COARSEN * COARSEN * PHASES;
+constexpr int UNROLLED = (TURN_FMAS < 1536 ? 1536 / TURN_FMAS : 1) * COARSEN;
 static_assert(DECIMATION % PHASES == 0, "a vector of samples lies in one row");
 
 struct Shared {
@@ -344,6 +347,8 @@ __device__ __forceinline__ void unpack_tile(
 }
 
 // STEPS rows of taps from `weights` on, at the window whose first COARSEN - 1 rows are loaded; `row` is its first.
+// Each multiply-add shares an operand with the one before it, its weight or its sample: read three registers at a time,
+// two of which may lie in one bank, they would not issue at full rate.
 template <int STEPS>
 __device__ __forceinline__ void slide(
     float2 (&sums)[COARSEN], Floats<PHASES> (&window)[COARSEN], const float* row, const float2 (*weights)[PHASES])
@@ -359,10 +364,15 @@ __device__ __forceinline__ void slide(
 #pragma unroll
             for (int i = 0; i < LOAD; i += 2) {
 #pragma unroll
-                for (int c = 0; c < COARSEN; ++c) {
+                for (int c = COARSEN - 1; c >= 0; --c) {
                     const float x = window[(r + c) % COARSEN].at[(p + i) / 2];
-                    sums[c].x += h.at[i] * x;
-                    sums[c].y += h.at[i + 1] * x;
+                    if (c % 2 != 0) {
+                        sums[c].x += h.at[i] * x;
+                        sums[c].y += h.at[i + 1] * x;
+                    } else {
+                        sums[c].y += h.at[i + 1] * x;
+                        sums[c].x += h.at[i] * x;
+                    }
                 }
             }
         }
@@ -382,13 +392,15 @@ __device__ __forceinline__ void filter(float2 (&sums)[COARSEN], const Shared& sh
 #pragma unroll
         for (int c = 0; c < COARSEN - 1; ++c)
             window[c] = load_floats<PHASES>(row + c * DECIMATION);
+        if constexpr (ROWS > UNROLLED) {
 #pragma unroll 1
-        for (int r = 0; r < ROWS / COARSEN; ++r) {
-            slide<COARSEN>(sums, window, row, weights);
-            row += STRIDE;
-            weights += COARSEN;
+            for (int r = 0; r < ROWS / UNROLLED; ++r) {
+                slide<UNROLLED>(sums, window, row, weights);
+                row += UNROLLED / COARSEN * STRIDE;
+                weights += UNROLLED;
+            }
         }
-        slide<ROWS % COARSEN>(sums, window, row, weights);
+        slide<ROWS == UNROLLED ? ROWS : ROWS % UNROLLED>(sums, window, row, weights);
     }
 }
 
