@@ -72,6 +72,7 @@ class TunedKernel:
         known = next(f for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
         self._signature = Signature.of(kernel, problem, known.inputs)
         self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
+        self._one_output = len(self._signature.outputs) == 1
         self._names, self._scalars = frozenset(self._inputs), self._signature.scalars
         self._result = namedtuple(f"{type(kernel).__name__}Outputs", self._signature.returned)  # type: ignore[misc]
 
@@ -111,7 +112,12 @@ class TunedKernel:
             given.update(named)
         if len(given) != len(positional) + len(named) or not self._names.issuperset(given):
             raise self._signature.misnamed(len(positional), named)
-        outputs = None if out is None else self._signature.given_outputs(out)
+        if out is None:
+            outputs = None
+        elif self._one_output and type(out) in readers:
+            outputs = [out]
+        else:
+            outputs = self._signature.given_outputs(out)
         signatures, arguments, addresses, together = [], [], [], 0
         for name in self._arrays:
             value = given.get(name)
