@@ -112,12 +112,10 @@ class TunedKernel:
             given.update(named)
         if len(given) != len(positional) + len(named) or not self._names.issuperset(given):
             raise self._signature.misnamed(len(positional), named)
-        if out is None:
-            outputs = None
-        elif self._one_output and type(out) in readers:
-            outputs = [out]
-        else:
-            outputs = self._signature.given_outputs(out)
+        outputs: Any = None
+        if out is not None:
+            plain = self._one_output and type(out) in readers
+            outputs = [out] if plain else self._signature.given_outputs(out)
         signatures, arguments, addresses, together = [], [], [], 0
         for name in self._arrays:
             value = given.get(name)

@@ -134,11 +134,16 @@ def searcher(
     Raises:
         UsageError: for an unknown name.
     """
+    check_sampler(name)
     if name == "auto":
         name = "exhaustive" if budget is None or budget >= len(configs) else "tpe"
-    if name not in SAMPLERS:
-        raise UsageError(f"no sampler is called {name!r} (there are: auto, {', '.join(SAMPLERS)})")
     return name, SAMPLERS[name](configs, default, done, seed)
+
+
+def check_sampler(name: str) -> None:
+    """Raises UsageError unless ``name`` is a sampler."""
+    if name != "auto" and name not in SAMPLERS:
+        raise UsageError(f"no sampler is called {name!r} (there are: auto, {', '.join(SAMPLERS)})")
 
 
 def _without(configs: Sequence[Config], default: Config, done: set[Config]) -> list[Config]:

@@ -27,7 +27,7 @@ from .lock import device_lock
 from .measure import Measurement, Protocol
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
-from .search import Searcher, searcher
+from .search import Searcher, check_sampler, searcher
 from .space import Config, Value
 from .trial import Started, Stations
 
@@ -110,6 +110,7 @@ class _Runner:
     ) -> None:
         self.kernel, self.problem, self.target = kernel, problem, target
         self.settings, self.progress = settings, progress
+        check_sampler(settings.sampler)
         self.enumeration = kernel.space.enumerate(problem, target.device, settings.restrict)
         if not self.enumeration.configs:
             reasons = "; ".join(f"{n} by: {why}" for why, n in self.enumeration.refused.items())

@@ -19,9 +19,9 @@ ON_HOST = ["--kernel", EXAMPLE, "--device", "host"]
 ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
 
 
-def autotune(*words: str) -> "subprocess.CompletedProcess[str]":
+def autotune(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "autotune", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["swep"], "swep"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_clear_error(words: list[str], says: str) -> None:
-    done = autotune(*words)
+def test_bad_input_is_one_clear_error(words: list[str], says: str, tmp_path: Path) -> None:
+    done = autotune(*words, cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr and not done.stdout
