@@ -1,5 +1,6 @@
 """The command line: parses, calls, prints. Data to stdout, progress to stderr; exit 0 done, 1 failed, 2 wrong usage."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -280,10 +281,11 @@ def lookup(
     """What the package would choose, and why; needs no GPU when --device names one."""
     from .lookup import report_choice
 
+    logging.disable(logging.WARNING)  # what the package would log is what this command prints
     answer = report_choice(package, kernel, parse_values(problem), device or None)
     if json:
         return print_json(answer)
-    print_table(("", ""), [(name, value) for name, value in answer.items()])
+    stdout.print(answer["text"], markup=False)
 
 
 @app.command()

@@ -182,6 +182,8 @@ def evidence_text(evidence: Evidence) -> str:
 def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
     """What the emitted package in ``folder`` would choose for the problem ``values``, by the package's own code.
 
+    The fields of its ``Choice``, and as ``text`` what it prints.
+
     Raises:
         UsageError: when there is no such package or kernel in it, or nothing is known of the problem.
     """
@@ -208,7 +210,7 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: 
         choice = function(**values, device=device).choice
     except package.UsageError as error:  # its own class of that name
         raise UsageError(str(error)) from error
-    return dict(choice.as_json())
+    return {**choice.as_json(), "text": str(choice)}
 
 
 # ---------------------------------------------------------------------- helpers

@@ -162,6 +162,14 @@ def test_list_and_doctor_speak_to_people_and_programs() -> None:
     assert json.loads(autotune("doctor", "--json").stdout)["findings"]
 
 
+def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", "ddc", "--device", "host"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    )
+    assert done.returncode == 2 and "apt install g++" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
 def test_help_states_defaults_and_units() -> None:
     text = " ".join(autotune("sweep", "--help").stdout.split())
     assert "Seconds that one compile may take. [default: 60.0]" in text and "[default: 12; x>=3]" in text

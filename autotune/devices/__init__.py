@@ -43,4 +43,7 @@ def find_device(name: str = "auto") -> Target:
         for identifier in identifiers:
             if name in ("auto", kind, identifier):
                 return Target(kind, identifier, module.describe(identifier))
-    raise UsageError(f"device {name!r} is not here; usable: {', '.join(usable) or 'none'} (see `autotune doctor`)")
+    asked = [kind for kind in MODULES if name in ("auto", kind) or name.startswith(f"{kind}:")]
+    missing = [f"{f.what}: {f.detail}" for kind in asked for f in device_module(kind).findings() if not f.works]
+    why = "".join(f". {text}" for text in missing)
+    raise UsageError(f"device {name!r} is not here; usable: {', '.join(usable) or 'none'}{why} (see `autotune doctor`)")

@@ -15,7 +15,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from ..catalogue import load_kernel
 from ..definition import Kernel
-from ..errors import TrialFailure
+from ..errors import TrialFailure, UsageError
 from ..measure import Measurement, Protocol, interleaved, measure
 from ..processes import CleanContext, die_with_parent
 from ..space import Config
@@ -128,17 +128,21 @@ class Worker:
 
 # ---------------------------------------------------------------------- inside the worker process
 _session: Session | None = None
+_why_not = "it was not started by Worker"
 
 
 def _open(parent: int, kind: str, identifier: str) -> None:
-    global _session
+    global _session, _why_not
     die_with_parent(parent)
-    _session = device_module(kind).open(identifier)
+    try:
+        _session = device_module(kind).open(identifier)
+    except Exception as error:  # told to the parent by the first call: a pool whose initializer raises says nothing
+        _why_not = f"{type(error).__name__}: {error}"
 
 
 def _opened() -> Session:
     if _session is None:
-        raise RuntimeError("the worker has no session: it was not started by Worker")
+        raise UsageError(f"the worker process could not open the device: {_why_not} (see `autotune doctor`)")
     return _session
 
 
