@@ -317,3 +317,6 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # a cache or an output that cannot be written or read
+        stderr.print(f"autotune: {error.filename or 'input or output'}: {error.strerror or error}", markup=False)
+        sys.exit(1)

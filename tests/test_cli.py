@@ -170,6 +170,18 @@ def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path) -> No
     assert done.returncode == 2 and "apt install g++" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"AUTOTUNE_CACHE_DIR": "/proc/cache", "PATH": "/usr/bin"},
+    )
+    assert done.returncode == 1 and "/proc/cache" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
 def test_help_states_defaults_and_units() -> None:
     text = " ".join(autotune("sweep", "--help").stdout.split())
     assert "Seconds that one compile may take. [default: 60.0]" in text and "[default: 12; x>=3]" in text
