@@ -215,6 +215,7 @@ def mutants() -> list[Any]:
             "for (; group < GROUPS - 1; group",
             "launch_failed",
         ),
+        (REGISTER, "no gap", "(CHUNK / PHASES | 1) * PHASES", "(CHUNK / PHASES) * PHASES", "compile_failed"),
         (SUBGROUP, "lanes", "threadIdx.x & WIDTH / 2", "threadIdx.x & 1", "wrong"),
         (SUBGROUP, "last slice", "slice < SLICES", "slice < SLICES - 1", "wrong"),
     ]
