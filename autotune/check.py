@@ -2,7 +2,7 @@
 
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ from .catalogue import reference_of
 from .compile import CompilePool, Pending, check_limits
 from .definition import Kernel, problem_name
 from .devices import Target
+from .devices.base import Binary
 from .devices.worker import Job, Worker
-from .errors import TrialFailure
+from .errors import TrialFailure, UsageError
 from .render import render
 from .space import Config
 
@@ -24,7 +25,6 @@ class Check:
     config: Config
     status: str
     message: str = ""
-    max_error: float | None = None
 
 
 def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[Config]:
@@ -43,44 +43,97 @@ def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[C
     return chosen + rest[: n - len(chosen)]
 
 
-def check_all(
-    kernel: Kernel[Any],
-    work: Iterable[tuple[Any, Config]],
-    target: Target,
-    *,
-    compile_processes: int,
-    deadline_s: float = 60.0,
-    builds: tuple[str, ...] | None = None,
-) -> Iterator[Check]:
+@dataclass(frozen=True)
+class Plan:
+    """Where and how a check runs; ``builds`` None: all that the device verifies."""
+
+    target: Target
+    compile_processes: int
+    deadline_s: float = 60.0  # for the verification of one variant
+    builds: tuple[str, ...] | None = None
+
+
+def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
+    """The build called ``name``, or all when it is empty. Raises UsageError for one the device does not have."""
+    if name and name not in target.module.builds:
+        raise UsageError(f"{target.kind} has no build {name!r} (it has {', '.join(target.module.builds)})")
+    return (name,) if name else None
+
+
+def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], plan: Plan) -> Iterator[Check]:
     """Each (problem, config) compiled and verified, in order; compiles run ahead. Nothing raises for a variant."""
-    with CompilePool(target, compile_processes) as pool, Worker(target) as worker:
+    with CompilePool(plan.target, plan.compile_processes) as pool, Worker(plan.target) as worker:
         ahead: deque[tuple[Any, Config, Pending | TrialFailure]] = deque()
         remaining = iter(work)
         while True:
-            while len(ahead) <= compile_processes and (item := next(remaining, None)) is not None:
-                ahead.append((*item, _start(kernel, *item, pool, builds)))
+            while len(ahead) <= plan.compile_processes and (item := next(remaining, None)) is not None:
+                ahead.append((*item, _start(kernel, *item, pool, plan.builds)))
             if not ahead:
                 return
             problem, config, pending = ahead.popleft()
             try:
-                yield _finish(kernel, problem, config, pending, worker, deadline_s, builds)
+                binary = _compiled(kernel, problem, config, pending, plan.target)
+                job = Job(reference_of(kernel), asdict(problem), config, binary)
+                verdict = worker.verify(job, plan.deadline_s, plan.builds, full=True)
+                yield Check(problem, config, "passed", f"at {'; '.join(verdict.verified_on)}")
             except TrialFailure as failure:
                 yield Check(problem, config, failure.status, failure.message)
 
 
-def compile_all(
-    kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], target: Target, compile_processes: int
-) -> Iterator[Check]:
-    """Each (problem, config) compiled for the architecture of ``target``, which need not be here."""
-    with CompilePool(target, compile_processes) as pool:
-        started = [(problem, config, _start(kernel, problem, config, pool, None)) for problem, config in work]
+def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], plan: Plan) -> Iterator[Check]:
+    """Each (problem, config) compiled for the architecture of the target, which need not be here.
+
+    Raises:
+        UsageError: when there is no compiler.
+    """
+    plan.target.module.compiler(plan.target.device)
+    with CompilePool(plan.target, plan.compile_processes) as pool:
+        started = [(problem, config, _start(kernel, problem, config, pool, plan.builds)) for problem, config in work]
         for problem, config, pending in started:
             try:
-                binary = (_raise(pending) if isinstance(pending, TrialFailure) else pending).result()
-                check_limits(binary, kernel.launch(problem, config), target.device)
+                _compiled(kernel, problem, config, pending, plan.target)
                 yield Check(problem, config, "passed")
             except TrialFailure as failure:
                 yield Check(problem, config, failure.status, failure.message)
+
+
+class Tally:
+    """The outcomes of checks; failures are told at once, progress now and then."""
+
+    every = 50  # checks between two lines of progress
+
+    def __init__(self, kernel: Kernel[Any], note: Callable[[str], None]) -> None:
+        self.kernel = kernel
+        self.note = note
+        self.n_passed = self.n_skipped = 0
+        self.failed: list[Check] = []
+
+    def add(self, checks: Iterable[Check], n_total: int, doing: str) -> None:
+        """Count ``checks`` as they come."""
+        self.note(f"{self.kernel.name}: {doing}, {n_total} variants")
+        for number, outcome in enumerate(checks, 1):
+            self.n_passed += outcome.status == "passed"
+            self.n_skipped += outcome.status == "skipped"
+            if outcome.status not in ("passed", "skipped"):
+                self.failed.append(outcome)
+                self.note(self._line(outcome))
+            elif n_total == 1 or number % self.every == 0:
+                self.note(f"  {number} of {n_total}: {self._line(outcome)}")
+
+    @property
+    def all_passed(self) -> bool:
+        """Whether something passed and nothing failed."""
+        return self.n_passed > 0 and not self.failed
+
+    def as_json(self) -> dict[str, Any]:
+        return {"passed": self.n_passed, "skipped": self.n_skipped, "failed": [self._line(f) for f in self.failed]}
+
+    def __str__(self) -> str:
+        return f"{self.kernel.name}: {self.n_passed} passed, {len(self.failed)} failed, {self.n_skipped} skipped"
+
+    def _line(self, outcome: Check) -> str:
+        variant = f"{self.kernel.name}[{problem_name(outcome.problem)}|{outcome.config}]"
+        return f"{outcome.status:14s} {variant} {outcome.message}"
 
 
 def _start(
@@ -94,26 +147,12 @@ def _start(
         return failure
 
 
-def _finish(
-    kernel: Kernel[Any],
-    problem: Any,
-    config: Config,
-    pending: Pending | TrialFailure,
-    worker: Worker,
-    deadline_s: float,
-    builds: tuple[str, ...] | None,
-) -> Check:
-    binary = (_raise(pending) if isinstance(pending, TrialFailure) else pending).result()
-    check_limits(binary, kernel.launch(problem, config), worker.target.device)
-    job = Job(reference_of(kernel), asdict(problem), config, binary)
-    verdict = worker.verify(job, deadline_s, builds, full=True)
-    return Check(problem, config, "passed", f"at {'; '.join(verdict.verified_on)}", verdict.max_error)
-
-
-def _raise(failure: TrialFailure) -> Pending:
-    raise failure
-
-
-def describe(check: Check, kernel: Kernel[Any]) -> str:
-    """One line."""
-    return f"{check.status:14s} {kernel.name}[{problem_name(check.problem)}|{check.config}] {check.message}"
+def _compiled(
+    kernel: Kernel[Any], problem: Any, config: Config, pending: Pending | TrialFailure, target: Target
+) -> Binary:
+    """Wait for the compile, and refuse what the device could not launch. Raises TrialFailure."""
+    if isinstance(pending, TrialFailure):
+        raise pending
+    binary = pending.result()
+    check_limits(binary, kernel.launch(problem, config), target.device)
+    return binary

@@ -111,43 +111,23 @@ def verify(
     if not problem:
         problems += [problem_on(definition, {}, target, base) for base in definition.awkward]
     targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
-    failed = []
-    n_passed = n_skipped = 0
+    tally = check.Tally(definition, note=lambda text: stderr.print(text, markup=False))
     for place in targets:
         work: list[tuple[Any, Config]] = []
         for one in problems:
             if config:
                 work.append((one, parse_config(definition, config, one, place)))
-                continue
-            allowed = definition.space.enumerate(one, place.device).configs
-            work += [(one, c) for c in check.sample_of(allowed, None if everything else sample)]
-        verb = "compiling" if compile_for else "verifying"
-        stderr.print(
-            f"{verb} {len(work)} variants of {definition.name} ({len(problems)} problems) on {place.identifier}",
-            markup=False,
-        )
-        builds = (build,) if build else None
-        if compile_for:
-            checks = check.compile_all(definition, work, place, max(1, N_CPUS - 1))
-        else:
-            checks = check.check_all(
-                definition, work, place, compile_processes=max(1, N_CPUS - 1), deadline_s=deadline, builds=builds
-            )
-        for number, outcome in enumerate(checks, 1):
-            n_passed += outcome.status == "passed"
-            n_skipped += outcome.status == "skipped"
-            if outcome.status not in ("passed", "skipped"):
-                failed.append(outcome)
-                stderr.print(check.describe(outcome, definition), markup=False)
-            elif config or number % 50 == 0:
-                stderr.print(f"  {number} of {len(work)}: {check.describe(outcome, definition)}", markup=False)
+            else:
+                allowed = definition.space.enumerate(one, place.device).configs
+                work += [(one, c) for c in check.sample_of(allowed, None if everything else sample)]
+        plan = check.Plan(place, N_CPUS - 1 or 1, deadline, check.builds_of(place, build))
+        checks = (check.compile_all if compile_for else check.check_all)(definition, work, plan)
+        tally.add(checks, len(work), f"{'compiling' if compile_for else 'verifying'} on {place.identifier}")
     if json:
-        print_json(
-            {"passed": n_passed, "skipped": n_skipped, "failed": [check.describe(f, definition) for f in failed]}
-        )
+        print_json(tally.as_json())
     else:
-        stdout.print(f"{definition.name}: {n_passed} passed, {len(failed)} failed, {n_skipped} skipped")
-    if failed or not n_passed:
+        stdout.print(str(tally), markup=False)
+    if not tally.all_passed:
         raise typer.Exit(1)
 
 

@@ -129,6 +129,7 @@ class DeviceModule(Protocol):
 
     kind: str
     clock: str  # what a second on this device is: "GPU time", "host time"
+    builds: tuple[str, ...]  # what compile makes of a variant
 
     def identifiers(self) -> list[str]:
         """Usable devices of this kind here, such as ``cuda:0``; empty where there is none."""

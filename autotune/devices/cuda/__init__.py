@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 kind = "cuda"
 clock = "GPU time"
+builds = ("cubin",)
 OPTIONS = nvrtc.OPTIONS  # recorded with every binary; CuPy would add -ftz=true
 
 # Limits by compute capability, for compiling where there is no GPU: opted-in shared bytes of a block.

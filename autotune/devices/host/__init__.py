@@ -18,6 +18,7 @@ from .toolchain import REMEDY, find_compiler
 
 kind = "host"
 clock = "host time"
+builds = ("check", "plain")
 DEVICE = Device(name="host", kind="host", arch="host", max_shared_bytes=227 * 1024)
 
 
