@@ -161,9 +161,15 @@ class _Samples:
 
 def _check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
     """What the timed binary writes at the timed size, from poisoned outputs."""
+    global _last
     placed.poison(POISONS[1])
     placed.launch(function, geometry)
-    return placed.check(case)
+    try:
+        return placed.check(case)
+    except TrialFailure:
+        placed.__exit__()  # inputs or canaries may be spoilt: the next trial gets buffers of its own
+        _last = None
+        raise
 
 
 _last: tuple[str, Placed] | None = None

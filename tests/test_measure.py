@@ -85,6 +85,21 @@ def test_a_fast_config_with_a_wrong_output_is_no_measurement(monkeypatch: pytest
     assert failure.value.status == "wrong" and "power[0] is" in failure.value.message
 
 
+def test_what_one_config_spoils_is_not_held_against_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Vandal(Scripted):
+        def launch(self, launch: Any, arguments: Any, *, seed: int = 0) -> None:
+            super().launch(launch, arguments)
+            arguments[1].write(0 * arguments[1].read())
+
+    monkeypatch.setattr("autotune.measure._last", None)
+    vandal: Any = Vandal([])
+    case = Case.of(vandal, KERNEL, PROBLEM)
+    with pytest.raises(TrialFailure, match="the input was written"):
+        measure(vandal, KERNEL, case, CONFIG, BINARY, Protocol())
+    honest: Any = Scripted([])
+    assert measure(honest, KERNEL, case, CONFIG, BINARY, Protocol()).max_error < 1e-6
+
+
 def test_interleaved_takes_the_same_number_of_samples_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autotune.measure._last", None)
     session: Any = Scripted([])
