@@ -11,7 +11,7 @@ import typer
 from . import check, console, record, report
 from .catalogue import all_kernels, load_kernel
 from .console import print_json, print_table, stderr, stdout
-from .definition import Kernel, problem_name
+from .definition import Kernel
 from .devices import MODULES, Target, cuda, device_module, find_device
 from .errors import UsageError
 from .measure import Protocol
@@ -46,23 +46,12 @@ N_CPUS = os.cpu_count() or 2
 @app.command("list")
 def list_kernels(json: JsonOption = False) -> None:
     """Kernels, their problems, parameters and the size of their space."""
-    rows: list[dict[str, Any]] = []
-    for name, kernel in all_kernels().items():
-        target = Target("cuda", "none", cuda.of_architecture("sm_90"))
-        n_configs = len(kernel.space.enumerate(kernel.tuned[0], target.device).configs)
-        parameters = {n: p.values for n, p in kernel.space.parameters.items()}
-        rows.append(
-            {"kernel": name, "problem": problem_name(kernel.tuned[0]), "configs": n_configs, "parameters": parameters}
-        )
+    device = cuda.of_architecture("sm_90")
+    kernels = [report.kernel_summary(kernel, device) for kernel in all_kernels().values()]
     if json:
-        return print_json(rows)
-    print_table(
-        ("kernel", "default problem", "configs (sm_90)", "parameters"),
-        [
-            (r["kernel"], r["problem"], r["configs"], "; ".join(f"{n} {list(v)}" for n, v in r["parameters"].items()))
-            for r in rows
-        ],
-    )
+        return print_json(kernels)
+    for summary in kernels:
+        report.print_kernel(summary)
 
 
 @app.command()

@@ -1,9 +1,12 @@
 """Tables and JSON of a sweep: the end of `autotune sweep` and the whole of `autotune show`."""
 
+import inspect
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from .console import percent, print_table, seconds, stdout
+from .definition import Device, Kernel
 from .record import SweepFolder, Trial
 from .sweep import Sweep
 
@@ -95,6 +98,35 @@ def print_record(path: Path) -> None:
     stdout.print(curve(trials), markup=False)
     for trial in _first_failures(trials):
         stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
+
+
+def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:
+    """What `autotune list` tells of a kernel; the size of its space is for its default problem on ``device``."""
+    problem = kernel.tuned[0]
+    return {
+        "kernel": kernel.name,
+        "computes": (inspect.getdoc(inspect.getmodule(type(kernel))) or "").split("\n")[0],
+        "configs": len(kernel.space.enumerate(problem, device).configs),
+        "device": device.name,
+        "problem": {
+            f.name: {
+                "default": getattr(problem, f.name),
+                "kind": "runtime" if f.metadata.get("runtime") else "baked",
+                "help": f.metadata.get("help", ""),
+            }
+            for f in fields(kernel.problem_type)
+        },
+        "parameters": {name: list(p.values) for name, p in kernel.space.parameters.items()},
+    }
+
+
+def print_kernel(summary: dict[str, Any]) -> None:
+    """One kernel of `autotune list`."""
+    stdout.print(f"{summary['kernel']}: {summary['computes']}", markup=False, style="bold")
+    rows = [(f"  {name}", f["default"], f["kind"], f["help"]) for name, f in summary["problem"].items()]
+    print_table(("  problem", "default", "", ""), rows)
+    parameters = [(f"  {name}", " ".join(map(str, values))) for name, values in summary["parameters"].items()]
+    print_table((f"  parameter ({summary['configs']} configs on {summary['device']})", "values"), parameters)
 
 
 def curve(trials: list[Trial], width: int = 60) -> str:
