@@ -29,6 +29,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
         "trials": dict(sweep.counts),
         "refused": dict(sweep.refused),
         "sampler": sweep.sampler,
+        "spent_s": dict(sweep.spent_s),
         "interrupted": sweep.interrupted,
         "finalists": [
             {"relation": f.relation, "config": dict(f.trial.config), "median_s": f.measurement.median_s}
@@ -52,6 +53,9 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
     elif sweep.best is None:
         stdout.print("\nno config was correct and measured")
     stdout.print(f"trials       {_counts(dict(sweep.counts))}")
+    if sweep.spent_s:
+        parts = ", ".join(f"{what} {seconds(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
+        stdout.print(f"time         {seconds(sum(sweep.spent_s.values()))}: {parts}")
     if sweep.refused:
         stdout.print(f"refused      {sum(sweep.refused.values())} configs by constraints")
         for why, n in sweep.refused.items():

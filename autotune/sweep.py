@@ -6,7 +6,7 @@ all. Started again with the same arguments, a sweep goes on where it stopped.
 
 import os
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -68,6 +68,7 @@ class Sweep:
     counts: Mapping[str, int]  # trials by status
     refused: Mapping[str, int]  # configs that a constraint refused, by its reason
     sampler: str
+    spent_s: Mapping[str, float] = field(default_factory=dict)  # wall time of this run by what it went into
     interrupted: bool = False
 
     @property
@@ -123,6 +124,7 @@ class _Runner:
         self.worker = stack.enter_context(Worker(target))
         self.stations = Stations(kernel, problem, pool, self.worker, settings.protocol, settings.launch_deadline_s)
         self.trials = [t for t in self.folder.trials() if t.stamp == self.stations.stamp(t.config)]
+        self.spent_s: defaultdict[str, float] = defaultdict(float)  # by what the wall time of this run went into
 
     # ------------------------------------------------------------------ the whole
     def run(self) -> Sweep:
@@ -142,13 +144,16 @@ class _Runner:
                 self.folder.drop_verdict()
                 self.stations.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
                 self._search(search, n_total)
+                began = time.monotonic()
                 finalists = self._finals()
+                self.spent_s["final round"] = time.monotonic() - began
         except KeyboardInterrupt:
             interrupted = True
         best, default = self._outcome(finalists, previous)
         counts = dict(Counter(t.status for t in self.trials))
         self.progress.end(counts)
-        sweep = Sweep(self.folder.path, best, default, finalists, counts, self.enumeration.refused, name, interrupted)
+        refused, spent_s = self.enumeration.refused, dict(self.spent_s)
+        sweep = Sweep(self.folder.path, best, default, finalists, counts, refused, name, spent_s, interrupted)
         if finalists:
             self._write_verdict(sweep)
         return sweep
@@ -159,6 +164,7 @@ class _Runner:
         ahead: deque[Started] = deque()
         while True:
             spent = self.settings.time_s is not None and time.monotonic() - began > self.settings.time_s
+            proposing = time.monotonic()
             while not spent and len(ahead) <= self.settings.compile_processes:
                 if len(self.trials) + len(ahead) >= n_total or (config := search.propose()) is None:
                     break
@@ -167,11 +173,21 @@ class _Runner:
                 return
             number = 1 + max((t.number for t in self.trials), default=-1)
             fastest = self._fastest()
+            waiting = time.monotonic()
             trial = self.stations.finish(number, ahead.popleft(), fastest.median_s if fastest else None)
+            self._account(trial, waiting - proposing, time.monotonic() - waiting)
             self.folder.append(trial)
             self.trials.append(trial)
             search.observe(trial.config, trial.median_s)
             self.progress.trial(trial, len(self.trials), self._fastest())
+
+    def _account(self, trial: Trial, proposing_s: float, finishing_s: float) -> None:
+        verify_s, measure_s = trial.verify_s or 0.0, trial.measure_s or 0.0
+        self.spent_s["searching"] += proposing_s
+        self.spent_s["verifying"] += verify_s
+        self.spent_s["measuring"] += measure_s
+        failed = trial.status != "measured" and trial.verify_s is None
+        self.spent_s["failing" if failed else "waiting for compilers"] += finishing_s - verify_s - measure_s
 
     # ------------------------------------------------------------------ the end
     def _finals(self) -> tuple[Finalist, ...]:
@@ -247,6 +263,7 @@ class _Runner:
                 "counts": dict(sweep.counts),
                 "n_configs": len(self.enumeration.configs),
                 "ceilings": asdict(ceilings) if ceilings else None,
+                "spent_s": {what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},
             }
         )
 

@@ -34,6 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "best" in done.stdout and "default" in done.stdout and "speed-up" in done.stdout and str(results) in done.stdout
     )
     assert "next         autotune emit" in done.stdout
+    assert "time         " in done.stdout and "verifying" in done.stdout and "waiting for compilers" in done.stdout
     return results
 
 
