@@ -14,7 +14,7 @@ from .definition import Kernel, Launch
 from .devices.base import Binary, Function, Sample, Session
 from .errors import TrialFailure
 from .space import Config
-from .verify import POISONS, Case, Placed, place
+from .verify import POISONS, Case, Placed
 
 MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
 LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
@@ -182,5 +182,5 @@ def _timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Place
     if _last is None or _last[0] != key:
         if _last is not None:
             _last[1].__exit__()
-        _last = (key, place(session, kernel, case.problem, case.inputs))
+        _last = (key, Placed(session, kernel, case.problem, case.inputs))
     return _last[1]

@@ -79,7 +79,7 @@ def verify(
         for seed, ragged in enumerate(problems):
             case = _numpy_case(kernel, ragged)
             try:
-                with place(session, kernel, ragged, case.inputs) as placed:
+                with Placed(session, kernel, ragged, case.inputs) as placed:
                     placed.poison(POISONS[seed % len(POISONS)])
                     placed.launch(function, kernel.launch(ragged, config), seed=seed)
                     errors.append(placed.check(case))
@@ -157,9 +157,6 @@ class Placed:
         return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}
 
 
-place = Placed
-
-
 def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:
     """The input ``name``, contiguous.
 
@@ -203,7 +200,7 @@ def _oracle_case(session: Session, kernel: Kernel[Any], problem: Any, oracle: Bi
     if key not in _oracle_cases:
         inputs = random_inputs(kernel, problem)
         function = session.load(oracle, session.timed_build)
-        with place(session, kernel, problem, inputs) as placed:
+        with Placed(session, kernel, problem, inputs) as placed:
             placed.poison(POISONS[0])
             placed.launch(function, kernel.launch(problem, config))
             _oracle_cases[key] = Case(problem_name(problem), problem, inputs, placed.outputs())

@@ -19,7 +19,7 @@ from ..errors import TrialFailure, UsageError
 from ..measure import Measurement, Protocol, interleaved, measure
 from ..processes import CleanContext, die_with_parent
 from ..space import Config
-from ..verify import Case, Verdict, place, verify
+from ..verify import Case, Placed, Verdict, verify
 from . import Target, device_module
 from .base import Binary, Session
 
@@ -47,7 +47,6 @@ class Worker:
         self.target = target
         self._pool: ProcessPool | None = None
         self._prepared: set[str] = set()  # problems whose inputs and reference the process holds
-        self.n_replaced = 0
 
     def __enter__(self) -> "Worker":
         return self
@@ -93,13 +92,13 @@ class Worker:
             return future.result()
         except TrialFailure as failure:
             if failure.sticky:
-                self._replace()
+                self._stop()  # the next call starts a fresh one
             raise
         except FutureTimeout as error:
-            self._replace()
+            self._stop()
             raise TrialFailure("timed_out", f"the {what} took longer than {deadline_s:g} s") from error
         except ProcessExpired as error:
-            self._replace()
+            self._stop()
             raise TrialFailure("launch_failed", f"the {what} killed its process: {_cause(error)}") from error
         except KeyboardInterrupt:
             self._stop()
@@ -113,10 +112,6 @@ class Worker:
             initargs=(os.getpid(), self.target.kind, self.target.identifier),
         )
         self._pool.schedule(_session_of, timeout=START_DEADLINE_S).result()
-
-    def _replace(self) -> None:
-        self.n_replaced += 1
-        self._stop()
 
     def _stop(self) -> None:
         if self._pool is not None:
@@ -183,7 +178,7 @@ def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:
     session = _opened()
     kernel, problem = _restore(job)
     function = session.load(job.binary, session.timed_build)
-    with place(session, kernel, problem, inputs) as placed:
+    with Placed(session, kernel, problem, inputs) as placed:
         placed.launch(function, kernel.launch(problem, job.config))
         return placed.outputs()
 

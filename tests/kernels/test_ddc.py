@@ -13,7 +13,7 @@ from autotune import Config, TrialFailure, UsageError
 from autotune.devices import Target, find_device
 from autotune.devices.base import Session
 from autotune.render import render
-from autotune.verify import place, verify
+from autotune.verify import Placed, verify
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ddc"
 KERNEL = Ddc()
@@ -148,7 +148,7 @@ def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Targ
     inputs = {**KERNEL.inputs(problem, np.random.default_rng(7)), "mix_frequency": 0.3000000123}
     inputs["mix_phase"] = phase_at(inputs["mix_frequency"], start, 0.125)
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
-    with place(session, KERNEL, problem, inputs) as placed:
+    with Placed(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
         got = placed.outputs()["baseband"]
     turns = mixer(inputs["mix_frequency"], 0.125, start, problem.n_samples)  # counts from the stream's first sample
