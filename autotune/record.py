@@ -13,7 +13,7 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +66,6 @@ class Trial:
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "config": dict(self.config)}
@@ -178,8 +177,7 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
         fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
         for trial in folder.trials():
             row = trial.as_json()
-            config, extra = row.pop("config"), row.pop("extra")
-            rows.append({**fixed, **config, **row, **extra})
+            rows.append({**fixed, **row.pop("config"), **row})
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
 
