@@ -288,13 +288,20 @@ def phase_at(mix_frequency: float, sample: int, mix_phase: float = 0.0) -> float
 
 
 def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndarray:
-    """e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], products of exact anchors and steps."""
+    """e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], products of anchors and steps.
+
+    Their phases are integers, multiples of 2^-1200 cycles: exact, whatever the doubles.
+    """
     n_steps = 1 << max(1, n_samples.bit_length() // 2)
-    n_anchors = ceil_div(n_samples, n_steps)
-    anchors = [phase_at(frequency, first + n_steps * i, phase) for i in range(n_anchors)]
-    steps = [phase_at(frequency, i) for i in range(n_steps)]
-    turns = np.exp(2j * np.pi * np.array(anchors))[:, np.newaxis] * np.exp(2j * np.pi * np.array(steps))
-    return turns.reshape(-1)[:n_samples]
+    step, start = (fixed_point(name, value, 1200) for name, value in (("frequency", frequency), ("phase", phase)))
+    anchors = _turns(start + step * first, step * n_steps, ceil_div(n_samples, n_steps))
+    return (anchors[:, np.newaxis] * _turns(0, step, n_steps)).reshape(-1)[:n_samples]
+
+
+def _turns(start: int, step: int, n: int) -> np.ndarray:
+    """e^(2 pi i (start + step i)) for i < n, both in multiples of 2^-1200 cycles: complex128 [n]."""
+    phases = [(start + step * i) % 2**1200 >> 1147 for i in range(n)]
+    return np.exp(2j * np.pi * 2.0**-53 * np.array(phases, float))
 
 
 def unpack(row: np.ndarray, problem: Problem, first: int, n_samples: int) -> np.ndarray:
