@@ -63,7 +63,7 @@ def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
 def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], plan: Plan) -> Iterator[Check]:
     """Each (problem, config) compiled and verified, in order; compiles run ahead. Nothing raises for a variant."""
     with CompilePool(plan.target, plan.compile_processes) as pool, Worker(plan.target) as worker:
-        ahead: deque[tuple[Any, Config, Pending | TrialFailure]] = deque()
+        ahead: deque[tuple[Any, Config, Pending[Binary] | TrialFailure]] = deque()
         remaining = iter(work)
         while True:
             while len(ahead) <= plan.compile_processes and (item := next(remaining, None)) is not None:
@@ -138,7 +138,7 @@ class Tally:
 
 def _start(
     kernel: Kernel[Any], problem: Any, config: Config, pool: CompilePool, builds: tuple[str, ...] | None
-) -> Pending | TrialFailure:
+) -> Pending[Binary] | TrialFailure:
     if reason := kernel.unsupported(config, pool.target.device):
         return TrialFailure("skipped", reason)
     try:
@@ -148,7 +148,7 @@ def _start(
 
 
 def _compiled(
-    kernel: Kernel[Any], problem: Any, config: Config, pending: Pending | TrialFailure, target: Target
+    kernel: Kernel[Any], problem: Any, config: Config, pending: Pending[Binary] | TrialFailure, target: Target
 ) -> Binary:
     """Wait for the compile, and refuse what the device could not launch. Raises TrialFailure."""
     if isinstance(pending, TrialFailure):

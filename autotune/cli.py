@@ -8,17 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from . import check, console, record, report
+from . import check, report
 from .catalogue import all_kernels, load_kernel
+from .commands.campaign import campaign, worker
+from .commands.export import export
+from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption
+from .commands.show import show
+from .commands.sweep import sweep
 from .console import print_json, print_table, stderr, stdout
 from .definition import Kernel
 from .devices import MODULES, Target, cuda, device_module, find_device
 from .errors import UsageError
-from .measure import Protocol
 from .render import render as render_variant
-from .request import parse_config, parse_restriction, parse_values, problem_on, problems_on, resolve
+from .request import parse_config, parse_values, problem_on, problems_on, resolve
 from .space import Config
-from .sweep import DEFAULT_TRIALS, N_TRIALS, Settings, run_sweep
 
 app = typer.Typer(
     name="autotune",
@@ -29,17 +32,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
-ProblemOption = Annotated[
-    list[str],
-    typer.Option(
-        "--problem", help="taps=256,decimation=16,...: fields not named keep the default's value. Repeatable."
-    ),
-]
-DeviceOption = Annotated[str, typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1.")]
-ConfigOption = Annotated[str, typer.Option("--config", help="One whole configuration: ALGORITHM=register,WGS=128,...")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="The folder that recorded sweeps go to.")]
 N_CPUS = os.cpu_count() or 2
 
 
@@ -120,109 +112,11 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
-def sweep(
-    kernel: KernelOption,
-    problem: ProblemOption = [],
-    device: DeviceOption = "auto",
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            "--trials", min=1, help=f"Configurations to try. [default: {N_TRIALS}; host: {DEFAULT_TRIALS['host']}]"
-        ),
-    ] = None,
-    time: Annotated[
-        float | None, typer.Option("--time", min=0.0, help="Seconds after which no trial begins. [default: no limit]")
-    ] = None,
-    sampler: Annotated[
-        str,
-        typer.Option("--sampler", help="auto (exhaustive if the budget allows, else tpe), tpe, random, exhaustive."),
-    ] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the sampler.")] = 0,
-    only: Annotated[
-        list[str], typer.Option("--only", help="Keep to ALGORITHM=register, WGS=64 ...; repeat for more values.")
-    ] = [],
-    samples: Annotated[int, typer.Option("--samples", min=3, help="Timed launches of a trial.")] = Protocol.n_samples,
-    finalists: Annotated[
-        int, typer.Option("--finalists", min=1, help="How many of the best are measured again, interleaved.")
-    ] = Settings.n_finalists,
-    hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
-    compile_processes: Annotated[
-        int, typer.Option("--compile-processes", min=1, help="Compilers at work ahead of the device.")
-    ] = Settings.compile_processes,
-    compile_deadline: Annotated[
-        float, typer.Option("--compile-deadline", help="Seconds that one compile may take.")
-    ] = Settings.compile_deadline_s,
-    deadline: Annotated[
-        float, typer.Option("--deadline", help="Seconds that one verification or measurement may take.")
-    ] = Settings.launch_deadline_s,
-    results: ResultsOption = Path("results"),
-    json: JsonOption = False,
-) -> None:
-    """Find the fastest correct configuration, recording every trial. Started again, it goes on where it stopped."""
-    definition, target = resolve(kernel, device)
-    if device == "auto" and target.kind == "host":
-        stderr.print(
-            "no GPU found: using the device `host`, whose times are host time and tell nothing of a GPU", markup=False
-        )
-    elif device == "auto":
-        stderr.print(f"using {target.identifier}, {target.device.name}", markup=False)
-    settings = Settings(
-        results=results,
-        trials=trials,
-        time_s=time,
-        sampler=sampler,
-        seed=seed,
-        restrict=parse_restriction(definition, only),
-        protocol=Protocol(n_samples=samples, cold=not hot),
-        n_finalists=finalists,
-        compile_processes=compile_processes,
-        compile_deadline_s=compile_deadline,
-        launch_deadline_s=deadline,
-    )
-    clock = target.module.clock
-    done = []
-    for chosen in problems_on(definition, problem, target):
-        outcome = run_sweep(definition, chosen, target, settings, console.ConsoleProgress(clock))
-        done.append(outcome)
-        if not json:
-            report.print_sweep(outcome, clock, out="tuned")
-        if outcome.interrupted:
-            break
-    if json:
-        print_json([report.sweep_summary(outcome, clock) for outcome in done])
-    if done[-1].interrupted:
-        raise typer.Exit(130)
-    if any(outcome.best is None for outcome in done):
-        raise typer.Exit(1)
-
-
-@app.command()
-def show(
-    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")], json: JsonOption = False
-) -> None:
-    """Winner, finalists, failures by status and the curve of the search."""
-    folders = record.find_sweeps(path)
-    if json:
-        return print_json([{"path": str(f.path), **f.about(), "verdict": f.verdict()} for f in folders])
-    for folder in folders:
-        report.print_record(folder.path)
-
-
-@app.command()
-def export(
-    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")],
-    format: Annotated[str, typer.Option("--format", help="csv.")] = "csv",
-    out: Annotated[Path | None, typer.Option("--out", help="A file. [default: stdout]")] = None,
-) -> None:
-    """Every trial as one row, for other programs."""
-    if format != "csv":
-        raise UsageError(f"cannot export to {format!r}; --format csv")
-    table = record.load(path).to_csv(index=False)
-    if out is None:
-        stdout.file.write(table)
-    else:
-        out.write_text(table)
+app.command()(sweep)
+app.command()(campaign)
+app.command()(worker)
+app.command()(show)
+app.command()(export)
 
 
 @app.command()

@@ -1,41 +1,50 @@
 """Compile processes: variants become binaries beside the sweep, each within a deadline, and none can take it down."""
 
 import os
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
+from .case import write_case
+from .catalogue import load_kernel
 from .definition import Device, Launch
 from .devices import Target, device_module
 from .devices.base import Binary
 from .errors import TrialFailure
-from .processes import CleanContext, die_with_parent
+from .processes import CleanContext, serve_quietly
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
+PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Pending:
-    """A compile under way."""
+class Pending(Generic[T]):
+    """A compile, or something else, under way in another process."""
 
-    future: Any
+    future: "Future[T]"
+    what: str
     deadline_s: float
 
-    def result(self) -> Binary:
+    def result(self) -> T:
         """Wait for it.
 
         Raises:
             TrialFailure: compile_failed, resources or timed_out.
         """
         try:
-            return self.future.result()  # type: ignore[no-any-return]
+            return self.future.result()
         except FutureTimeout as error:
-            raise TrialFailure("timed_out", f"the compiler took longer than {self.deadline_s:g} s") from error
+            raise TrialFailure("timed_out", f"{self.what} took longer than {self.deadline_s:g} s") from error
         except ProcessExpired as error:
-            raise TrialFailure("compile_failed", f"the compiler's process died: {error}") from error
+            raise TrialFailure("compile_failed", f"the process of {self.what} died: {error}") from error
 
 
 class CompilePool:
@@ -47,7 +56,7 @@ class CompilePool:
         self._pool = ProcessPool(
             max_workers=n_processes,
             context=CleanContext(),
-            initializer=die_with_parent,
+            initializer=serve_quietly,
             initargs=(os.getpid(),),
         )
 
@@ -58,9 +67,16 @@ class CompilePool:
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
 
-    def submit(self, variant: Variant, builds: tuple[str, ...] | None = None) -> Pending:
+    def submit(self, variant: Variant, builds: tuple[str, ...] | None = None) -> Pending[Binary]:
+        """Compile ``variant``, or find it in the cache."""
         arguments = (self.target.kind, variant, self.target.device, builds)
-        return Pending(self._pool.schedule(_compile, args=arguments, timeout=self.deadline_s), self.deadline_s)
+        future = self._pool.schedule(_compile, args=arguments, timeout=self.deadline_s)
+        return Pending(future, "the compiler", self.deadline_s)
+
+    def prepare(self, kernel: str, problem: dict[str, Any], folder: Path) -> Pending[None]:
+        """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
+        future = self._pool.schedule(_prepare, args=(kernel, problem, folder), timeout=PREPARE_DEADLINE_S)
+        return Pending(future, "the reference", PREPARE_DEADLINE_S)
 
 
 def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
@@ -84,3 +100,8 @@ def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
 
 def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
     return device_module(kind).compile(variant, device, builds)
+
+
+def _prepare(name: str, problem: dict[str, Any], folder: Path) -> None:
+    kernel = load_kernel(name)
+    write_case(kernel, kernel.problem(problem), folder)

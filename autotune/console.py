@@ -23,7 +23,8 @@ class ConsoleProgress:
     def __init__(self, clock: str) -> None:
         self.clock = clock
         self._bar: Bar | None = None
-        self._total = 0
+        self._total = self._n_before = 0
+        self._began = time.monotonic()
         self._last_line = 0.0
         self._failed = 0
 
@@ -32,7 +33,7 @@ class ConsoleProgress:
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:
         self.note(title + (f"; {n_done} trials recorded before" if n_done else ""))
-        self._total = n_total
+        self._total, self._n_before, self._began = n_total, n_done, time.monotonic()
         if stderr.is_terminal:
             columns = (
                 BarColumn(24),
@@ -53,7 +54,12 @@ class ConsoleProgress:
             self._bar.update(self._bar.task_ids[0], completed=n_done, description=text)
         elif time.monotonic() - self._last_line > LINE_EVERY_S or n_done == self._total:
             self._last_line = time.monotonic()
-            self.note(f"  trial {n_done} of {self._total}: {text}")
+            self.note(f"  trial {n_done} of {self._total}: {text}{self._left(n_done)}")
+
+    def _left(self, n_done: int) -> str:
+        """The time that the rest takes at the rate of this run."""
+        passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
+        return f"; {seconds(passed_s / n_new * (self._total - n_done))} left" if n_new and n_done < self._total else ""
 
     def finalists(self, n: int) -> None:
         self._stop()

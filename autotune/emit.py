@@ -1,8 +1,8 @@
-"""Writes the winners of recorded sweeps as a Python package that needs only NumPy and, to launch, CuPy.
+"""Writes the winners of recorded sweeps, or a portfolio, as a package that needs only NumPy and, to launch, CuPy.
 
     <name>/__init__.py        one function for each kernel
-           wisdom.json        winners with their evidence; text that a person diffs
-           sources/<key>.cu   their sources, and those of the default configurations
+           wisdom.json        what to run, with its evidence, and what fallbacks lose; text that a person diffs
+           sources/<key>.cu   the sources, and those of the default configurations
            kernels/<name>.py  the definitions
            _core/             lookup and launcher, copied from autotune
            pyproject.toml     the folder is the package, importable from beside it, and installable
@@ -28,9 +28,11 @@ from .wisdom import Wisdom
 MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
 
 
-def emit(paths: Sequence[Path | str], out: Path | str) -> Path:
+def emit(paths: Sequence[Path | str], out: Path | str, portfolio: int | None = None) -> Path:
     """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.
 
+    ``portfolio``: at most so many configurations for each (kernel, device), those with the least worst-case regret;
+    None: the winner of every sweep.
     An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
 
     Raises:
@@ -42,7 +44,7 @@ def emit(paths: Sequence[Path | str], out: Path | str) -> Path:
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and is no emitted package (it has no {MARK}); choose another --out")
-    wisdom, sources, kernels = gather([Path(path) for path in paths])
+    wisdom, sources, kernels = gather([Path(path) for path in paths], portfolio)
     files = {
         "pyproject.toml": _pyproject(folder.name, wisdom),
         "__init__.py": _init(folder.name, wisdom, kernels),

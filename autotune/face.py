@@ -3,22 +3,25 @@
 import atexit
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .bench import COMPILE_PROCESSES, Bench
 from .catalogue import load_kernel, reference_of
 from .compile import check_limits
 from .devices import Target, find_device
 from .devices.worker import Job, Worker
 from .emit import emit as _emit
 from .errors import UsageError
-from .progress import Progress
+from .progress import Progress, Quiet
 from .render import render
 from .request import parse_restriction, problem_on
-from .sweep import Settings, Sweep, run_sweep
+from .settings import Settings
+from .settings import effort as effort_of
+from .sweep import Sweep, run_sweep
 
 RUN_DEADLINE_S = 120.0
 
@@ -63,23 +66,28 @@ def sweep(
     device: str = "auto",
     results: str | os.PathLike[str] = "results",
     only: Sequence[str] = (),
+    effort: str = "normal",
+    compile_processes: int = COMPILE_PROCESSES,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Sweep:
     """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
 
-    ``settings`` are the fields of ``autotune.sweep.Settings`` (trials, time_s, sampler, seed, ...). Started again
-    with the same arguments it goes on where it stopped.
+    ``effort`` is quick, normal or full; ``settings`` are the fields of ``autotune.settings.Settings`` (trials, time_s,
+    sampler, seed, ...), which go before. Started again with the same arguments it goes on where it stopped.
 
     Raises:
         UsageError: for unknown names and values, an empty space, or a record that cannot be written.
     """
     definition, target = load_kernel(kernel), find_device(device)
     try:
-        chosen = replace(Settings(), results=Path(results), restrict=parse_restriction(definition, only), **settings)
+        fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
+        chosen = Settings(results=Path(results), **fields)
     except TypeError as error:
         raise UsageError(f"{error}; settings are {', '.join(asdict(Settings()))}") from error
-    return run_sweep(definition, problem_on(definition, problem or {}, target), target, chosen, progress)
+    asked = problem_on(definition, problem or {}, target)
+    with Bench(target, compile_processes, note=(progress or Quiet()).note) as bench:
+        return run_sweep(definition, asked, bench, chosen, progress)
 
 
 def emit(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:

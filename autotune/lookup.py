@@ -18,7 +18,7 @@ from typing import Any
 from .definition import Device, Kernel, Launch, runtime_fields
 from .errors import UsageError
 from .space import Config
-from .wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
+from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # of a block, opted in: what every architecture since sm_80 has
 ARCHITECTURES = {  # by the word of a GPU's name that is its model, where no record says
@@ -34,7 +34,12 @@ EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "def
 
 @dataclass(frozen=True)
 class Choice:
-    """What will run, and why. ``evidence`` was gathered at ``tuned_on``; the default tier has none."""
+    """What will run, and why. ``evidence`` was gathered at ``tuned_on``; the default tier has none.
+
+    ``expected_loss``: 0.1 is a tenth slower than the best that a sweep of this would find. Exact: what the sweep says
+    of this configuration. Other tiers: the median of ``left_out``, how that tier did on recorded problems that were
+    left out to see. None: nothing recorded says.
+    """
 
     kernel: str
     device: str
@@ -46,7 +51,8 @@ class Choice:
     source_key: str
     evidence: Evidence | None = None
     tuned_on: str = ""
-    expected_loss: float | None = None  # 0.1: a tenth slower than a variant tuned for this; None: no record tells
+    expected_loss: float | None = None
+    left_out: Loss | None = None
 
     def __str__(self) -> str:
         asked = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
@@ -54,7 +60,7 @@ class Choice:
             f"{self.kernel}[{asked}] on {self.device}",
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
-            f"  expect    {loss_text(self.expected_loss)}",
+            f"  loss      {loss_text(self.expected_loss, self.left_out)}",
         ]
         if self.evidence is not None:
             lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
@@ -62,7 +68,8 @@ class Choice:
 
     def as_json(self) -> dict[str, Any]:
         evidence = dataclasses.asdict(self.evidence) if self.evidence else None
-        return {**_shallow(self), "config": dict(self.config), "evidence": evidence}
+        left_out = dataclasses.asdict(self.left_out) if self.left_out else None
+        return {**_shallow(self), "config": dict(self.config), "evidence": evidence, "left_out": left_out}
 
 
 def choose(
@@ -88,38 +95,37 @@ def choose(
 
     def allowed(known: Entry | Fallback) -> bool:
         # without sizes, an entry is judged at its own
-        at = (
-            problem
-            if runtime is not None or isinstance(known, Fallback)
-            else kernel.problem({**baked, **known.runtime})
-        )
+        at = problem
+        if runtime is None and isinstance(known, Entry):
+            at = kernel.problem({**baked, **known.runtime})
         reason = refusal(kernel, at, known.config, device)
         if reason:
             refused.append(f"{known.config} is not possible here: {reason}")
         return reason is None
 
-    same_gpu = [e for e in entries if (e.device.name, e.device.arch) == (device.name, device.arch)]
-    relatives = [e for e in entries if e not in same_gpu and e.device.arch == device.arch]
-    request, known_gpus = (kernel.name, device, baked, runtime), wisdom.devices().values()
+    relatives = [e for e in entries if e.device.arch == device.arch]
+    same_gpu = [e for e in relatives if e.device.name == device.name]
+    relatives = [e for e in relatives if e.device.name != device.name]
+    request = kernel.name, device, baked, runtime
     for entry in filter(allowed, same_gpu):
         if runtime is None or dict(entry.runtime) == sizes:
             more = "; each call chooses by its own sizes" if runtime is None else ""
-            return _of_entry(request, entry, EXACT, f"tuned on this device at {_at(entry)}{more}", 0.0, refused)
+            return _of_entry(request, entry, EXACT, f"tuned on this device at {_at(entry)}{more}", refused)
         why = f"tuned on this device at {_at(entry)}, the nearest to {fields_text(sizes)}"
-        return _of_entry(request, entry, NEAREST, why, _loss(entry, sizes, {device.name}), refused)
+        return _of_entry(request, entry, NEAREST, why, refused, wisdom.loss(kernel.name, device, NEAREST))
     for entry in filter(allowed, relatives):
         why = (
             f"nothing was tuned on {device.name}; this was on {entry.device.name}, also {device.arch}, at {_at(entry)}"
         )
-        loss = _loss(entry, sizes, {d.name for d in known_gpus if d.arch == device.arch and d != entry.device})
-        return _of_entry(request, entry, ARCHITECTURE, why, loss, refused)
+        return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
     for fallback in filter(allowed, fallbacks):
         why = (
             f"nothing was tuned on {device.name} or a relative ({device.arch}); tune it: {_command(kernel.name, baked)}"
         )
+        loss = wisdom.loss(kernel.name, device, DEFAULT)
         return Choice(
             kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
-            fallback.source_key, expected_loss=_loss_of_default(entries),
+            fallback.source_key, expected_loss=loss.median if loss else None, left_out=loss,
         )  # fmt: skip
     raise UsageError(
         f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. "
@@ -154,11 +160,16 @@ def find_device(wisdom: Wisdom, name: str) -> Device:
     return Device(title, "cuda", arch, max_shared_bytes=SMALLEST_SHARED_BYTES)
 
 
-def loss_text(loss: float | None) -> str:
-    """The loss to expect, for a person."""
+def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
+    """The loss to expect, for a person, and what it was measured on."""
     if loss is None:
-        return "no record tells how much a variant tuned for this would gain"
-    return "nothing to lose" if loss <= 0 else f"about {100 * loss:.0f} % slower than a variant tuned for this"
+        return "nothing recorded says what it may lose"
+    if left_out is None:
+        measured = f"expect a loss of {_percent(loss)} (measured: the fastest is not in the portfolio)"
+        return measured if loss > 0 else "nothing to lose"
+    untold = f", {left_out.n_untold} more untold" if left_out.n_untold else ""
+    problems = f"{left_out.n} problem{'s' if left_out.n != 1 else ''} left out{untold}"
+    return f"expect a loss of {_percent(loss)} (median; worst {_percent(left_out.worst)}, from {problems})"
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -217,7 +228,10 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: 
 Request = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
 
 
-def _of_entry(request: Request, entry: Entry, tier: str, why: str, loss: float | None, refused: list[str]) -> Choice:
+def _of_entry(
+    request: Request, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
+) -> Choice:
+    """``left_out``: what the tier loses; an exact answer has its own regret instead."""
     kernel, device, baked, runtime = request
     return Choice(
         kernel=kernel,
@@ -230,7 +244,8 @@ def _of_entry(request: Request, entry: Entry, tier: str, why: str, loss: float |
         source_key=entry.source_key,
         evidence=entry.evidence,
         tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
-        expected_loss=loss,
+        expected_loss=entry.regret if tier == EXACT else left_out.median if left_out else None,
+        left_out=left_out,
     )
 
 
@@ -247,17 +262,6 @@ def _by_distance(sizes: Mapping[str, Any]) -> Callable[[Entry], tuple[float, str
     return lambda entry: (_distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
 
 
-def _loss(entry: Entry, sizes: Mapping[str, Any], devices: set[str]) -> float | None:
-    """What the configuration lost in the recorded sweep on one of ``devices`` that is nearest to ``sizes``."""
-    others = [other for other in entry.elsewhere if other.device in devices]
-    return min(others, key=lambda other: _distance(other.runtime, sizes)).loss if others else None
-
-
-def _loss_of_default(entries: list[Entry]) -> float | None:
-    """What the default lost against the winner where both were measured: the sweep nearest in size."""
-    return next((e.evidence.speed_up - 1 for e in entries if e.evidence.speed_up), None)
-
-
 def _beyond(launch: Launch, device: Device) -> str | None:
     """The first limit of the device that a launch passes."""
     limits = [("threads in a block", prod(launch.block), device.max_threads_per_block)]
@@ -265,6 +269,10 @@ def _beyond(launch: Launch, device: Device) -> str | None:
     limits += [(f"gridDim.{a}", n, most) for a, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)]
     limits += [("bytes of dynamic shared memory", launch.shared_bytes, device.max_shared_bytes)]
     return next((f"{n} {what}, the device has {most}" for what, n, most in limits if n > most), None)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _at(entry: Entry) -> str:

@@ -6,20 +6,23 @@ are measured again, interleaved, so that drift of clock and temperature hits all
 
 import random
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
 
+from .case import N_LARGE, Case
 from .definition import Kernel, Launch
 from .devices.base import Binary, Function, Sample, Session
 from .errors import TrialFailure
 from .space import Config
-from .verify import POISONS, Case, Placed
+from .verify import POISONS, Placed
 
 MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
 LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
+KEEP_BYTES = 8 << 30  # of arguments that stay on the device from one problem's trial to the next
 
 
 @dataclass(frozen=True)
@@ -161,26 +164,33 @@ class _Samples:
 
 def _check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
     """What the timed binary writes at the timed size, from poisoned outputs."""
-    global _last
     placed.poison(POISONS[1])
     placed.launch(function, geometry)
     try:
         return placed.check(case)
     except TrialFailure:
-        placed.__exit__()  # inputs or canaries may be spoilt: the next trial gets buffers of its own
-        _last = None
+        _forget(case.key)  # inputs or canaries may be spoilt: the next trial gets buffers of its own
         raise
 
 
-_last: tuple[str, Placed] | None = None
+_placed: OrderedDict[str, Placed] = OrderedDict()  # by case, the last used at the end
 
 
 def _timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
-    """The timed problem's buffers, kept from trial to trial: they may be gigabytes."""
-    global _last
-    key = f"{kernel.name} {case.key}"
-    if _last is None or _last[0] != key:
-        if _last is not None:
-            _last[1].__exit__()
-        _last = (key, Placed(session, kernel, case.problem, case.inputs))
-    return _last[1]
+    """The timed problem's buffers, kept from trial to trial; those of a few problems under way, if they are small."""
+    if case.key not in _placed:
+        n_bytes = sum(spec.n_bytes for spec in kernel.arrays(case.problem).values())
+        while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > KEEP_BYTES):
+            _forget(next(iter(_placed)))
+        _placed[case.key] = Placed(session, kernel, case.problem, case.inputs)
+    _placed.move_to_end(case.key)
+    return _placed[case.key]
+
+
+def _placed_bytes() -> int:
+    return sum(spec.n_bytes for placed in _placed.values() for spec in placed.specs.values())
+
+
+def _forget(key: str) -> None:
+    if key in _placed:
+        _placed.pop(key).__exit__()

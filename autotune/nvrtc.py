@@ -121,6 +121,9 @@ def cached_cubin(
         found = json.loads(about.read_text())
         data = path.read_bytes()
         if found.pop("sha256") == hashlib.sha256(data).hexdigest():
+            with suppress(OSError):  # a cache that may only be read
+                os.utime(path)  # what is used stays longest
+                os.utime(about)
             return Cubin(data=data, cached=True, path=path, **found)
     cubin = compile_cubin(source, name, arch, options)
     figures: dict[str, Any] = asdict(replace(cubin, data=b""))

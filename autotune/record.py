@@ -6,13 +6,14 @@ results/<device>/<kernel>/<problem>/
     verdict.json   written when a sweep ends: winner, default, ties
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -119,6 +120,17 @@ class SweepFolder:
                 os.truncate(path, size)
             raise _cannot_write(path, error) from error
 
+    @contextmanager
+    def locked(self, note: Callable[[str], None]) -> Iterator[None]:
+        """One process writes here at a time; the lock goes with the process, however it ends."""
+        with open(self.path / TRIALS, "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                note(f"waiting: another process is at work in {self.path}")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def trials(self) -> list[Trial]:
         return [Trial.from_json(row) for row in _lines(self.path / TRIALS)]
 
@@ -204,7 +216,12 @@ def find_sweeps(path: Path) -> list[SweepFolder]:
 
 def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
     """results/<device>/<kernel>/<problem>; a device's name becomes a plain folder name."""
-    return results / "".join(c if c.isalnum() or c in "-_." else "_" for c in device) / kernel / problem
+    return kernel_path(results, device, kernel) / problem
+
+
+def kernel_path(results: Path, device: str, kernel: str) -> Path:
+    """The folder of all sweeps of a kernel on a device."""
+    return results / "".join(c if c.isalnum() or c in "-_." else "_" for c in device) / kernel
 
 
 def stamp(*parts: str) -> str:

@@ -1,8 +1,7 @@
-"""Tables and JSON of a sweep: the end of `autotune sweep` and the whole of `autotune show`."""
+"""Tables and JSON: the end of `autotune sweep`, and the whole of `autotune list`."""
 
 import inspect
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from .console import percent, print_table, seconds, stdout
@@ -30,6 +29,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
         "refused": dict(sweep.refused),
         "sampler": sweep.sampler,
         "spent_s": dict(sweep.spent_s),
+        "idle_share": sweep.idle_share,
         "interrupted": sweep.interrupted,
         "finalists": [
             {"relation": f.relation, "config": dict(f.trial.config), "median_s": f.measurement.median_s}
@@ -56,6 +56,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
     if sweep.spent_s:
         parts = ", ".join(f"{what} {seconds(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
         stdout.print(f"time         {seconds(sum(sweep.spent_s.values()))}: {parts}")
+        stdout.print(f"device       idle {percent(sweep.idle_share)} of that time, for want of something to do")
     if sweep.refused:
         stdout.print(f"refused      {sum(sweep.refused.values())} configs by constraints")
         for why, n in sweep.refused.items():
@@ -67,41 +68,6 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
         stdout.print("next         the same command again goes on from here")
     elif sweep.best is not None:
         stdout.print(f"next         autotune emit {sweep.path} --out {out}", markup=False)
-
-
-def print_record(path: Path) -> None:
-    """`autotune show` of one recorded sweep."""
-    folder = SweepFolder(path)
-    about, trials, verdict = folder.about(), folder.trials(), folder.verdict()
-    stdout.print(f"{about['kernel']} on {about['device']['name']}: {path}", markup=False, style="bold")
-    stdout.print(
-        f"{about['machine']}, {about['compiler']}, commit {about['commit'] or 'unknown'}, {about['started']}",
-        markup=False,
-    )
-    measured = sorted((t for t in trials if t.median_s), key=lambda t: t.median_s or 0.0)
-    if verdict is not None:
-        rows = [
-            (
-                f["relation"],
-                seconds(f["median_s"]),
-                f"{seconds(f['q1_s'])} .. {seconds(f['q3_s'])}",
-                f["registers"],
-                f"{f['max_error']:.2g}",
-                _config(f["config"]),
-            )
-            for f in verdict["finalists"]
-        ]
-        print_table(
-            ("finalists", f"median ({about['clock']})", "quartiles", "registers", "error / rms", "config"), rows
-        )
-        if verdict["speed_up"] is not None:
-            stdout.print(f"speed-up over the default: {verdict['speed_up']:.3f}")
-    elif measured:
-        print_table(("", "median", "quartiles", "efficiency", "error / rms", "config"), [_row("so far", measured[0])])
-    stdout.print(f"trials: {_counts(_by_status(trials))}", markup=False)
-    stdout.print(curve(trials), markup=False)
-    for trial in _first_failures(trials):
-        stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
 
 
 def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:
@@ -133,23 +99,6 @@ def print_kernel(summary: dict[str, Any]) -> None:
     print_table((f"  parameter ({summary['configs']} configs on {summary['device']})", "values"), parameters)
 
 
-def curve(trials: list[Trial], width: int = 60) -> str:
-    """The best median so far over the trials, one character a step: tall is slow."""
-    best, bests = None, []
-    for trial in trials:
-        best = min(x for x in (best, trial.median_s) if x) if best or trial.median_s else None
-        bests.append(best)
-    known = [b for b in bests if b]
-    if not known:
-        return "best so far: nothing measured"
-    marks, low, high = " ▁▂▃▄▅▆▇█", min(known), max(known)
-    step = max(1, -(-len(bests) // width))
-    line = "".join(
-        marks[0] if b is None else marks[1 + round(7 * (b - low) / ((high - low) or 1))] for b in bests[::step]
-    )
-    return f"best so far: {seconds(high)} {line} {seconds(low)} after {len(trials)} trials"
-
-
 def _row(name: str, trial: Trial) -> tuple[Any, ...]:
     quartiles = f"{seconds(trial.q1_s)} .. {seconds(trial.q3_s)}"
     error = "-" if trial.max_error is None else f"{trial.max_error:.2g}"
@@ -160,10 +109,6 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{n} {status}" for status, n in counts.items()) or "none"
 
 
-def _by_status(trials: list[Trial]) -> dict[str, int]:
-    return {status: sum(t.status == status for t in trials) for status in dict.fromkeys(t.status for t in trials)}
-
-
 def _first_failures(trials: list[Trial]) -> list[Trial]:
     """One of each status that is a failure."""
     first: dict[str, Trial] = {}
@@ -171,7 +116,3 @@ def _first_failures(trials: list[Trial]) -> list[Trial]:
         if trial.status != "measured":
             first.setdefault(trial.status, trial)
     return list(first.values())
-
-
-def _config(config: dict[str, Any]) -> str:
-    return ",".join(f"{name}={value}" for name, value in config.items())

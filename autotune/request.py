@@ -41,7 +41,7 @@ def parse_value(text: str) -> Value:
 
 
 def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, base: Any = None) -> Any:
-    """``base`` (the default problem) with ``values``; on ``host`` the runtime fields not given are host_sizes.
+    """``base`` (the default problem) with ``values``; without a GPU, runtime fields not given are host_sizes.
 
     Raises:
         UsageError: for unknown fields, values of another type, or a problem that cannot be.
@@ -51,7 +51,7 @@ def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, b
         expected = types.get(name)
         if expected in (int, "int") and (isinstance(value, bool) or not isinstance(value, int)):
             raise UsageError(f"{kernel.name}: {name}={value} must be an integer")
-    small = kernel.host_sizes if target.kind == "host" else {}
+    small = {} if target.kind == "cuda" else kernel.host_sizes
     return kernel.problem({**small, **values}, base=base)
 
 

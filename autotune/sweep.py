@@ -4,10 +4,10 @@ The search proposes, compile processes work ahead, one worker process verifies a
 all. Started again with the same arguments, a sweep goes on where it stopped.
 """
 
-import os
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,46 +15,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import record
+from .bench import Bench
 from .catalogue import reference_of
-from .compile import CompilePool
 from .definition import Kernel, baked_fields, problem_name, runtime_fields
-from .devices import Target
-from .devices.base import Ceilings, Session
-from .devices.worker import Job, Worker
 from .errors import TrialFailure, UsageError
-from .finalists import PREFERENCE, Finalist, rank
-from .lock import device_lock
-from .measure import Measurement, Protocol
+from .estimate import estimate
+from .finalists import PREFERENCE, Finalist
+from .finals import final_round
+from .ledger import Ledger, idle_share
+from .neighbours import hints, known
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
 from .search import Searcher, check_sampler, searcher
-from .space import Config, Value
+from .settings import Settings
+from .space import Config
 from .trial import Started, Stations
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CEILINGS_DEADLINE_S = 120.0
-DEFAULT_TRIALS = {"host": 64}  # a CPU takes about a second a trial
-N_TRIALS = 200  # elsewhere
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a sweep may spend, and how it searches and measures."""
-
-    results: Path = Path("results")
-    trials: int | None = None  # None: DEFAULT_TRIALS of the device
-    time_s: float | None = None  # of searching; the finalists come on top
-    sampler: str = "auto"
-    seed: int = 0
-    restrict: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    protocol: Protocol = field(default_factory=Protocol)
-    n_finalists: int = 5
-    finalist_samples: int = 40
-    compile_processes: int = max(1, min(8, (os.cpu_count() or 2) - 1))
-    compile_deadline_s: float = 60.0
-    launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
+N_WAITING = 8  # compiled proposals that may wait for the device
 
 
 @dataclass(frozen=True)
@@ -83,18 +63,22 @@ class Sweep:
             return None
         return self.default.median_s / self.best.median_s
 
+    @property
+    def idle_share(self) -> float:
+        """The share of this run's wall time in which the device had nothing of it to do."""
+        return idle_share(self.spent_s)
+
 
 def run_sweep(
-    kernel: Kernel[Any], problem: Any, target: Target, settings: Settings, progress: Progress | None = None
+    kernel: Kernel[Any], problem: Any, bench: Bench, settings: Settings, progress: Progress | None = None
 ) -> Sweep:
-    """Tune ``kernel`` for ``problem`` on ``target``.
+    """Tune ``kernel`` for ``problem`` on the device of ``bench``.
 
     Raises:
         UsageError: for an empty space, no compiler, or a record that cannot be written.
     """
     with ExitStack() as stack:
-        runner = _Runner(kernel, problem, target, settings, progress or Quiet(), stack)
-        return runner.run()
+        return _Runner(kernel, problem, bench, settings, progress or Quiet(), stack).run()
 
 
 class _Runner:
@@ -104,128 +88,118 @@ class _Runner:
         self,
         kernel: Kernel[Any],
         problem: Any,
-        target: Target,
+        bench: Bench,
         settings: Settings,
         progress: Progress,
         stack: ExitStack,
     ) -> None:
-        self.kernel, self.problem, self.target = kernel, problem, target
-        self.settings, self.progress = settings, progress
+        self.kernel, self.problem, self.bench, self.target = kernel, problem, bench, bench.target
+        self.settings, self.progress, self.ledger = settings, progress, Ledger()
         check_sampler(settings.sampler)
-        self.enumeration = kernel.space.enumerate(problem, target.device, settings.restrict)
+        self.enumeration = kernel.space.enumerate(problem, self.target.device, settings.restrict)
         if not self.enumeration.configs:
             reasons = "; ".join(f"{n} by: {why}" for why, n in self.enumeration.refused.items())
             raise UsageError(f"{kernel.name} has no configuration for {problem_name(problem)}: refused {reasons}")
-        self.default = self.enumeration.nearest(kernel.default_config(problem, target.device))
-        self.compiler = target.module.compiler(target.device)
-        stack.enter_context(device_lock(target.module.lock_name(target.identifier), progress.note))
+        self.default = self.enumeration.nearest(kernel.default_config(problem, self.target.device))
+        self.compiler = self.target.module.compiler(self.target.device)
         self.folder = self._open_folder()
-        pool = stack.enter_context(CompilePool(target, settings.compile_processes, settings.compile_deadline_s))
-        self.worker = stack.enter_context(Worker(target))
-        self.stations = Stations(kernel, problem, pool, self.worker, settings.protocol, settings.launch_deadline_s)
+        stack.enter_context(self.folder.locked(progress.note))
+        protocol, deadline_s = settings.protocol, settings.launch_deadline_s
+        self.stations = Stations(kernel, problem, bench, protocol, deadline_s, self.ledger)
+        stack.callback(self.stations.close)
         self.trials = [t for t in self.folder.trials() if t.stamp == self.stations.stamp(t.config)]
-        self.spent_s: defaultdict[str, float] = defaultdict(float)  # by what the wall time of this run went into
 
     # ------------------------------------------------------------------ the whole
     def run(self) -> Sweep:
-        configs, done = self.enumeration.configs, [t.config for t in self.trials]
-        budget = self.settings.trials or DEFAULT_TRIALS.get(self.target.kind, N_TRIALS)
-        name, search = searcher(self.settings.sampler, configs, self.default, budget, done, self.settings.seed)
-        for trial in self.trials:
-            search.observe(trial.config, trial.median_s)
-        n_total = max(len(done), min(budget, len(configs)))
-        title = f"{self.kernel.name} {problem_name(self.problem)} on {self.target.device.name}"
-        self.progress.begin(f"{title}: {len(configs)} configs, {name}", n_total, len(done))
-        previous = self.folder.verdict() if len(done) == n_total else None
+        budget = self.settings.budget(self.target.kind, len(self.enumeration.configs))
+        done = len(self.trials)
+        n_total = max(done, budget)
+        previous = self.folder.verdict() if done == n_total else None
+        name, search = self._searcher(budget, cold=previous is not None)
+        self._announce(name, n_total)
         interrupted = False
         finalists: tuple[Finalist, ...] = ()
         try:
             if previous is None:
                 self.folder.drop_verdict()
-                self.stations.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
                 self._search(search, n_total)
-                began = time.monotonic()
-                finalists = self._finals()
-                self.spent_s["final round"] = time.monotonic() - began
+                finalists = final_round(self.stations, self.trials, dict(self.default), self.settings, self.progress)
         except KeyboardInterrupt:
             interrupted = True
         best, default = self._outcome(finalists, previous)
         counts = dict(Counter(t.status for t in self.trials))
         self.progress.end(counts)
-        refused, spent_s = self.enumeration.refused, dict(self.spent_s)
+        spent_s = self.ledger.spent_s() if previous is None else {}
+        refused = self.enumeration.refused
         sweep = Sweep(self.folder.path, best, default, finalists, counts, refused, name, spent_s, interrupted)
         if finalists:
             self._write_verdict(sweep)
         return sweep
 
+    def _searcher(self, budget: int, cold: bool) -> tuple[str, Searcher]:
+        """Its name, and the search with what is recorded already told; ``cold``: nothing remains to be searched."""
+        settings = self.settings
+        wanted: tuple[Config, ...] = ()
+        with self.ledger.on("searching"):
+            if settings.n_hints and not cold:
+                near = known(settings.results, self.kernel, self.problem, self.target.device)
+                wanted = hints(near, self.enumeration, settings.n_hints)
+            done = [t.config for t in self.trials]
+            configs, seed = self.enumeration.configs, settings.seed
+            name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted)
+            for trial in self.trials:
+                search.observe(trial.config, trial.median_s)
+        return name, search
+
+    def _announce(self, sampler: str, n_total: int) -> None:
+        device, n_done, n_configs = self.target.device, len(self.trials), len(self.enumeration.configs)
+        title = f"{self.kernel.name} {problem_name(self.problem)} on {device.name}: {n_configs} configs, {sampler}"
+        if n_total > n_done:
+            n_processes = self.bench.compile_processes
+            expected = estimate(self.settings.results, self.kernel, device, n_total - n_done, n_processes)
+            title += f", {n_total - n_done} trials, {expected}"
+        self.progress.begin(title, n_total, n_done)
+
     def _search(self, search: Searcher, n_total: int) -> None:
         """Propose, compile ahead, verify and measure until the budget is spent."""
         began = time.monotonic()
-        ahead: deque[Started] = deque()
+        ahead: list[Started] = []
+        self.stations.prepare()
         while True:
             spent = self.settings.time_s is not None and time.monotonic() - began > self.settings.time_s
-            proposing = time.monotonic()
-            while not spent and len(ahead) <= self.settings.compile_processes:
-                if len(self.trials) + len(ahead) >= n_total or (config := search.propose()) is None:
-                    break
-                ahead.append(self.stations.start(config))
+            with self.ledger.on("searching"):
+                while not spent and len(self.trials) + len(ahead) < n_total and self._wants_more(ahead):
+                    if (config := search.propose()) is None:
+                        break
+                    ahead.append(self.stations.start(config))
             if not ahead or spent:
+                for started in ahead:
+                    started.cancel()
                 return
+            if self.stations.ceilings is None:
+                with self.stations.on_device("opening the device"):
+                    self.stations.ceilings = self.bench.ceilings()
             number = 1 + max((t.number for t in self.trials), default=-1)
             fastest = self._fastest()
-            waiting = time.monotonic()
-            trial = self.stations.finish(number, ahead.popleft(), fastest.median_s if fastest else None)
-            self._account(trial, waiting - proposing, time.monotonic() - waiting)
+            trial = self.stations.finish(number, self._next(ahead), fastest.median_s if fastest else None)
             self.folder.append(trial)
             self.trials.append(trial)
             search.observe(trial.config, trial.median_s)
             self.progress.trial(trial, len(self.trials), self._fastest())
 
-    def _account(self, trial: Trial, proposing_s: float, finishing_s: float) -> None:
-        verify_s, measure_s = trial.verify_s or 0.0, trial.measure_s or 0.0
-        self.spent_s["searching"] += proposing_s
-        self.spent_s["verifying"] += verify_s
-        self.spent_s["measuring"] += measure_s
-        failed = trial.status != "measured" and trial.verify_s is None
-        self.spent_s["failing" if failed else "waiting for compilers"] += finishing_s - verify_s - measure_s
+    def _wants_more(self, ahead: list[Started]) -> bool:
+        n_done = sum(started.done for started in ahead)
+        return len(ahead) - n_done < self.bench.n_ahead and n_done < N_WAITING
+
+    def _next(self, ahead: list[Started]) -> Started:
+        """The earliest proposal that is compiled: the device does not wait for one slow compile."""
+        with self.ledger.on("waiting for compilers"):
+            if not any(started.done for started in ahead):
+                futures = [s.outcome.future for s in ahead if not isinstance(s.outcome, TrialFailure)]
+                wait(futures, return_when=FIRST_COMPLETED)
+        return ahead.pop(next(i for i, started in enumerate(ahead) if started.done))
 
     # ------------------------------------------------------------------ the end
-    def _finals(self) -> tuple[Finalist, ...]:
-        """The fastest of the search and the default, measured together; one that fails now is left out, and told."""
-        measured = sorted((t for t in self.trials if t.median_s), key=lambda t: t.median_s or 0.0)
-        chosen = measured[: self.settings.n_finalists]
-        chosen += [t for t in measured if t.config == self.default and t not in chosen]
-        if not chosen:
-            return ()
-        self.progress.finalists(len(chosen))
-        started = [(trial, self.stations.start(trial.config)) for trial in chosen]
-        jobs = []
-        for trial, compiled in started:  # all are in the cache by now
-            try:
-                jobs.append((trial, self.stations.job(trial.config, self.stations.binary(compiled))))
-            except TrialFailure as failure:
-                self.progress.note(f"left out of the final round: {trial.config}: {failure}")
-        measurements = self._measure_together([job for _, job in jobs])
-        contestants = [(trial, m) for (trial, _), m in zip(jobs, measurements, strict=True) if m is not None]
-        return tuple(rank(contestants, dict(self.default))) if contestants else ()
-
-    def _measure_together(self, jobs: list[Job]) -> list[Measurement | None]:
-        """Interleaved; should one of them fail, each on its own, so that it is known which."""
-        protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
-        deadline_s = self.settings.launch_deadline_s
-        try:
-            return list(self.worker.measure_together(jobs, protocol, deadline_s * len(jobs)))
-        except TrialFailure as failure:
-            self.progress.note(f"the final round failed ({failure}); measuring the finalists one by one")
-        alone: list[Measurement | None] = []
-        for job in jobs:
-            try:
-                alone.append(self.worker.measure(job, protocol, deadline_s))
-            except TrialFailure as failure:
-                self.progress.note(f"left out of the final round: {job.config}: {failure}")
-                alone.append(None)
-        return alone
-
     def _outcome(
         self, finalists: tuple[Finalist, ...], previous: dict[str, Any] | None
     ) -> tuple[Trial | None, Trial | None]:
@@ -264,6 +238,8 @@ class _Runner:
                 "n_configs": len(self.enumeration.configs),
                 "ceilings": asdict(ceilings) if ceilings else None,
                 "spent_s": {what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},
+                "idle_share": round(sweep.idle_share, 4),
+                "compile_processes": self.bench.compile_processes,
             }
         )
 
@@ -291,7 +267,3 @@ class _Runner:
     def _fastest(self) -> Trial | None:
         measured = [t for t in self.trials if t.median_s]
         return min(measured, key=lambda t: t.median_s or 0.0) if measured else None
-
-
-def _ceilings(session: Session) -> Ceilings | None:
-    return session.ceilings()

@@ -1,7 +1,10 @@
 """One config taken through the stations: rendered, compiled, checked, verified, measured; a row whatever happens."""
 
 import shlex
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -9,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from . import record
+from .bench import Bench
+from .case import too_large_for_numpy
 from .catalogue import reference_of
-from .compile import CompilePool, Pending, check_limits
+from .compile import Pending, check_limits
 from .definition import Kernel, problem_name
 from .devices import Target
 from .devices.base import Binary, Ceilings
-from .devices.worker import Job, Worker
+from .devices.worker import Job
 from .errors import TrialFailure
+from .ledger import Ledger
 from .measure import Measurement, Protocol
 from .record import Trial
 from .render import Variant, render
 from .roofline import rates
 from .space import Config
-from .verify import Verdict, too_large_for_numpy
+from .verify import Verdict
 
 
 @dataclass(frozen=True)
@@ -30,27 +36,43 @@ class Started:
 
     config: Config
     variant: Variant | None
-    outcome: Pending | TrialFailure
+    outcome: Pending[Binary] | TrialFailure
+
+    @property
+    def done(self) -> bool:
+        return isinstance(self.outcome, TrialFailure) or self.outcome.future.done()
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        if not isinstance(self.outcome, TrialFailure):
+            self.outcome.future.cancel()
 
 
 class Stations:
     """What the trials of one sweep go through, and what they share."""
 
     def __init__(
-        self,
-        kernel: Kernel[Any],
-        problem: Any,
-        pool: CompilePool,
-        worker: Worker,
-        protocol: Protocol,
-        deadline_s: float,
+        self, kernel: Kernel[Any], problem: Any, bench: Bench, protocol: Protocol, deadline_s: float, ledger: Ledger
     ) -> None:
-        self.kernel, self.problem, self.target = kernel, problem, pool.target
-        self.pool, self.worker, self.protocol, self.deadline_s = pool, worker, protocol, deadline_s
+        self.kernel, self.problem, self.target, self.bench = kernel, problem, bench.target, bench
+        self.protocol, self.deadline_s, self.ledger = protocol, deadline_s, ledger
         self.ceilings: Ceilings | None = None
+        self._case: tuple[Path, Pending[None]] | None = None
         self._oracle: tuple[Config, Binary] | None = None
         compiler = self.target.module.compiler(self.target.device)
         self._fixed_stamp = (compiler, _station_digest(self.target), kernel.source_path.read_text())
+
+    def prepare(self) -> None:
+        """Let a compile process make the timed problem's inputs and reference."""
+        folder = self.bench.folder()
+        pending = self.bench.pool.prepare(reference_of(self.kernel), asdict(self.problem), folder)
+        self._case = (folder, pending)
+
+    def close(self) -> None:
+        """Delete what ``prepare`` made."""
+        if self._case is not None:
+            self._case[1].future.cancel()
+            shutil.rmtree(self._case[0], ignore_errors=True)
 
     def start(self, config: Config) -> Started:
         """Render, and let the compile processes begin."""
@@ -60,7 +82,7 @@ class Stations:
             variant = render(self.kernel, self.problem, config)
         except TrialFailure as failure:
             return Started(config, None, failure)
-        return Started(config, variant, self.pool.submit(variant))
+        return Started(config, variant, self.bench.pool.submit(variant))
 
     def finish(self, number: int, started: Started, incumbent_s: float | None) -> Trial:
         """Wait for the compile, verify and measure. Nothing that a variant does raises."""
@@ -75,7 +97,8 @@ class Stations:
             reproduce=self._reproduce(config),
         )
         try:
-            binary = self.binary(started)
+            with self.ledger.on("waiting for compilers"):
+                binary = self.binary(started)
             geometry = self.kernel.launch(self.problem, config)
             trial = replace(
                 trial,
@@ -98,9 +121,24 @@ class Stations:
         return started.outcome.result()
 
     def job(self, config: Config, binary: Binary) -> Job:
-        """What the worker process needs to know."""
-        oracle_config, oracle = self._oracle or (None, None)
-        return Job(reference_of(self.kernel), asdict(self.problem), config, binary, oracle, oracle_config)
+        """What the worker process needs to know; waits for the case of the timed problem."""
+        if self._case is None:
+            self.prepare()
+        assert self._case is not None
+        folder, pending = self._case
+        pending.result()
+        return Job(reference_of(self.kernel), asdict(self.problem), config, binary, folder, self._oracle)
+
+    @contextmanager
+    def on_device(self, doing: str) -> Iterator[None]:
+        """Have the device to ourselves, and account for it."""
+        with self.ledger.on("waiting for the device"):
+            self.bench.turn.acquire()
+        try:
+            with self.ledger.on(doing):
+                yield
+        finally:
+            self.bench.turn.release()
 
     def stamp(self, config: Config) -> str:
         """What the outcome of ``config`` depends on: source, sizes, definition, protocol, stations, compiler."""
@@ -115,14 +153,18 @@ class Stations:
         return replace(trial, **asdict(rates(self.kernel.work(self.problem), median_s, self.ceilings)))
 
     def _on_device(self, trial: Trial, binary: Binary, incumbent_s: float | None) -> Trial:
-        began = time.monotonic()
-        verdict = self.worker.verify(self.job(trial.config, binary), self.deadline_s)
-        verified = time.monotonic()
-        if self._oracle is None and too_large_for_numpy(self.kernel, self.problem):
-            self._oracle = (trial.config, binary)
-        protocol = replace(self.protocol, incumbent_s=incumbent_s)
-        measurement = self.worker.measure(self.job(trial.config, binary), protocol, self.deadline_s)
-        measured = time.monotonic()
+        with self.ledger.on("making the reference"):
+            job = self.job(trial.config, binary)
+        with self.on_device("verifying"):
+            began = time.monotonic()
+            verdict = self.bench.worker.verify(job, self.deadline_s)
+            verified = time.monotonic()
+            if self._oracle is None and too_large_for_numpy(self.kernel, self.problem):
+                self._oracle = (trial.config, binary)
+            protocol = replace(self.protocol, incumbent_s=incumbent_s)
+            measurement = self.bench.worker.measure(replace(job, oracle=self._oracle), protocol, self.deadline_s)
+            measured = time.monotonic()
+            self.ledger.move("verifying", "measuring", measured - verified)
         trial = replace(trial, verify_s=round(verified - began, 4), measure_s=round(measured - verified, 4))
         return self.with_rates(self._measured(trial, measurement, verdict), measurement.median_s)
 
@@ -144,7 +186,7 @@ class Stations:
 def _station_digest(target: Target) -> str:
     """The code that verifies, measures and runs: when it changes, times taken before are not reused."""
     here = Path(__file__).parent
-    files = [here / "verify.py", here / "measure.py", *sorted((here / "devices").glob("*.py"))]
+    files = [here / "case.py", here / "verify.py", here / "measure.py", *sorted((here / "devices").glob("*.py"))]
     own = (here / "devices" / target.kind).rglob("*")
     files += sorted(p for p in own if p.suffix in (".py", ".hpp", ".cpp", ".cu"))
     return sha256(b"".join(p.read_bytes() for p in files)).hexdigest()

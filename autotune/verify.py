@@ -1,22 +1,20 @@
 """Correct, before fast: a binary against the reference at awkward sizes, with poison, canaries and untouched inputs.
 
-Runs in the device's worker process, where inputs and references are kept from one trial to the next.
+Runs in the device's worker process.
 """
 
-import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .case import N_LARGE, Case, small_case
 from .definition import Array, Kernel, Launch, Tolerance, problem_name
 from .devices.base import Binary, Buffer, Comparison, Function, Session
 from .errors import TrialFailure
 from .space import Config
 
-REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes, and a verified config stands in for it
 POISONS = (0xFF, 0x6D)  # NaN in every float format; a number in all of them
 
 
@@ -27,34 +25,6 @@ class Verdict:
     verified_on: tuple[str, ...]
     max_error: float
     rms_error: float
-
-
-@dataclass(frozen=True)
-class Case:
-    """A problem with its inputs and what must come out."""
-
-    key: str
-    problem: Any
-    inputs: Mapping[str, Any]
-    reference: Mapping[str, np.ndarray]
-
-    @staticmethod
-    def of(
-        session: Session,
-        kernel: Kernel[Any],
-        problem: Any,
-        oracle: Binary | None = None,
-        oracle_config: Config | None = None,
-    ) -> "Case":
-        """The case of ``problem``: its reference is NumPy's, or the output of the verified ``oracle``."""
-        if oracle is None or oracle_config is None or not too_large_for_numpy(kernel, problem):
-            return _numpy_case(kernel, problem)
-        return _oracle_case(session, kernel, problem, oracle, oracle_config)
-
-
-def too_large_for_numpy(kernel: Kernel[Any], problem: Any) -> bool:
-    """Whether a verified config must stand in for the reference."""
-    return kernel.work(problem).flops > REFERENCE_FLOPS
 
 
 def verify(
@@ -77,7 +47,7 @@ def verify(
     for build in builds or session.check_builds:
         function = session.load(binary, build)
         for seed, ragged in enumerate(problems):
-            case = _numpy_case(kernel, ragged)
+            case = small_case(kernel, ragged)
             try:
                 with Placed(session, kernel, ragged, case.inputs) as placed:
                     placed.poison(POISONS[seed % len(POISONS)])
@@ -179,32 +149,21 @@ def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
     return tolerance[output] if isinstance(tolerance, Mapping) else tolerance
 
 
-def random_inputs(kernel: Kernel[Any], problem: Any) -> dict[str, Any]:
-    """The definition's inputs, the same in every process."""
-    seed = zlib.crc32(f"{kernel.name} {problem_name(problem)}".encode())
-    return kernel.inputs(problem, np.random.default_rng(seed))
+_of_oracles: dict[str, Case] = {}  # one, or as many as problems are under way
 
 
-# ---------------------------------------------------------------------- cases, kept in the worker
-@lru_cache(maxsize=256)
-def _numpy_case(kernel: Kernel[Any], problem: Any) -> Case:
-    inputs = random_inputs(kernel, problem)
-    return Case(problem_name(problem), problem, inputs, kernel.reference(problem, **inputs))
-
-
-_oracle_cases: dict[tuple[str, str], Case] = {}
-
-
-def _oracle_case(session: Session, kernel: Kernel[Any], problem: Any, oracle: Binary, config: Config) -> Case:
-    key = (oracle.key, problem_name(problem))
-    if key not in _oracle_cases:
-        inputs = random_inputs(kernel, problem)
+def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Config, oracle: Binary) -> Case:
+    """``case`` with the output of the verified ``oracle`` as its reference."""
+    key = f"{case.key} by {oracle.key}"
+    if key not in _of_oracles:
         function = session.load(oracle, session.timed_build)
-        with Placed(session, kernel, problem, inputs) as placed:
+        with Placed(session, kernel, case.problem, case.inputs) as placed:
             placed.poison(POISONS[0])
-            placed.launch(function, kernel.launch(problem, config))
-            _oracle_cases[key] = Case(problem_name(problem), problem, inputs, placed.outputs())
-    return _oracle_cases[key]
+            placed.launch(function, kernel.launch(case.problem, config))
+            while len(_of_oracles) >= N_LARGE:
+                del _of_oracles[next(iter(_of_oracles))]
+            _of_oracles[key] = replace(case, key=key, reference=placed.outputs())
+    return _of_oracles[key]
 
 
 def _differs(name: str, found: Comparison, tolerance: Tolerance) -> str:

@@ -1,12 +1,12 @@
-"""From recorded sweeps to wisdom: the winner of each (kernel, problem, device), with its evidence, rendered anew.
+"""From recorded sweeps to wisdom: the configuration of each (kernel, problem, device), with its evidence.
 
-A winner whose source no longer renders as it was measured is stale and is left out, with the reason.
+That is the sweep's winner, or where a portfolio is asked for, the portfolio's member that serves the problem best. It
+is rendered anew: what no longer renders as it was measured is stale and is left out, with the reason.
 """
 
 import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,125 +14,139 @@ import numpy as np
 
 from . import __version__
 from .catalogue import load_kernel
-from .definition import Device, Kernel
+from .definition import Kernel
 from .errors import TrialFailure, UsageError
-from .record import SweepFolder, Trial, find_sweeps
-from .render import render
+from .history import Swept, read_sweeps
+from .losses import Emitted, tier_losses
+from .portfolio import portfolios, tables
+from .render import Variant, render
 from .space import Config
-from .wisdom import Elsewhere, Entry, Evidence, Fallback, Wisdom, device_of
+from .wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 
 log = logging.getLogger("autotune")
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """One sweep as it was recorded; ``median_s`` is by variant key, of the search (never of the finalists)."""
-
-    path: Path
-    about: Mapping[str, Any]
-    device: Device
-    winner: Mapping[str, Any]  # a trial's fields
-    default_median_s: float | None
-    ties: int
-    median_s: Mapping[str, float]
-
-    @property
-    def identity(self) -> tuple[str, str, tuple[Any, ...]]:
-        return self.about["kernel"], self.device.name, tuple(self.about["problem"].items())
-
-    def fields(self, kind: str) -> dict[str, Any]:
-        """The problem's fields that are "baked" or "runtime"."""
-        return {name: self.about["problem"][name] for name in self.about[kind]}
+Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
 
 
-def gather(paths: Iterable[Path]) -> tuple[Wisdom, dict[str, str], dict[str, Kernel[Any]]]:
+def gather(
+    paths: Iterable[Path], n_portfolio: int | None = None
+) -> tuple[Wisdom, dict[str, str], dict[str, Kernel[Any]]]:
     """Wisdom, the sources it names by key, and the definitions by kernel name, of all sweeps at or under ``paths``.
 
+    ``n_portfolio``: use at most so many configurations for each (kernel, device); None: every sweep's winner.
+
     Raises:
-        UsageError: when no sweep has a winner that can be emitted; says why for each.
+        UsageError: when nothing can be emitted; says why for each sweep.
     """
-    left_out: dict[Path, str] = {}
-    sweeps: dict[tuple[Any, ...], Recorded] = {}
-    for folder in {f.path.resolve(): f for path in paths for f in find_sweeps(path)}.values():
-        sweep = _read(folder)
-        if isinstance(sweep, str):
-            left_out[folder.path] = sweep
-            continue
-        other = sweeps.get(sweep.identity)  # two records of one thing: the newer counts
-        if other is None or other.about.get("started", "") < sweep.about.get("started", ""):
-            sweeps[sweep.identity] = sweep
-    sources: dict[str, str] = {}
+    sweeps, left_out = read_sweeps(paths)
     kernels: dict[str, Kernel[Any]] = {}
-    entries, fallbacks = [], []
-    for sweep in sweeps.values():
+    winners: dict[Path, Variant] = {}
+    for sweep in sweeps:
         try:
-            entry, fallback, rendered = _emit_one(sweep, list(sweeps.values()), kernels)
+            winners[sweep.path] = _winner(sweep, kernels)
+        except (UsageError, TrialFailure) as problem:
+            left_out[sweep.path] = str(problem)
+    fresh = [sweep for sweep in sweeps if sweep.path in winners]
+    chosen = {path: (variant.config, 0.0) for path, variant in winners.items()}
+    if n_portfolio is not None:
+        chosen = _members(fresh, n_portfolio)
+    sources: dict[str, str] = {}
+    emitted: list[Emitted] = []
+    fallbacks: dict[tuple[str, str, str], Fallback] = {}
+    orders: Orders = {}
+    for sweep in fresh:
+        try:
+            fallback = _fallback(sweep, kernels[sweep.about["kernel"]], orders, sources)
+            fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
+            if sweep.path not in chosen:
+                raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
+            entry = _entry(sweep, winners[sweep.path], *chosen[sweep.path], kernels[fallback.kernel], sources)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
-        entries.append(entry)
-        if fallback not in fallbacks:
-            fallbacks.append(fallback)
-        sources.update(rendered)
-    reasons = [f"{path}: {why}" for path, why in left_out.items()]
-    if not entries:
-        raise UsageError("nothing can be emitted:\n  " + "\n  ".join(reasons))
-    for reason in reasons:
+        emitted.append(Emitted(sweep, entry, fallback))
+    if not emitted:
+        raise UsageError("nothing can be emitted:\n  " + "\n  ".join(_reasons(left_out)))
+    for reason in _reasons(left_out):
         log.warning("left out %s", reason)
-    return Wisdom(tuple(entries), tuple(fallbacks), f"autotune {__version__}"), sources, kernels
+    entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, kernels)
+    wisdom = Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {__version__}")
+    return wisdom, sources, {name: kernels[name] for name in {f.kernel for f in wisdom.fallbacks}}
 
 
-def _read(folder: SweepFolder) -> Recorded | str:
-    """The sweep, or why it has no winner."""
-    try:
-        about = folder.about()
-        trials = {trial.config: trial for trial in folder.trials()}  # a config's last line counts
-        verdict = folder.verdict()
-        device = device_of(about["device"])
-        measured = [t for t in trials.values() if t.status == "measured" and t.median_s]
-        if verdict and verdict.get("winner"):
-            winner: dict[str, Any] = dict(verdict["winner"])
-            default = (verdict.get("default") or {}).get("median_s")
-        elif measured:
-            winner = min(measured, key=_median).as_json()
-            default = next((t.median_s for t in measured if t.config == about["default"]), None)
-        else:
-            return f"none of its {len(trials)} configurations was measured"
-        medians = {t.key: _median(t) for t in measured if t.key}
-    except (ValueError, KeyError, TypeError) as error:
-        return f"its record is damaged ({type(error).__name__}: {error})"
-    return Recorded(folder.path, about, device, winner, default, len((verdict or {}).get("ties") or ()), medians)
+def _reasons(left_out: Mapping[Path, str]) -> list[str]:
+    """One line for each reason, with the first sweep it holds for."""
+    by_reason: dict[str, list[Path]] = {}
+    for path, why in left_out.items():
+        by_reason.setdefault(why, []).append(path)
+    return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
 
 
-def _emit_one(
-    sweep: Recorded, sweeps: list[Recorded], kernels: dict[str, Kernel[Any]]
-) -> tuple[Entry, Fallback, dict[str, str]]:
+def _winner(sweep: Swept, kernels: dict[str, Kernel[Any]]) -> Variant:
     """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
     name = sweep.about["kernel"]
     kernel = load_kernel(sweep.about["definition"])
     if type(kernels.setdefault(name, kernel)) is not type(kernel):
         raise UsageError(f"two definitions are called {name}: {kernels[name].source_path} and {kernel.source_path}")
-    problem = kernel.problem(sweep.about["problem"])
-    winner = render(kernel, problem, Config(sweep.winner["config"]))
-    if sweep.winner.get("key") not in (None, winner.key):
+    return _rendered(sweep, kernel, Config(sweep.winner["config"]), sweep.winner.get("key"))
+
+
+def _rendered(sweep: Swept, kernel: Kernel[Any], config: Config, key: str | None) -> Variant:
+    """The variant of ``config``; raises UsageError unless it has the ``key`` it was measured under."""
+    variant = render(kernel, kernel.problem(sweep.about["problem"]), config)
+    if key not in (None, variant.key):
         raise UsageError(
-            f"the template of {name} has changed since: the winner {sweep.winner['key']} now renders as {winner.key}. "
-            f"Sweep again: autotune sweep --kernel {name} --problem {_text(sweep)}"
+            f"the template of {kernel.name} has changed since: {key}, which was measured, now renders as "
+            f"{variant.key}. Sweep again: autotune sweep --kernel {kernel.name} --problem {sweep.problem}"
         )
-    default = render(kernel, problem, Config(sweep.about["default"]))
-    entry = Entry(
-        kernel=name,
+    return variant
+
+
+def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
+    """For each sweep that one can serve, the member of its (kernel, device)'s portfolio that does, and its regret."""
+    by_identity = {sweep.identity: sweep for sweep in sweeps}
+    found = {}
+    for table in tables(by_identity.values()):
+        portfolio = portfolios(table, n_portfolio, cross_validate=False)[-1]
+        for problem, member, regret in zip(table.problems, portfolio.chosen, portfolio.regret, strict=True):
+            if member is not None:
+                sweep = by_identity[table.kernel, table.device, problem]
+                found[sweep.path] = portfolio.configs[member], round(regret, 4)
+    return found
+
+
+def _entry(
+    sweep: Swept, winner: Variant, config: Config, regret: float, kernel: Kernel[Any], sources: dict[str, str]
+) -> Entry:
+    """Raises UsageError when ``config`` is stale, TrialFailure when it no longer renders. Adds its source."""
+    if config == winner.config:
+        variant, evidence = winner, _evidence(sweep, sweep.winner, sweep.default_median_s, sweep.ties)
+    else:
+        row, default_median_s = sweep.row(config)
+        variant, evidence = _rendered(sweep, kernel, config, row.get("key")), _evidence(sweep, row, default_median_s)
+    sources[variant.key] = variant.source
+    return Entry(
+        kernel=kernel.name,
         device=sweep.device,
         baked=sweep.fields("baked"),
         runtime=sweep.fields("runtime"),
-        config=winner.config,
-        source_key=winner.key,
-        evidence=_evidence(sweep),
-        elsewhere=tuple(_elsewhere(sweep, winner.key, sweeps)),
+        config=variant.config,
+        source_key=variant.key,
+        evidence=evidence,
+        regret=regret,
     )
-    inputs = call_order(kernel, problem, default.config)
-    fallback = Fallback(name, sweep.fields("baked"), default.config, default.key, inputs)
-    return entry, fallback, {winner.key: winner.source, default.key: default.source}
+
+
+def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
+    """The sweep's default configuration, whose source is added. Raises TrialFailure when it no longer renders."""
+    problem, baked = kernel.problem(sweep.about["problem"]), sweep.fields("baked")
+    default = render(kernel, problem, Config(sweep.about["default"]))
+    place = kernel.name, fields_text(baked)
+    if place not in orders:
+        orders[place] = call_order(kernel, problem, default.config)
+    sources[default.key] = default.source
+    return Fallback(kernel.name, baked, default.config, default.key, orders[place])
 
 
 def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, ...]:
@@ -151,32 +165,15 @@ def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, 
     return order
 
 
-def _evidence(sweep: Recorded) -> Evidence:
+def _evidence(sweep: Swept, row: Mapping[str, Any], default_median_s: float | None, ties: int = 0) -> Evidence:
     known = {f.name for f in dataclasses.fields(Evidence)}
-    found = {name: value for name, value in sweep.winner.items() if name in known and value is not None}
+    found = {name: value for name, value in row.items() if name in known and value is not None}
     about = {
-        "default_median_s": sweep.default_median_s,
-        "ties": sweep.ties,
+        "default_median_s": default_median_s,
+        "ties": ties,
         "compiler": sweep.about.get("compiler", ""),
         "commit": sweep.about.get("commit", ""),
         "date": sweep.about.get("started", ""),
-        "verified_on": tuple(sweep.winner.get("verified_on") or ()),
+        "verified_on": tuple(row.get("verified_on") or ()),
     }
     return Evidence(**{**found, **about})
-
-
-def _elsewhere(sweep: Recorded, key: str, sweeps: list[Recorded]) -> Iterable[Elsewhere]:
-    """The same source in other sweeps: its median there over the least there, both of that device and sweep."""
-    for other in sweeps:
-        comparable = other.about["kernel"] == sweep.about["kernel"] and other.device.kind == sweep.device.kind
-        if other is not sweep and comparable and key in other.median_s:
-            loss = other.median_s[key] / min(other.median_s.values()) - 1
-            yield Elsewhere(other.device.name, other.fields("runtime"), round(loss, 4))
-
-
-def _median(trial: Trial) -> float:
-    return trial.median_s or float("inf")
-
-
-def _text(sweep: Recorded) -> str:
-    return ",".join(f"{name}={value}" for name, value in sweep.about["problem"].items())

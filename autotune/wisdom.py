@@ -14,7 +14,7 @@ from .definition import Device
 from .errors import UsageError
 from .space import Config
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,24 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """How a configuration did in another recorded sweep of the same baked fields."""
+class Loss:
+    """What the choices of one tier of the lookup lost, on recorded problems that were left out to see.
 
-    device: str
-    runtime: Mapping[str, Any]
-    loss: float  # its median there over that of the best there, minus one
+    A loss is the chosen configuration's median over the best one's, both of the same sweep's search, minus one.
+    """
+
+    kernel: str
+    where: str  # a device's name, an architecture (all its devices) or a kind of device (all its architectures)
+    tier: str
+    n: int  # choices whose loss was measured
+    n_untold: int  # choices that were not measured where they would have run
+    median: float
+    worst: float
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The winner of one sweep."""
+    """The configuration to run for one sweep's problem: its winner, or a portfolio's member."""
 
     kernel: str
     device: Device
@@ -61,7 +68,7 @@ class Entry:
     config: Config
     source_key: str  # sources/<key>.cu
     evidence: Evidence
-    elsewhere: tuple[Elsewhere, ...] = ()
+    regret: float = 0.0  # median over the best one's, both of the sweep's search, minus one; a winner has none
 
 
 @dataclass(frozen=True)
@@ -77,10 +84,11 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Wisdom:
-    """Every entry, and a fallback or more for every set of baked fields."""
+    """Every entry, a fallback or more for every set of baked fields, and what the tiers of the lookup lose."""
 
     entries: tuple[Entry, ...]
     fallbacks: tuple[Fallback, ...]
+    losses: tuple[Loss, ...] = ()
     tuner: str = field(default="", compare=False)  # the version that emitted it
 
     def devices(self) -> dict[str, Device]:
@@ -95,6 +103,11 @@ class Wisdom:
                 found.append(dict(known.baked))
         return found
 
+    def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
+        """What ``tier`` is known to lose on ``device``, or else on all of its architecture, or of its kind."""
+        known = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
+        return next((known[where] for where in (device.name, device.arch, device.kind) if where in known), None)
+
     def as_json(self) -> str:
         """Text that a person can diff: an entry has the same place and layout in every emission."""
         devices = {name: dataclasses.asdict(device) for name, device in sorted(self.devices().items())}
@@ -106,6 +119,9 @@ class Wisdom:
             "fallbacks": [
                 {**dataclasses.asdict(f), "baked": dict(f.baked), "config": dict(f.config)}
                 for f in sorted(self.fallbacks, key=lambda f: (f.kernel, fields_text(f.baked), str(f.config)))
+            ],
+            "losses": [
+                dataclasses.asdict(loss) for loss in sorted(self.losses, key=lambda x: (x.kernel, x.where, x.tier))
             ],
         }
         return json.dumps(content, indent=2, allow_nan=False) + "\n"
@@ -124,11 +140,12 @@ class Wisdom:
             devices = {name: device_of(values) for name, values in content["devices"].items()}
             entries = tuple(_entry(row, devices) for row in content["entries"])
             fallbacks = tuple(_fallback(row) for row in content["fallbacks"])
+            losses = tuple(Loss(**row) for row in content["losses"])
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is damaged ({type(error).__name__}: {error}); emit it again") from error
-        return Wisdom(entries, fallbacks, content.get("tuner", ""))
+        return Wisdom(entries, fallbacks, losses, content.get("tuner", ""))
 
 
 def fields_text(values: Mapping[str, Any]) -> str:
@@ -150,8 +167,8 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
         "config": dict(entry.config),
         "source_key": entry.source_key,
         "speed_up": None if speed_up is None else round(speed_up, 3),  # for the reader; computed when loaded
+        "regret": entry.regret,
         "evidence": dataclasses.asdict(entry.evidence),
-        "elsewhere": [dataclasses.asdict(other) for other in entry.elsewhere],
     }
 
 
@@ -165,7 +182,7 @@ def _entry(row: Mapping[str, Any], devices: Mapping[str, Device]) -> Entry:
         config=Config(row["config"]),
         source_key=row["source_key"],
         evidence=Evidence(**evidence),
-        elsewhere=tuple(Elsewhere(**other) for other in row["elsewhere"]),
+        regret=row["regret"],
     )
 
 

@@ -75,7 +75,7 @@ class Problem:
 
 SPACE = Space(
     ALGORITHM=("register", "subgroup"),  # who shares COARSEN outputs: one thread, or SG_SIZE threads
-    WGS=(64, 128, 256),  # threads of a block
+    WGS=(64, 96, 128, 192, 256),  # threads of a block
     SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
     COARSEN=(4, 8, 12, 16),  # consecutive outputs that share a window of samples
     PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from autotune import Config
+from autotune.bench import Bench
 from autotune.catalogue import load_kernel
 from autotune.devices import Target
 from autotune.render import render
 from autotune.request import problem_on
-from autotune.sweep import Settings, Sweep, run_sweep
+from autotune.settings import Settings
+from autotune.sweep import Sweep, run_sweep
 
 from .conftest import FAULTY
 
@@ -45,8 +47,9 @@ def faulty_sweep(target: Target, sweeps: dict[str, Sweep], folder: Path) -> Swee
         kernel = load_kernel(FAULTY)
         right = render(kernel, kernel.tuned[0], Config(kernel.default))
         target.module.compile(right, target.device)  # what only the first compile has to wait for
-        settings = Settings(results=folder, trials=100, compile_deadline_s=6, launch_deadline_s=8, finalist_samples=9)
-        sweeps[target.kind] = run_sweep(kernel, problem_on(kernel, {}, target), target, settings)
+        settings = Settings(results=folder, trials=100, launch_deadline_s=8, finalist_samples=9)
+        with Bench(target, compile_deadline_s=6) as bench:
+            sweeps[target.kind] = run_sweep(kernel, problem_on(kernel, {}, target), bench, settings)
     return sweeps[target.kind]
 
 

@@ -1,16 +1,19 @@
 """The measuring protocol on a scripted device: throttled samples go, slow configs stop early, wrong output counts."""
 
+from collections import OrderedDict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from autotune import Config, Device, TrialFailure
+from autotune.case import numpy_case, read_case, write_case
 from autotune.catalogue import load_kernel
 from autotune.devices.base import Binary, Sample
 from autotune.devices.host.buffer import HostBuffer
 from autotune.measure import Protocol, interleaved, measure
-from autotune.verify import Case
+from autotune.verify import case_of_oracle
 
 from .conftest import EXAMPLE
 
@@ -47,10 +50,10 @@ class Scripted:
 
 
 def run(script: list[Sample], monkeypatch: pytest.MonkeyPatch, wrong: bool = False, **protocol: Any) -> Any:
-    monkeypatch.setattr("autotune.measure._last", None)
+    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     session: Any = Scripted([Sample(9.0, FAST)] * 2 + script, wrong)  # two to warm up
-    case = Case.of(session, KERNEL, PROBLEM)
+    case = numpy_case(KERNEL, PROBLEM)
     return measure(session, KERNEL, case, CONFIG, BINARY, Protocol(**protocol)), session
 
 
@@ -91,9 +94,9 @@ def test_what_one_config_spoils_is_not_held_against_the_next(monkeypatch: pytest
             super().launch(launch, arguments)
             arguments[1].write(0 * arguments[1].read())
 
-    monkeypatch.setattr("autotune.measure._last", None)
+    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
     vandal: Any = Vandal([])
-    case = Case.of(vandal, KERNEL, PROBLEM)
+    case = numpy_case(KERNEL, PROBLEM)
     with pytest.raises(TrialFailure, match="the input was written"):
         measure(vandal, KERNEL, case, CONFIG, BINARY, Protocol())
     honest: Any = Scripted([])
@@ -101,19 +104,24 @@ def test_what_one_config_spoils_is_not_held_against_the_next(monkeypatch: pytest
 
 
 def test_interleaved_takes_the_same_number_of_samples_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.measure._last", None)
+    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
     session: Any = Scripted([])
-    case = Case.of(session, KERNEL, PROBLEM)
+    case = numpy_case(KERNEL, PROBLEM)
     found = interleaved(session, KERNEL, case, [(CONFIG, BINARY)] * 3, Protocol(n_samples=7))
     assert [len(m.samples_s) for m in found] == [7, 7, 7]
 
 
-def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.verify.REFERENCE_FLOPS", 0)
+def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("autotune.case.REFERENCE_FLOPS", 0)
+    write_case(KERNEL, PROBLEM, tmp_path)
     session: Any = Scripted([])
-    case = Case.of(session, KERNEL, PROBLEM, Binary("oracle", "detect", "oracle", {}), CONFIG)
+    without = read_case(KERNEL, PROBLEM, tmp_path)
+    assert not without.reference
+    case = case_of_oracle(session, KERNEL, without, CONFIG, Binary("oracle", "detect", "oracle", {}))
     assert case.reference["power"].dtype == np.float32  # the oracle's own output
-    monkeypatch.setattr("autotune.measure._last", None)
+    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
     assert measure(session, KERNEL, case, CONFIG, BINARY, Protocol()).max_error == 0.0
     bad: Any = Scripted([], wrong=True)
     with pytest.raises(TrialFailure, match="wrong"):

@@ -9,6 +9,7 @@ from ..errors import UsageError
 from .base import DeviceModule
 
 MODULES = ("cuda", "host")  # in the order in which ``auto`` asks them
+ON_REQUEST = ("simulated",)  # by name only
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ def find_device(name: str = "auto") -> Target:
         UsageError: when it is not here; says what is.
     """
     usable: list[str] = []
-    for kind in MODULES:
+    for kind in (*MODULES, *ON_REQUEST):
         module = device_module(kind)
         identifiers = module.identifiers()
-        usable += identifiers
+        usable += identifiers if kind in MODULES else []
         for identifier in identifiers:
-            if name in ("auto", kind, identifier):
+            if name in (kind, identifier) or (name == "auto" and kind in MODULES):
                 return Target(kind, identifier, module.describe(identifier))
     asked = [kind for kind in MODULES if name in ("auto", kind) or name.startswith(f"{kind}:")]
     missing = [f"{f.what}: {f.detail}" for kind in asked for f in device_module(kind).findings() if not f.works]

@@ -9,22 +9,23 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
+from ..case import Case, read_case
 from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
 from ..measure import Measurement, Protocol, interleaved, measure
 from ..processes import CleanContext, die_with_parent
 from ..space import Config
-from ..verify import Case, Placed, Verdict, verify
+from ..verify import Placed, Verdict, case_of_oracle, verify
 from . import Target, device_module
 from .base import Binary, Session
 
 START_DEADLINE_S = 120.0  # imports, driver, context
-PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
 T = TypeVar("T")
 
 
@@ -36,17 +37,16 @@ class Job:
     problem: dict[str, Any]
     config: Config
     binary: Binary
-    oracle: Binary | None = None  # of a verified config, where the problem is too large for NumPy
-    oracle_config: Config | None = None
+    case: Path | None = None  # the folder of the timed problem's case, for a measurement
+    oracle: tuple[Config, Binary] | None = None  # verified, where the problem is too large for NumPy
 
 
 class Worker:
-    """One device's process, replaced whenever it fails."""
+    """One device's process, replaced whenever it fails. It serves one call at a time: threads take turns."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self._pool: ProcessPool | None = None
-        self._prepared: set[str] = set()  # problems whose inputs and reference the process holds
 
     def __enter__(self) -> "Worker":
         return self
@@ -66,12 +66,7 @@ class Worker:
 
     def measure_together(self, jobs: list[Job], protocol: Protocol, deadline_s: float) -> list[Measurement]:
         """Time several binaries of one problem, interleaved. Raises TrialFailure."""
-        if not jobs:
-            return []
-        if str(jobs[0].problem) not in self._prepared:  # before the clock of the trial runs
-            self._call(_prepare, (jobs[0],), PREPARE_DEADLINE_S, "reference")
-            self._prepared.add(str(jobs[0].problem))
-        return self._call(_measure_together, (jobs, protocol), deadline_s, "measurement")
+        return self._call(_measure_together, (jobs, protocol), deadline_s, "measurement") if jobs else []
 
     def run(self, job: Job, inputs: dict[str, Any], deadline_s: float) -> dict[str, Any]:
         """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
@@ -118,7 +113,6 @@ class Worker:
             self._pool.stop()  # type: ignore[no-untyped-call]
             self._pool.join()
             self._pool = None
-            self._prepared.clear()
 
 
 # ---------------------------------------------------------------------- inside the worker process
@@ -159,19 +153,20 @@ def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
     return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
 
 
-def _prepare(job: Job) -> None:
-    kernel, problem = _restore(job)
-    Case.of(_opened(), kernel, problem, job.oracle, job.oracle_config)
-
-
 def _measure_together(jobs: list[Job], protocol: Protocol) -> list[Measurement]:
     session = _opened()
     kernel, problem = _restore(jobs[0])
-    case = Case.of(session, kernel, problem, jobs[0].oracle, jobs[0].oracle_config)
+    case = _timed_case(session, kernel, problem, jobs[0])
     contestants = [(job.config, job.binary) for job in jobs]
     if len(contestants) == 1:
         return [measure(session, kernel, case, *contestants[0], protocol)]
     return interleaved(session, kernel, case, contestants, protocol)
+
+
+def _timed_case(session: Session, kernel: Kernel[Any], problem: Any, job: Job) -> Case:
+    assert job.case is not None
+    case = read_case(kernel, problem, job.case)
+    return case if job.oracle is None else case_of_oracle(session, kernel, case, *job.oracle)
 
 
 def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """One NVIDIA GPU, opened through CuPy. Lives in the worker process: any error of the context ends that process."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import contextmanager
 from importlib.resources import files
@@ -14,14 +13,12 @@ from ...definition import Device, Launch, Tolerance
 from ...errors import TrialFailure
 from ...nvrtc import cached_cubin
 from ..base import Argument, Binary, Ceilings, Comparison, Sample
-from ..compare import compare
 from . import OPTIONS
+from .comparer import Comparer
 
 GUARD_BYTES = 256  # canaries on each side of a buffer; keeps the payload's alignment
 CANARY = 0xA5
 SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
-KEEP_BYTES = 1 << 20  # references from this size on stay on the device
-N_KEPT = 8
 
 # Errors of a launch that leave the context intact; every other one does not.
 REFUSED = ("INVALID_VALUE", "INVALID_CONFIGURATION", "LAUNCH_OUT_OF_RESOURCES", "OUT_OF_MEMORY", "InvalidConfiguration")
@@ -33,7 +30,8 @@ class CudaBuffer:
     def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self._session = session
-        self._all = cupy.full(n_bytes + 2 * GUARD_BYTES, CANARY, dtype=cupy.uint8)
+        self._all = cupy.empty(n_bytes + 2 * GUARD_BYTES, dtype=cupy.uint8)
+        self._all.data.memset(CANARY, self._all.nbytes)
         self._end = GUARD_BYTES + n_bytes
         self.array = self._all[GUARD_BYTES : self._end].view(dtype).reshape(shape)
 
@@ -44,7 +42,7 @@ class CudaBuffer:
         return np.asarray(self.array.get())
 
     def poison(self, pattern: int) -> None:
-        self._all[GUARD_BYTES : self._end].fill(pattern)
+        self._all[GUARD_BYTES : self._end].data.memset(pattern, self._end - GUARD_BYTES)
 
     def damage(self) -> str | None:
         for where, guard in (("before its start", self._all[:GUARD_BYTES]), ("past its end", self._all[self._end :])):
@@ -55,7 +53,7 @@ class CudaBuffer:
         return None
 
     def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
-        return compare(cupy, self.array, self._session.on_device(reference, key), tolerance)
+        return self._session.comparer.compare(self.array, reference, tolerance, key)
 
     def free(self) -> None:
         del self.array, self._all
@@ -118,7 +116,7 @@ class CudaSession:
         self._n_flush = 2 * max(device.l2_bytes, 1 << 20) // 16
         self._flush = cupy.zeros(self._n_flush * 4, dtype=cupy.uint32)
         self._sink = cupy.zeros(1, dtype=cupy.float32)
-        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self.comparer = Comparer(device)
 
     def load(self, binary: Binary, build: str) -> CudaFunction:
         with _faults(binary.kernel):
@@ -133,17 +131,6 @@ class CudaSession:
     def flush_l2(self) -> None:
         blocks = 8 * max(1, self.device.n_multiprocessors)
         self._read_all((blocks,), (256,), (self._flush, np.uint64(self._n_flush), self._sink))
-
-    def on_device(self, reference: np.ndarray, key: str) -> Any:
-        """A reference, uploaded once if it is large."""
-        if reference.nbytes < KEEP_BYTES:
-            return cupy.asarray(reference)
-        if key not in self._kept:
-            self._kept[key] = cupy.asarray(reference)
-            while len(self._kept) > N_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
 
     def ceilings(self) -> Ceilings:
         """A copy of 1 GiB, and multiply-adds from registers: the best of several, with the clock up."""

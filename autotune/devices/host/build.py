@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ...cache import cache_dir
+from ...cache import cache_dir, used
 from ...definition import Device
 from ...errors import TrialFailure, UsageError
 from ...render import Variant
@@ -88,8 +88,10 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     files, facts, found = {}, [], []
     for build in builds or tuple(BUILD_FLAGS):
         path = cache_dir("host") / f"{key}-{_digest(*flags(build))[:8]}.{build}.so"
-        found.append(path.is_file())
-        if not found[-1]:
+        found.append(path.is_file() and _facts_path(path).is_file())
+        if found[-1]:
+            used(path, _facts_path(path))
+        else:
             _compile(compiler, build, text, path, variant)
         files[build] = path
         facts.append(read_facts(path))
@@ -159,7 +161,9 @@ def runtime_library() -> Path:
     compiler = find_compiler()
     options = ("-std=c++17", "-O2", "-fPIC", "-w", "-shared")
     path = cache_dir("host") / f"runtime-{_digest(compiler.version, package_fingerprint(), *options)}.so"
-    if not path.is_file():
+    if path.is_file():
+        used(path)
+    else:
         sources = sorted(RUNTIME.glob("*.cpp"))
         text = "".join(f'#include "{source}"\n' for source in sources)  # one unit compiles three times faster
         _publish_compiled([*compiler.command, *options, "-x", "c++", "-"], text, path)

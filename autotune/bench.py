@@ -1,0 +1,82 @@
+"""What sweeps on one device share: its lock, its worker process, compile processes and a place for large files.
+
+A bench is opened once for any number of sweeps. Threads may share it: while one waits for compilers, another has the
+device. Each takes the device for a whole trial at a time (``with bench.turn``).
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Lock, RLock
+
+from .cache import prune, scratch_dir
+from .compile import DEADLINE_S, CompilePool
+from .devices import Target
+from .devices.base import Ceilings, Session
+from .devices.worker import Worker
+from .lock import device_lock
+
+CEILINGS_DEADLINE_S = 120.0
+COMPILE_PROCESSES = max(1, min(64, (os.cpu_count() or 2) - 1))
+
+
+class Bench:
+    """One device, set up.
+
+    Args:
+        n_sharing: sweeps that will run on it at a time; the compile processes are shared out among their proposals.
+        note: is told when another process has the device.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        compile_processes: int = COMPILE_PROCESSES,
+        compile_deadline_s: float = DEADLINE_S,
+        n_sharing: int = 1,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.target = target
+        self.compile_processes = compile_processes
+        self.n_ahead = -(-compile_processes // n_sharing) + 2  # proposals of one sweep that wait for compilers
+        self.turn = RLock()
+        self._compile_deadline_s = compile_deadline_s
+        self._note = note
+        self._stack = ExitStack()
+        self._ceilings: Ceilings | None = None
+        self._measured_ceilings = False
+        self._counting = Lock()
+        self._n_folders = 0
+
+    def __enter__(self) -> "Bench":
+        with ExitStack() as stack:
+            stack.enter_context(device_lock(self.target.module.lock_name(self.target.identifier), self._note))
+            self._scratch = stack.enter_context(scratch_dir())
+            self.pool = stack.enter_context(CompilePool(self.target, self.compile_processes, self._compile_deadline_s))
+            self.worker = stack.enter_context(Worker(self.target))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        for kind in ("cubin", "host"):
+            prune(kind)
+
+    def ceilings(self) -> Ceilings | None:
+        """The device's measured roofline; opens the device when called first."""
+        with self.turn:
+            if not self._measured_ceilings:
+                self._ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
+                self._measured_ceilings = True
+            return self._ceilings
+
+    def folder(self) -> Path:
+        """A new name in the scratch folder, which goes when the bench does."""
+        with self._counting:
+            self._n_folders += 1
+            return self._scratch / str(self._n_folders)
+
+
+def _ceilings(session: Session) -> Ceilings | None:
+    return session.ceilings()

@@ -1,0 +1,1 @@
+"""Campaigns: many problems of one kernel, spread over the devices of one machine or of many."""

@@ -1,0 +1,114 @@
+"""Dask's processes: one worker for each device, here or on other hosts, each restarted when it dies."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
+
+import dask.config
+from distributed import Client, Nanny, Scheduler, SpecCluster
+
+from ..devices import MODULES, device_module, find_device
+from ..errors import UsageError
+from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
+
+N_SHARING = 3  # sweeps under way on a device at a time: one has it, the others wait for compilers
+CONFIG = {
+    "distributed.worker.daemon": False,  # a worker has processes of its own
+    "distributed.scheduler.allowed-failures": 5,  # deaths of a worker that one sweep may be blamed for
+    "distributed.scheduler.work-stealing": True,
+    "distributed.worker.memory.terminate": False,  # references are mapped files: not what a limit should count
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.target": False,
+}
+
+
+def all_devices() -> tuple[str, ...]:
+    """Every GPU here; ``host`` where there is none."""
+    for kind in MODULES:
+        if identifiers := device_module(kind).identifiers():
+            return tuple(identifiers)
+    raise UsageError("there is no device here (see `autotune doctor`)")
+
+
+@contextmanager
+def local_client(devices: Sequence[str]) -> Iterator[Client]:
+    """A cluster on this machine with one worker process for each of ``devices``.
+
+    Raises:
+        UsageError: for a device that is not here.
+    """
+    for device in devices:
+        find_device(device)
+    specs = {device: worker_spec(device, len(devices)) for device in devices}
+    with _quiet(), SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
+        client.register_plugin(OneBench())
+        yield client
+
+
+@contextmanager
+def remote_client(address: str) -> Iterator[Client]:
+    """The cluster whose scheduler listens at ``address``, with the workers that ``autotune worker`` gave it.
+
+    Raises:
+        UsageError: when nobody answers, or there is no worker.
+    """
+    with _quiet():
+        try:
+            client = Client(address, timeout="10s")
+        except OSError as error:
+            raise UsageError(f"no scheduler answers at {address} ({error}); start one with `dask scheduler`") from error
+        with client:
+            if not client.scheduler_info()["workers"]:
+                raise UsageError(f"{address} has no workers; on each host run: autotune worker {address}")
+            client.register_plugin(OneBench())
+            yield client
+
+
+def worker_spec(device: str, n_devices: int) -> dict[str, Any]:
+    """How Dask starts the worker of one of ``n_devices`` on this machine: a Nanny restarts it when it dies."""
+    n_cpus = os.cpu_count() or 2
+    environment = {
+        DEVICE: device,
+        SHARING: str(N_SHARING),
+        COMPILE_PROCESSES: str(max(1, (n_cpus - n_devices) // n_devices)),
+    }
+    options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "dashboard": False, "silence_logs": 40}
+    return {"cls": Nanny, "options": options}
+
+
+def _scheduler() -> dict[str, Any]:
+    return {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False}}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with dask.config.set(CONFIG):
+        yield
+
+
+def serve(address: str, devices: Sequence[str]) -> None:
+    """Worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
+
+    Raises:
+        UsageError: for a device that is not here, or when nobody answers at ``address``.
+    """
+    for device in devices:
+        find_device(device)
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            for device in devices:
+                options = worker_spec(device, len(devices))["options"]
+                await stack.enter_async_context(Nanny(address, **options))
+            await asyncio.Event().wait()
+
+    with _quiet():
+        try:
+            asyncio.run(run())
+        except OSError as error:
+            raise UsageError(f"no scheduler answers at {address} ({error}); start one with `dask scheduler`") from error
+        except KeyboardInterrupt:
+            return

@@ -1,0 +1,199 @@
+"""What a campaign tunes, read from a TOML file: a kernel, a grid of problems, and what each may spend.
+
+kernel = "ddc"
+pilots = 4                      # problems, spread over the grid, that go first, with pilot_effort
+
+[grid]                          # every combination of these values ...
+ratio = [8, 16]
+decimation = [4, 8, 16, 32]
+sample_bits = [8, 10]
+
+[problem]                       # ... is a problem; fields that are not in the grid are computed or fixed here
+taps = "ratio * decimation"
+n_pols = 2
+
+[sweep]                         # of each problem: effort, trials, time, sampler, samples, finalists, hints, seed
+effort = "quick"
+"""
+
+import ast
+import operator
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..catalogue import load_kernel, reference_of
+from ..definition import Kernel
+from ..devices import Target
+from ..errors import UsageError
+from ..measure import Protocol
+from ..request import problem_on
+from ..settings import Settings, effort
+
+KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "grid", "problem", "sweep"}
+SWEEP_FIELDS = {
+    "trials": "trials",
+    "time": "time_s",
+    "sampler": "sampler",
+    "seed": "seed",
+    "hints": "n_hints",
+    "finalists": "n_finalists",
+    "deadline": "launch_deadline_s",
+}
+OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilots have their own
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A campaign, in the order in which its problems are tuned."""
+
+    kernel: str  # as catalogue.load_kernel takes it
+    values: tuple[dict[str, Any], ...]  # of the problems' fields
+    n_pilots: int
+    pilot: Settings
+    settings: Settings
+    devices: tuple[str, ...] | None = None  # None: every GPU here, or host
+
+    def problems(self, target: Target) -> list[Any]:
+        """The problems as they are on that kind of device, alike ones once; the pilots first, spread over the grid.
+
+        Raises:
+            UsageError: for values that are no problem.
+        """
+        kernel = load_kernel(self.kernel)
+        found = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
+        return spread(list(found))
+
+    def settings_of(self, index: int) -> Settings:
+        """Of the problem at ``index``."""
+        return self.pilot if index < self.n_pilots else self.settings
+
+
+def read_plan(path: Path, results: Path | None = None) -> Plan:
+    """The plan in the file ``path``; ``results`` goes before the file's own.
+
+    Raises:
+        UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.
+    """
+    try:
+        text = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read the campaign {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    if unknown := set(text) - KEYS:
+        raise UsageError(f"{path}: {', '.join(sorted(unknown))} means nothing here; keys are {', '.join(sorted(KEYS))}")
+    if "kernel" not in text or not text.get("grid"):
+        raise UsageError(f'{path} needs kernel = "..." and a [grid] with at least one list of values')
+    kernel = load_kernel(text["kernel"])
+    folder = (results or Path(text.get("results", "results"))).resolve()
+    devices = text.get("devices", "auto")
+    fields = text.get("sweep", {})
+    pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
+    return Plan(
+        kernel=reference_of(kernel),
+        values=tuple(_values(path, text["grid"], text.get("problem", {}), kernel)),
+        n_pilots=int(text.get("pilots", 0)),
+        pilot=_settings(path, {**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
+        settings=_settings(path, fields, folder),
+        devices=None if devices == "auto" else tuple([devices] if isinstance(devices, str) else devices),
+    )
+
+
+def spread(problems: list[Any]) -> list[Any]:
+    """In an order such that the first few, whichever their number, lie far apart in the logarithms of their fields.
+
+    The first is the one in the middle; each next one is the farthest from all before it (Gonzalez, Clustering to
+    minimize the maximum intercluster distance, 1985). What is tuned early then tells something of all the others.
+    """
+    if len(problems) < 3:
+        return problems
+    rows = np.array([[_level(v) for v in vars(p).values()] for p in problems])
+    rows -= rows.mean(axis=0)
+    rows /= np.maximum(rows.std(axis=0), 1e-9)
+    order = [int(np.argmin((rows**2).sum(axis=1)))]
+    distance = np.full(len(problems), np.inf)
+    while len(order) < len(problems):
+        distance = np.minimum(distance, ((rows - rows[order[-1]]) ** 2).sum(axis=1))
+        distance[order] = -1.0
+        order.append(int(np.argmax(distance)))
+    return [problems[i] for i in order]
+
+
+# ---------------------------------------------------------------------- parts of the file
+def _values(path: Path, grid: Mapping[str, Any], fixed: Mapping[str, Any], kernel: Kernel[Any]) -> list[dict[str, Any]]:
+    lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
+    known = set(vars(kernel.tuned[0]))
+    nodes = [node for v in fixed.values() if isinstance(v, str) for node in ast.walk(_parsed(path, v))]
+    read = {node.id for node in nodes if isinstance(node, ast.Name)}
+    for name in lists:
+        if name not in known and name not in read:
+            raise UsageError(
+                f"{path}: {name} in [grid] is no field of {kernel.name}'s problem (has {', '.join(known)}), and "
+                "nothing in [problem] is computed from it"
+            )
+    found = []
+    for combination in product(*lists.values()):
+        chosen = dict(zip(lists, combination, strict=True))
+        computed = {n: _evaluate(path, v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
+        found.append({name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed})
+    return found
+
+
+def _problem(kernel: Kernel[Any], values: Mapping[str, Any], target: Target) -> Any:
+    try:
+        return problem_on(kernel, values, target)
+    except UsageError as error:
+        named = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise UsageError(f"the campaign's problem {named}: {error}") from error
+
+
+def _settings(path: Path, given: Mapping[str, Any], results: Path) -> Settings:
+    allowed = {*SWEEP_FIELDS, "effort", "samples"}
+    if unknown := set(given) - allowed:
+        raise UsageError(f"{path}: {', '.join(sorted(unknown))} in [sweep]; it may have {', '.join(sorted(allowed))}")
+    fields = effort(given.get("effort", "normal"))
+    fields = fields | {SWEEP_FIELDS[name]: v for name, v in given.items() if name in SWEEP_FIELDS}
+    protocol = Protocol(n_samples=given.get("samples", Protocol.n_samples))
+    return Settings(results=results, protocol=protocol, **fields)
+
+
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _evaluate(path: Path, text: str, names: Mapping[str, Any]) -> Any:
+    """Integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
+
+    def value(node: ast.AST) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        if isinstance(node, ast.Name) and node.id in names:
+            return names[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.Name):
+            return node.id
+        raise UsageError(f"{path}: {text!r} is not made of integers, names of the [grid], + - * // and parentheses")
+
+    return value(_parsed(path, text).body)
+
+
+def _parsed(path: Path, text: str) -> ast.Expression:
+    try:
+        return ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise UsageError(f"{path}: {text!r} in [problem] is no expression ({error.msg})") from error
+
+
+def _level(value: Any) -> float:
+    return float(np.log2(abs(value) + 1)) if isinstance(value, (int, float)) else float(len(str(value)))

@@ -1,0 +1,123 @@
+"""A campaign from its first problem to its last: handed out, gathered, retried, and summed up."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from distributed import Client, KilledWorker, as_completed
+
+from ..catalogue import load_kernel
+from ..definition import problem_name
+from ..devices import find_device
+from ..ledger import DEVICE
+from .cluster import all_devices, local_client, remote_client
+from .plan import Plan
+from .worker import Outcome, Task, tune
+
+
+class CampaignProgress(Protocol):
+    """What a campaign tells while it runs."""
+
+    def begin(self, title: str, n_total: int) -> None: ...
+    def outcome(self, outcome: Outcome, n_done: int) -> None: ...
+    def end(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A finished or interrupted campaign. Seconds are of wall time."""
+
+    outcomes: tuple[Outcome, ...]
+    n_problems: int
+    devices: tuple[str, ...]
+    wall_s: float
+    interrupted: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)  # trials by status
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        return tuple(o for o in self.outcomes if o.error)
+
+    @property
+    def n_new(self) -> int:
+        """Trials measured by this run."""
+        return sum(o.n_new for o in self.outcomes)
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Of the sweeps' own time by what it went into; sweeps overlap, so that the sum is more than ``wall_s``."""
+        total: defaultdict[str, float] = defaultdict(float)
+        for outcome in self.outcomes:
+            for what, seconds in outcome.spent_s.items():
+                total[what] += seconds
+        return dict(sorted(total.items(), key=lambda item: -item[1]))
+
+    @property
+    def idle_share(self) -> float:
+        """The share of the devices' time in which no sweep used them."""
+        busy_s = sum(self.spent_s.get(what, 0.0) for what in DEVICE)
+        return max(0.0, 1.0 - busy_s / (self.wall_s * max(1, len(self.devices)))) if self.wall_s else 0.0
+
+    @property
+    def compile_s(self) -> float:
+        """Of all compilers together."""
+        return sum(o.compile_s for o in self.outcomes)
+
+
+def run_campaign(
+    plan: Plan,
+    progress: CampaignProgress,
+    scheduler: str | None = None,
+    devices: tuple[str, ...] | None = None,
+) -> Campaign:
+    """Tune every problem of ``plan``; what is recorded already is not measured again.
+
+    ``scheduler``: address of a Dask scheduler whose workers share the results folder; None is a cluster on this
+    machine with a worker for each of ``devices`` (None: those of the plan, or every GPU here).
+
+    Raises:
+        UsageError: for a plan, device or scheduler that is not there.
+    """
+    began = time.monotonic()
+    wanted = devices or plan.devices or (all_devices() if scheduler is None else ())
+    target = find_device(wanted[0] if wanted else "auto")
+    problems = plan.problems(target)
+    tasks = [Task(plan.kernel, asdict(p), plan.settings_of(i)) for i, p in enumerate(problems)]
+    names = [f"{load_kernel(plan.kernel).name} {problem_name(p)}" for p in problems]
+    where: AbstractContextManager[Client] = local_client(wanted) if scheduler is None else remote_client(scheduler)
+    outcomes: list[Outcome] = []
+    interrupted = False
+    with where as client:
+        used = wanted or tuple(client.scheduler_info()["workers"])
+        progress.begin(f"{load_kernel(plan.kernel).name}: {len(tasks)} problems on {', '.join(used)}", len(tasks))
+        try:
+            for outcome in _gather(client, tasks, names):
+                outcomes.append(outcome)
+                progress.outcome(outcome, len(outcomes))
+        except KeyboardInterrupt:
+            interrupted = True
+    progress.end()
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts.update(outcome.counts)
+    return Campaign(tuple(outcomes), len(tasks), used, time.monotonic() - began, interrupted, dict(counts))
+
+
+def _gather(client: Client, tasks: list[Task], names: list[str]) -> Any:
+    """Outcomes as they come; a sweep whose worker died was handed to another one by Dask."""
+    futures = {
+        client.submit(tune, task, key=name, pure=False, retries=1, priority=-i): task
+        for i, (task, name) in enumerate(zip(tasks, names, strict=True))
+    }
+    for future in as_completed(list(futures)):
+        task = futures.pop(future)
+        try:
+            yield future.result()
+        except KilledWorker:
+            yield Outcome(task.problem, "", error="its worker process died every time it was tried")
+        except Exception as error:  # a bug in one definition must not end the campaign; it is told at its end
+            yield Outcome(task.problem, "", error=f"{type(error).__name__}: {error}")
+        future.release()

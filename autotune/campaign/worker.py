@@ -1,0 +1,121 @@
+"""What runs in a campaign's worker processes, one for each device: sweeps, several at a time, on one bench.
+
+While one sweep waits for its compilers, another has the device. A process that dies takes nothing along but the trial
+in flight: the sweep goes on in the process that replaces it.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from distributed import WorkerPlugin
+from distributed.worker import Worker
+
+from ..bench import Bench
+from ..catalogue import load_kernel
+from ..devices import find_device
+from ..errors import UsageError
+from ..progress import Quiet
+from ..record import Trial
+from ..settings import Settings
+from ..sweep import run_sweep
+
+DEVICE = "AUTOTUNE_DEVICE"  # environment of a worker process: the device it is for
+COMPILE_PROCESSES = "AUTOTUNE_COMPILE_PROCESSES"
+SHARING = "AUTOTUNE_SHARING"  # sweeps under way at a time
+
+
+@dataclass(frozen=True)
+class Task:
+    """One sweep."""
+
+    kernel: str
+    problem: dict[str, Any]
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one sweep. ``error``: why there is no winner."""
+
+    problem: dict[str, Any]
+    device: str
+    path: str = ""
+    median_s: float | None = None
+    speed_up: float | None = None
+    n_recorded: int = 0  # trials that were there before
+    n_new: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)  # all trials by status
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+    compile_s: float = 0.0  # of the compilers' time, by the new trials
+    wall_s: float = 0.0
+    error: str = ""
+
+
+class OneBench(WorkerPlugin):
+    """Dask's hook: the bench of this process, opened by its first sweep and closed when the process stops."""
+
+    name = "autotune-bench"
+    idempotent = True
+    _bench: Bench | None = None
+    _opening = Lock()
+
+    @classmethod
+    def bench(cls) -> Bench:
+        with cls._opening:
+            if cls._bench is None:
+                target = find_device(os.environ.get(DEVICE, "auto"))
+                n_processes = int(os.environ.get(COMPILE_PROCESSES, max(1, (os.cpu_count() or 2) - 1)))
+                bench = Bench(target, n_processes, n_sharing=int(os.environ.get(SHARING, "1")))
+                cls._bench = bench.__enter__()
+            return cls._bench
+
+    def teardown(self, worker: Worker) -> None:
+        if OneBench._bench is not None:
+            OneBench._bench.__exit__()
+            OneBench._bench = None
+
+
+class _Counter(Quiet):
+    """Counts trials."""
+
+    n_before = n_new = 0
+    compile_s = 0.0
+
+    def begin(self, title: str, n_total: int, n_done: int) -> None:
+        self.n_before = n_done
+
+    def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
+        self.n_new += 1
+        self.compile_s += trial.compile_s or 0.0
+
+
+def tune(task: Task) -> Outcome:
+    """One sweep on this process's device."""
+    began = time.monotonic()
+    device = os.environ.get(DEVICE, "auto")
+    try:
+        bench = OneBench.bench()
+        kernel = load_kernel(task.kernel)
+        counter = _Counter()
+        sweep = run_sweep(kernel, kernel.problem(task.problem), bench, task.settings, counter)
+    except UsageError as error:  # this problem cannot be tuned; the others can
+        return Outcome(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
+    best = sweep.best
+    return Outcome(
+        problem=task.problem,
+        device=bench.target.identifier,
+        path=str(sweep.path),
+        median_s=best.median_s if best else None,
+        speed_up=sweep.speed_up,
+        n_recorded=counter.n_before,
+        n_new=counter.n_new,
+        counts=dict(sweep.counts),
+        spent_s=dict(sweep.spent_s),
+        compile_s=counter.compile_s,
+        wall_s=time.monotonic() - began,
+        error="" if best else "no config was correct and measured",
+    )

@@ -1,0 +1,20 @@
+"""Options that several commands have, alike in name and meaning."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
+ProblemOption = Annotated[
+    list[str],
+    typer.Option(
+        "--problem", help="taps=256,decimation=16,...: fields not named keep the default's value. Repeatable."
+    ),
+]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1, simulated.")
+]
+ConfigOption = Annotated[str, typer.Option("--config", help="One whole configuration: ALGORITHM=register,WGS=128,...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="The folder that recorded sweeps go to.")]

@@ -1,0 +1,117 @@
+"""`autotune sweep`: the main job, for one problem or several, one after the other."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import report
+from ..bench import COMPILE_PROCESSES, Bench
+from ..compile import DEADLINE_S
+from ..console import ConsoleProgress, print_json, stderr
+from ..devices import Target
+from ..measure import Protocol
+from ..request import parse_restriction, problems_on, resolve
+from ..search import SAMPLERS
+from ..settings import EFFORTS_HELP, N_TRIALS, N_TRIALS_ELSEWHERE, Settings, effort
+from ..sweep import run_sweep
+from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption
+
+
+def sweep(
+    kernel: KernelOption,
+    problem: ProblemOption = [],
+    device: DeviceOption = "auto",
+    effort_name: Annotated[str, typer.Option("--effort", help=EFFORTS_HELP)] = "normal",
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials",
+            min=1,
+            help=f"Configurations to try. [default: {N_TRIALS_ELSEWHERE}; host: {N_TRIALS['host']}; of --effort]",
+        ),
+    ] = None,
+    time: Annotated[
+        float | None, typer.Option("--time", min=0.0, help="Seconds after which no trial begins. [default: no limit]")
+    ] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            "--sampler", help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}. [default: auto]"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the sampler.")] = 0,
+    hints: Annotated[
+        int,
+        typer.Option(
+            "--hints", min=0, help="Configs taken over from recorded sweeps of neighbouring problems; 0 starts cold."
+        ),
+    ] = Settings.n_hints,
+    only: Annotated[
+        list[str], typer.Option("--only", help="Keep to ALGORITHM=register, WGS=64 ...; repeat for more values.")
+    ] = [],
+    samples: Annotated[int, typer.Option("--samples", min=3, help="Timed launches of a trial.")] = Protocol.n_samples,
+    finalists: Annotated[
+        int | None,
+        typer.Option(
+            "--finalists",
+            min=1,
+            help=f"How many of the best are measured again, interleaved. [default: {Settings.n_finalists}; of --effort]",
+        ),
+    ] = None,
+    hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
+    compile_processes: Annotated[
+        int, typer.Option("--compile-processes", min=1, help="Compilers at work ahead of the device.")
+    ] = COMPILE_PROCESSES,
+    compile_deadline: Annotated[
+        float, typer.Option("--compile-deadline", help="Seconds that one compile may take.")
+    ] = DEADLINE_S,
+    deadline: Annotated[
+        float, typer.Option("--deadline", help="Seconds that one verification or measurement may take.")
+    ] = Settings.launch_deadline_s,
+    results: ResultsOption = Path("results"),
+    json: JsonOption = False,
+) -> None:
+    """Find the fastest correct configuration, recording every trial. Started again, it goes on where it stopped."""
+    definition, target = resolve(kernel, device)
+    if device == "auto":
+        _tell_device(target)
+    given = {"trials": trials, "sampler": sampler, "n_finalists": finalists}
+    settings = Settings(
+        results=results,
+        time_s=time,
+        seed=seed,
+        n_hints=hints,
+        restrict=parse_restriction(definition, only),
+        protocol=Protocol(n_samples=samples, cold=not hot),
+        launch_deadline_s=deadline,
+        **effort(effort_name) | {name: value for name, value in given.items() if value is not None},
+    )
+    clock = target.module.clock
+    problems = problems_on(definition, problem, target)
+    done = []
+    with Bench(target, compile_processes, compile_deadline, note=_note) as bench:
+        for chosen in problems:
+            outcome = run_sweep(definition, chosen, bench, settings, ConsoleProgress(clock))
+            done.append(outcome)
+            if not json:
+                report.print_sweep(outcome, clock, out="tuned")
+            if outcome.interrupted:
+                break
+    if json:
+        print_json([report.sweep_summary(outcome, clock) for outcome in done])
+    if done[-1].interrupted:
+        raise typer.Exit(130)
+    if any(outcome.best is None for outcome in done):
+        raise typer.Exit(1)
+
+
+def _tell_device(target: Target) -> None:
+    if target.kind == "host":
+        _note("no GPU found: using the device `host`, whose times are host time and tell nothing of a GPU")
+    else:
+        _note(f"using {target.identifier}, {target.device.name}")
+
+
+def _note(text: str) -> None:
+    stderr.print(text, markup=False)

@@ -1,0 +1,85 @@
+// An output against its reference, in one pass over both: what every trial's verdict rests on.
+
+struct Found {
+    unsigned long long n_bad;      // elements beyond the tolerance, or bytes that differ
+    unsigned long long max_error;  // bits of a double, which order as its value does: it is not negative
+    double sum_error2;
+};
+
+__device__ inline float value_of(float x) { return x; }
+__device__ inline double value_of(double x) { return x; }
+
+struct Half {
+    unsigned short bits;
+};
+
+__device__ inline double value_of(Half x)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+    return value;
+}
+
+// got [n][PARTS] (PARTS = 2: complex) against want, doubles: |got - want| <= allowed + rtol |want|; a NaN is wrong.
+template <typename T, int PARTS>
+__device__ void compare(const T* got, const double* want, size_t n, double allowed, double rtol, Found* found)
+{
+    unsigned long long n_bad = 0;
+    double max_error = 0.0, sum_error2 = 0.0;
+    for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < n;
+         i += static_cast<size_t>(gridDim.x) * blockDim.x) {
+        double error2 = 0.0, size2 = 0.0;
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            const double expected = want[PARTS * i + part];
+            const double error = value_of(got[PARTS * i + part]) - expected;
+            error2 += error * error;
+            size2 += expected * expected;
+        }
+        if (isnan(error2))
+            error2 = __longlong_as_double(0x7ff0000000000000LL);  // infinite
+        const double error = sqrt(error2);
+        n_bad += !(error <= allowed + rtol * sqrt(size2));
+        max_error = fmax(max_error, error);
+        sum_error2 += error2;
+    }
+    for (int step = 16; step > 0; step /= 2) {  // over the warp: all its threads are here
+        n_bad += __shfl_down_sync(0xffffffffu, n_bad, step);
+        max_error = fmax(max_error, __shfl_down_sync(0xffffffffu, max_error, step));
+        sum_error2 += __shfl_down_sync(0xffffffffu, sum_error2, step);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&found->n_bad, n_bad);
+        atomicMax(&found->max_error, static_cast<unsigned long long>(__double_as_longlong(max_error)));
+        atomicAdd(&found->sum_error2, sum_error2);
+    }
+}
+
+#define COMPARE(NAME, T, PARTS)                                                                                  \
+    extern "C" __global__ void NAME(const T* got, const double* want, size_t n, double allowed, double rtol,     \
+                                    Found* found)                                                                \
+    {                                                                                                            \
+        compare<T, PARTS>(got, want, n, allowed, rtol, found);                                                   \
+    }
+
+COMPARE(compare_float16, Half, 1)
+COMPARE(compare_float32, float, 1)
+COMPARE(compare_float64, double, 1)
+COMPARE(compare_complex64, float, 2)
+COMPARE(compare_complex128, double, 2)
+
+// Counts the bytes that differ. Both start at a multiple of 16; n is in bytes.
+extern "C" __global__ void differ(const unsigned char* a, const unsigned char* b, size_t n, Found* found)
+{
+    unsigned long long n_bad = 0;
+    const size_t first = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+    const size_t stride = static_cast<size_t>(gridDim.x) * blockDim.x;
+    for (size_t i = first; i < n / 16; i += stride) {
+        const uint4 x = reinterpret_cast<const uint4*>(a)[i], y = reinterpret_cast<const uint4*>(b)[i];
+        n_bad += ((x.x ^ y.x) | (x.y ^ y.y) | (x.z ^ y.z) | (x.w ^ y.w)) != 0;
+    }
+    for (size_t i = n / 16 * 16 + first; i < n; i += stride)
+        n_bad += a[i] != b[i];
+    if (n_bad)
+        atomicAdd(&found->n_bad, n_bad);
+}

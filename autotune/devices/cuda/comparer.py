@@ -1,0 +1,80 @@
+"""Outputs against their references on the GPU, in one launch and one read-back each.
+
+Only what is found wrong is compared again, by NumPy on the host, which says where and by how much. The kernels are
+compiled as every variant is: none of CuPy's own, whose first use costs seconds of compiling.
+"""
+
+from collections import OrderedDict
+from importlib.resources import files
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...cache import cache_dir
+from ...definition import Device, Tolerance
+from ...nvrtc import cached_cubin
+from ..base import Comparison
+from ..compare import compare
+from . import OPTIONS
+
+KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
+KEEP_BYTES = 8 << 30  # of them
+FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])
+KINDS = ("float16", "float32", "float64", "complex64", "complex128")
+
+
+class Comparer:
+    """Compares arrays on one device, and keeps large references there."""
+
+    def __init__(self, device: Device) -> None:
+        source = files(__package__).joinpath("compare.cu").read_text()
+        cubin = cached_cubin(cache_dir("cubin"), source, "differ", device.arch, OPTIONS)
+        module = cupy.RawModule(path=str(cubin.path))
+        self._differ = module.get_function("differ")
+        self._compare = {np.dtype(kind): module.get_function(f"compare_{kind}") for kind in KINDS}
+        self._blocks = 8 * max(1, device.n_multiprocessors)
+        self._found = cupy.zeros(FOUND.itemsize, cupy.uint8)
+        self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()
+
+    def compare(self, got: Any, want: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+        """``got`` on the device against ``want``; ``key`` names the reference, so that it travels there once."""
+        if got.size == 0:
+            return Comparison(0, 0, 0.0, 0.0)
+        if tolerance == Tolerance() and (want.dtype == got.dtype or want.dtype.kind in "biu"):
+            there, _ = self._on_device(want.astype(got.dtype, copy=False), key)
+            found = self._run(self._differ, got, there, np.uint64(got.nbytes))
+            return self._closely(got, want, tolerance) if found["n_bad"] else Comparison(0, got.size, 0.0, 0.0)
+        if got.dtype not in self._compare:  # integers within a tolerance
+            return self._closely(got, want, tolerance)
+        exact = np.complex128 if got.dtype.kind == "c" else np.float64
+        there, rms = self._on_device(want.astype(exact, copy=False), key)
+        limits = np.float64(tolerance.atol + tolerance.of_rms * rms), np.float64(tolerance.rtol)
+        found = self._run(self._compare[got.dtype], got, there, np.uint64(got.size), *limits)
+        if found["n_bad"]:
+            return self._closely(got, want, tolerance)
+        size = rms or 1.0
+        rms_error = float(np.sqrt(found["sum_error2"] / got.size)) / size
+        return Comparison(0, got.size, float(found["max_error"]) / size, rms_error)
+
+    def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> Comparison:
+        return compare(np, got.get(), np.asarray(want), tolerance)
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        self._found.data.memset(0, FOUND.itemsize)
+        function((self._blocks,), (256,), (*arguments, self._found))
+        return self._found.get().view(FOUND)[0]
+
+    def _on_device(self, reference: np.ndarray, key: str) -> tuple[Any, float]:
+        """(the reference there, its rms)."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        flat = reference.reshape(-1)
+        rms = float(np.sqrt(np.vdot(flat, flat).real / flat.size)) if flat.dtype.kind in "fc" else 0.0
+        entry = cupy.asarray(np.ascontiguousarray(reference)), rms
+        if reference.nbytes >= KEEP_FROM_BYTES:
+            self._kept[key] = entry
+            while len(self._kept) > 1 and sum(array.nbytes for array, _ in self._kept.values()) > KEEP_BYTES:
+                self._kept.popitem(last=False)
+        return entry

@@ -1,0 +1,160 @@
+"""A device that is a formula: for trying out campaigns, searches and lookups where there is no hardware.
+
+Nothing is computed, so nothing is verified: every variant counts as right. A time is 100 us
+times a penalty for each parameter that is not at its best value and for neighbouring parameters that do not go
+together, plus 0.5 % of noise. The best values drift slowly with the problem, so that neighbours
+know something of each other, as on real devices. Some configs fail to compile. ``auto`` never chooses this device, and
+what it records is offered to no other one.
+"""
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..cache import cache_dir
+from ..definition import Device, Launch, Tolerance
+from ..errors import TrialFailure
+from ..render import Variant
+from .base import Argument, Binary, Ceilings, Comparison, Finding, Sample
+
+kind = "simulated"
+clock = "simulated time"
+builds = ("formula",)
+N_DEVICES = 8
+COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S is another
+NOISE = 0.005
+FAILING = 0.05  # share of the variants that do not compile
+CEILINGS = Ceilings(bytes_per_s=4e12, flops_per_s=6e13)
+
+
+def identifiers() -> list[str]:
+    """``simulated:0`` and on."""
+    return [f"simulated:{i}" for i in range(N_DEVICES)]
+
+
+def describe(identifier: str) -> Device:
+    """The limits of a large GPU."""
+    return Device(name="simulated", kind=kind, arch="simulated", n_multiprocessors=132, max_clock_hz=1e9)
+
+
+def lock_name(identifier: str) -> str:
+    return identifier.replace(":", "-")
+
+
+def compiler(device: Device) -> str:
+    return "formula 1"
+
+
+def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
+    """A file with what the formula needs to know.
+
+    Raises:
+        TrialFailure: compile_failed, for some.
+    """
+    began = time.monotonic()
+    path = cache_dir(kind) / f"{variant.key}.json"
+    cached = path.is_file()
+    if not cached:
+        time.sleep(float(os.environ.get("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S)))
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps({"name": variant.name, "penalty": penalty(variant)}))
+        os.replace(temporary, path)
+    if _unit("fails", variant.name) < FAILING:
+        raise TrialFailure("compile_failed", f"{variant.name}: the formula says no")
+    registers = 32 + int(200 * _unit("registers", str(variant.config)))
+    took_s = time.monotonic() - began
+    return Binary(variant.name, variant.kernel, variant.key, {"formula": path}, registers, 0, 0, took_s, cached)
+
+
+def penalty(variant: Variant) -> float:
+    """At least 1: how much slower than the best that could be."""
+    problem = variant.name.partition("[")[2].partition("|")[0]
+    numbers = [float(v) for _, _, v in (f.partition("=") for f in problem.split(",")) if v.replace(".", "").isdigit()]
+    drift = float(np.sum(np.log2(np.abs(numbers) + 1)))
+    total = 0.1
+    items = list(variant.config.items())
+    for name, value in items:
+        level = float(np.log2(value)) if isinstance(value, (int, float)) and value > 0 else 4 * _unit(name, str(value))
+        best = 2 + 4 * _unit(name, "best") + 0.1 * drift * (_unit(name, "drift") - 0.5)
+        total += 0.06 * (level - best) ** 2 * (0.2 + _unit(name, "weight"))
+    for (a, x), (b, y) in pairwise(items):
+        total += 0.1 * _unit(f"{a}{x}", f"{b}{y}")
+    return 1.0 + total
+
+
+@dataclass
+class _Buffer:
+    """Nothing but its size."""
+
+    data: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def write(self, data: np.ndarray) -> None:
+        pass
+
+    def read(self) -> np.ndarray:
+        return self.data
+
+    def poison(self, pattern: int) -> None:
+        pass
+
+    def damage(self) -> str | None:
+        return None
+
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+        return Comparison(0, int(reference.size), 0.0, 0.0)
+
+    def free(self) -> None:
+        pass
+
+
+class _Function:
+    def __init__(self, path: Path) -> None:
+        self._penalty = float(json.loads(path.read_text())["penalty"])
+        self._random = np.random.default_rng(zlib.crc32(path.name.encode()) ^ time.monotonic_ns() & 0xFFFFFFFF)
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
+        pass
+
+    def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
+        noise = np.abs(self._random.normal(0.0, NOISE, n))
+        return [Sample(1e-4 * self._penalty * (1.0 + float(extra)), 1e9) for extra in noise]
+
+
+class _Session:
+    check_builds = builds
+    timed_build = "formula"
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def load(self, binary: Binary, build: str) -> _Function:
+        return _Function(binary.files[build])
+
+    def ceilings(self) -> Ceilings:
+        return CEILINGS
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> _Buffer:
+        return _Buffer(np.zeros(shape, dtype))
+
+
+def open(identifier: str) -> _Session:
+    """For the worker process."""
+    return _Session(describe(identifier))
+
+
+def findings() -> list[Finding]:
+    """Nothing of it can be missing."""
+    return []
+
+
+def _unit(*words: str) -> float:
+    """A number from 0 to 1 that is always the same for these words."""
+    return zlib.crc32("\0".join(words).encode()) / 2**32

@@ -1,0 +1,54 @@
+"""What to try next. A searcher sees configs and times; never a device, a source or a problem.
+
+Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..errors import UsageError
+from ..space import Config
+from .base import Request, Searcher
+from .bayesian import GaussianProcess
+from .local import LocalSearch
+from .plain import Exhaustive, Random
+from .tpe import TreeParzen
+
+__all__ = ["SAMPLERS", "Searcher", "check_sampler", "searcher"]
+
+SAMPLERS: dict[str, Callable[[Request], Searcher]] = {
+    "exhaustive": Exhaustive,
+    "random": Random,
+    "local": LocalSearch,
+    "tpe": TreeParzen,
+    "gp": GaussianProcess,
+}
+
+
+def searcher(
+    name: str,
+    configs: Sequence[Config],
+    default: Config,
+    budget: int | None,
+    done: Iterable[Config],
+    seed: int,
+    hints: Sequence[Config] = (),
+) -> tuple[str, Searcher]:
+    """The searcher called ``name`` and the name it really has: ``auto`` is exhaustive when the budget allows, else gp.
+
+    ``budget``: trials in all, those of ``done`` included; None is no limit. ``done``: configs whose outcome is already
+    known; they are not proposed again, and what they gave is told by observe() before the first propose().
+    ``hints``: configs that did well elsewhere, in order of promise; those of the space are proposed after the default.
+
+    Raises:
+        UsageError: for an unknown name.
+    """
+    check_sampler(name)
+    if name == "auto":
+        name = "exhaustive" if budget is None or budget >= len(configs) else "gp"
+    return name, SAMPLERS[name](Request(configs, default, budget, tuple(done), seed, hints))
+
+
+def check_sampler(name: str) -> None:
+    """Raises UsageError unless ``name`` is a sampler."""
+    if name != "auto" and name not in SAMPLERS:
+        raise UsageError(f"no sampler is called {name!r} (there are: auto, {', '.join(SAMPLERS)})")

@@ -1,0 +1,139 @@
+"""Configs as numbers: levels for what compares values, columns for what measures distances between configs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ..space import Config, Value
+
+ABSENT = -1  # the level of a parameter that a config does not have
+
+
+@dataclass(frozen=True)
+class Levels:
+    """``table[i, j]``: which of ``values[j]`` config i gives to parameter ``names[j]``; -1 where it has none."""
+
+    names: tuple[str, ...]
+    values: tuple[tuple[Value, ...], ...]
+    table: np.ndarray  # int [n_configs, n_names]
+
+    def differences(self, row: int) -> np.ndarray:
+        """In how many parameters each config differs from ``row``, int [n_configs].
+
+        Parameters that one of the two does not have do not count: another ALGORITHM is one step away, whatever
+        parameters come with it.
+        """
+        mine = self.table[row]
+        differ: np.ndarray = ((self.table != mine) & (self.table != ABSENT) & (mine != ABSENT)).sum(axis=1)
+        return differ
+
+
+@dataclass(frozen=True)
+class Features:
+    """Coordinates whose weighted distances say how alike two configs are.
+
+    ``columns[i, k]``: config i in [0, 1], float [n_configs, n_columns]. Columns with the same ``groups[k]`` share a
+    length scale. ``names``: one of each group, for people.
+    """
+
+    columns: np.ndarray
+    groups: np.ndarray  # int [n_columns]
+    names: tuple[str, ...]
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.names)
+
+
+def levels_of(configs: Sequence[Config]) -> Levels:
+    """Numbers in ascending order, other values in the order of their text."""
+    names = tuple(dict.fromkeys(name for config in configs for name in config))
+    values, columns = [], []
+    for name in names:
+        given = [config.get(name) for config in configs]
+        distinct = tuple(sorted({v for v in given if v is not None}, key=_natural))
+        rank: dict[Value | None, int] = {value: i for i, value in enumerate(distinct)}
+        values.append(distinct)
+        columns.append([rank[v] if v is not None else ABSENT for v in given])
+    return Levels(names, tuple(values), np.array(columns).T.reshape(len(configs), len(names)))
+
+
+def features_of(levels: Levels) -> Features:
+    """The columns of a GPU kernel's parameters.
+
+    - a number: its logarithm, for sizes act by their ratios (its rank where zero or less is among the values);
+    - a number of several values that are not all powers of two: also how often two divides it, for 96 and 128 fill
+      warps, banks and vectors alike and 97 does not;
+    - other values: a column each, one group;
+    - a parameter that some configs lack: whether it is there; its own columns stand in the middle where it is not;
+    - two numbers of several values each: the logarithm of their product, for threads, tiles and bytes are products.
+
+    Columns equal to another up to an affine map are left out.
+    """
+    columns: list[np.ndarray] = []
+    groups: list[int] = []
+    names: list[str] = []
+    factors: list[tuple[str, np.ndarray]] = []
+
+    def add(name: str, *group: np.ndarray) -> None:
+        if len(group) == 1 and any(_same(group[0], other) for other in columns):
+            return
+        columns.extend(group)
+        groups.extend([len(names)] * len(group))
+        names.append(name)
+
+    for j, name in enumerate(levels.names):
+        values, level = levels.values[j], levels.table[:, j]
+        there = level != ABSENT
+        if not there.all():
+            add(f"{name}?", there.astype(float))
+        if len(values) < 2:
+            continue
+        if not all(_is_number(v) for v in values):
+            add(name, *((level == v) / np.sqrt(2.0) for v in range(len(values))))
+            continue
+        size = _log_or_rank(values)
+        add(name, _spread(size, level))
+        if len(values) > 2:
+            add(f"2^ in {name}", _spread(_powers_of_two(values), level))
+            if min(values) > 0:  # type: ignore[operator]
+                factors.append((name, np.where(there, size[level], 0.0)))
+    for (a, log_a), (b, log_b) in combinations(factors, 2):
+        product = log_a + log_b
+        add(f"{a} * {b}", (product - product.min()) / max(np.ptp(product), 1e-12))
+    table = np.array(columns).T if columns else np.zeros((len(levels.table), 1))
+    return Features(np.ascontiguousarray(table), np.array(groups or [0]), tuple(names) or ("",))
+
+
+def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """``of_level`` mapped to [0, 1], float [n_configs]; 1/2 where the parameter is absent."""
+    unit = (of_level - of_level.min()) / max(np.ptp(of_level), 1e-12)
+    return np.asarray(np.where(level == ABSENT, 0.5, unit[level]))
+
+
+def _log_or_rank(values: Sequence[Value]) -> np.ndarray:
+    numbers = np.array([float(v) for v in values])
+    if numbers.min() > 0:
+        return np.log2(numbers)
+    return np.log2(1.0 + numbers) if numbers.min() == 0 else np.arange(len(numbers), dtype=float)
+
+
+def _powers_of_two(values: Sequence[Value]) -> np.ndarray:
+    """How often two divides each value; 0 for zero and for what is not whole."""
+    whole = [int(v) if float(v).is_integer() else 1 for v in values]
+    return np.array([(v & -v).bit_length() - 1 if v > 0 else 0 for v in whole], float)
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    a, b = a - a.mean(), b - b.mean()
+    return bool(abs(a @ b) >= (1 - 1e-9) * np.sqrt((a @ a) * (b @ b)))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _natural(value: object) -> tuple[int, object]:
+    return (0, value) if isinstance(value, (int, float)) else (1, str(value))

@@ -1,0 +1,59 @@
+"""Iterated local search over the list of valid configs: no model, no cost."""
+
+import numpy as np
+
+from .base import Listed, Request
+from .features import levels_of
+
+
+class LocalSearch(Listed):
+    """Walk to faster neighbours; where there is none, start again near the best or, each second time, anywhere.
+
+    A neighbour differs in one parameter. The walk moves as soon as a neighbour is faster. Lourenco, Martin and
+    Stuetzle, Iterated Local Search, 2003.
+    """
+
+    n_first = 8  # random configs; the walk begins at the best of them
+    far = 3  # parameters in which a new start may differ from the best
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self._levels = levels_of(self.configs)
+        self._centre: int | None = None  # where the walk stands
+        self._starts: set[int] = set()  # proposed as new beginnings of the walk
+        self._n_starts = 0
+        self._nearby: list[int] = []  # neighbours of the centre, in random order
+
+    def choose(self) -> int:
+        if self._centre is None and len(self.pending) + len(self.failed) + len(self.log_s) < self.n_first:
+            return self.any_open()
+        if self._centre is None and self.log_s:
+            self._move(min(self.log_s, key=self.log_s.__getitem__))
+        while self._nearby:
+            number = self._nearby.pop()
+            if not self.taken[number]:
+                return number
+        start = self._new_start()
+        self._starts.add(start)
+        return start
+
+    def learn(self, number: int) -> None:
+        if number not in self.log_s or self._centre is None:
+            return
+        if number in self._starts or self.log_s[number] < self.log_s.get(self._centre, np.inf):
+            self._move(number)
+
+    def _move(self, number: int) -> None:
+        self._centre = number
+        self._starts.discard(number)
+        near = np.flatnonzero((self._levels.differences(number) <= 1) & ~self.taken)
+        self._nearby = self.rng.permutation(near).tolist()
+
+    def _new_start(self) -> int:
+        self._n_starts += 1
+        if self._n_starts % 2 and self.log_s:
+            best = min(self.log_s, key=self.log_s.__getitem__)
+            near = np.flatnonzero((self._levels.differences(best) <= self.far) & ~self.taken)
+            if len(near):
+                return int(self.rng.choice(near))
+        return self.any_open()

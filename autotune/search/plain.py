@@ -1,0 +1,22 @@
+"""The searches that learn nothing: every config in order, and every config in random order."""
+
+from .base import Listed, Request
+
+
+class Exhaustive(Listed):
+    """Every config, the default and the hints first, then in the order of the space."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self._order = iter(range(self.n_configs))
+
+    def choose(self) -> int:
+        return next(i for i in self._order if not self.taken[i])
+
+
+class Random(Exhaustive):
+    """Every config in random order, the default and the hints first."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self._order = iter(self.rng.permutation(self.n_configs).tolist())

@@ -1,0 +1,89 @@
+"""A Gaussian process conditioned on configs, and what it says of candidates: grows by one config at a time.
+
+The factor depends on which configs are known, not on their values: a config can join when it is proposed, its value
+be filled in by what the others predict for it (the kriging believer), and be replaced when it has come, in any order.
+Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize optimization, 2010.
+"""
+
+import math
+
+import numpy as np
+
+from .kernel import Hyperparameters, matern
+
+
+class Posterior:
+    """``rows``: numbers of the configs it is conditioned on; ``pool``: of the candidates it is asked about.
+
+    ``columns``: features, float [n_configs, n_columns]. ``room``: how many rows it can grow to.
+    """
+
+    def __init__(
+        self,
+        columns: np.ndarray,
+        groups: np.ndarray,
+        hyper: Hyperparameters,
+        rows: list[int],
+        pool: np.ndarray,
+        room: int,
+    ) -> None:
+        self.rows, self.pool = list(rows), pool
+        self._noise, self._amplitude = hyper.noise, hyper.amplitude
+        scale = hyper.weights[groups]
+        self._known, self._pooled = columns[rows] * scale, (columns[pool] * scale).astype(np.float32)
+        self._columns, self._scale = columns, scale
+        n = len(rows)
+        covariance = self._covariance(self._known, self._known)
+        covariance.flat[:: n + 1] = self._amplitude + self._noise
+        self._factor_inverse = np.zeros((room, room))
+        self._factor_inverse[:n, :n] = np.linalg.inv(np.linalg.cholesky(covariance))
+        # cross[k, c] = (factor^-1 covariance(rows, pool))[k, c]: everything about a candidate follows from its column
+        self._cross = np.empty((room, len(pool)), np.float32)
+        self._cross[:n] = self._factor_inverse[:n, :n].astype(np.float32) @ self._covariance(
+            self._known.astype(np.float32), self._pooled
+        )
+        self._variance = self._amplitude - np.einsum("kc,kc->c", self._cross[:n], self._cross[:n])
+
+    def add(self, row: int) -> None:
+        """Condition on one more config; its value comes with ``predict``."""
+        n = len(self.rows)
+        point = (self._columns[row] * self._scale)[None]
+        inverse = self._factor_inverse[:n, :n]
+        below = inverse @ self._covariance(self._known, point)[:, 0]
+        corner = math.sqrt(max(self._amplitude + self._noise - float(below @ below), 1e-9))
+        cross = self._covariance(point.astype(np.float32), self._pooled)[0] - below.astype(np.float32) @ self._cross[:n]
+        self._cross[n] = cross / corner
+        self._variance -= self._cross[n] ** 2
+        self._factor_inverse[n, :n] = -(below @ inverse) / corner
+        self._factor_inverse[n, n] = 1.0 / corner
+        self._known = np.concatenate([self._known, point])
+        self.rows.append(row)
+
+    def predict(self, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation) at the pool, without noise. ``values`` [n_rows] holds where ``known`` does."""
+        return self.mean(self._believed(values, known)), np.sqrt(np.maximum(self._variance, 1e-10))
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Mean at the pool, given the values of all rows."""
+        n = len(self.rows)
+        return np.asarray((self._factor_inverse[:n, :n] @ values).astype(np.float32) @ self._cross[:n], float)
+
+    def _believed(self, values: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """``values`` with the unknown ones as the known ones predict them."""
+        if known.all():
+            return values
+        points = self._known[known]
+        covariance = self._covariance(points, points)
+        covariance.flat[:: len(points) + 1] = self._amplitude + self._noise
+        filled = values.copy()
+        filled[~known] = self._covariance(self._known[~known], points) @ np.linalg.solve(covariance, values[known])
+        return filled
+
+    def _covariance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Between the rows of ``a`` and of ``b``, [n_a, n_b], in their precision."""
+        r2 = a @ (-2.0 * b.T)
+        r2 += (a * a).sum(1)[:, None]
+        r2 += (b * b).sum(1)[None, :]
+        covariance = matern(np.maximum(r2, 0, out=r2))
+        covariance *= self._amplitude
+        return covariance

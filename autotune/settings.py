@@ -1,0 +1,58 @@
+"""What a sweep may spend, and how it searches and measures: by numbers, or by the name of an effort."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import UsageError
+from .measure import Protocol
+from .space import Value
+
+N_TRIALS = {"host": 64}  # a CPU takes about a second a trial
+N_TRIALS_ELSEWHERE = 200
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20},
+    "normal": {},
+    "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80},
+}
+EFFORTS_HELP = (
+    "quick: 12 trials, the default, what neighbours found best, and a short search round them, in seconds. "
+    f"normal: {N_TRIALS_ELSEWHERE} trials (host: {N_TRIALS['host']}). full: every configuration, and twice the samples "
+    "in a final round of 8."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of one sweep."""
+
+    results: Path = Path("results")
+    trials: int | None = None  # None: N_TRIALS of the device; all with the sampler exhaustive
+    time_s: float | None = None  # of searching; the finalists come on top
+    sampler: str = "auto"
+    seed: int = 0
+    n_hints: int = 8  # configs taken over from recorded neighbours, tried right after the default; 0: start cold
+    restrict: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    protocol: Protocol = field(default_factory=Protocol)
+    n_finalists: int = 5
+    finalist_samples: int = 40
+    launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
+
+    def budget(self, kind: str, n_configs: int) -> int:
+        """Trials of a sweep over ``n_configs`` on a device of that kind."""
+        if self.trials is None and self.sampler == "exhaustive":
+            return n_configs
+        return min(n_configs, self.trials or N_TRIALS.get(kind, N_TRIALS_ELSEWHERE))
+
+
+def effort(name: str) -> dict[str, Any]:
+    """The fields of Settings that an effort fixes.
+
+    Raises:
+        UsageError: for an unknown name.
+    """
+    if name not in EFFORTS:
+        raise UsageError(f"no effort is called {name!r} (there are: {', '.join(EFFORTS)})")
+    return EFFORTS[name]
