@@ -39,6 +39,7 @@ def load_kernel(reference: str) -> Kernel[Any]:
     return _only_kernel(importlib.import_module(modules[reference]))
 
 
+@lru_cache(maxsize=64)
 def reference_of(kernel: Kernel[Any]) -> str:
     """What ``load_kernel`` finds the same kernel by, in another process too."""
     modules = _modules()
@@ -51,9 +52,15 @@ def _modules() -> dict[str, str]:
     """Kernel name -> module name; the package's own win over others of the same name."""
     from . import kernels
 
-    found = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+    found = dict(_installed())
     own = {m.name: f"{kernels.__name__}.{m.name}" for m in pkgutil.iter_modules(kernels.__path__)}
     return {**found, **own}
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[tuple[str, str], ...]:
+    """Those of other packages; to ask takes as long as a trial."""
+    return tuple((point.name, point.value) for point in entry_points(group=ENTRY_POINTS))
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class Stations:
             status="measured",
             config=config,
             key=started.variant.key if started.variant else None,
-            stamp=self.stamp(config),
+            stamp=self.stamp(config, started.variant),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             reproduce=self._reproduce(config),
         )
@@ -140,10 +141,10 @@ class Stations:
         finally:
             self.bench.turn.release()
 
-    def stamp(self, config: Config) -> str:
+    def stamp(self, config: Config, variant: Variant | None = None) -> str:
         """What the outcome of ``config`` depends on: source, sizes, definition, protocol, stations, compiler."""
         try:
-            text = render(self.kernel, self.problem, config).source
+            text = (variant or render(self.kernel, self.problem, config)).source
         except TrialFailure as failure:
             text = failure.message
         return record.stamp(text, problem_name(self.problem), str(self.protocol), *self._fixed_stamp)
@@ -183,6 +184,7 @@ class Stations:
         return shlex.join([*arguments, "--device", self.target.identifier])
 
 
+@lru_cache(maxsize=8)
 def _station_digest(target: Target) -> str:
     """The code that verifies, measures and runs: when it changes, times taken before are not reused."""
     here = Path(__file__).parent
