@@ -11,8 +11,11 @@ import typer
 from . import check, report
 from .catalogue import all_kernels, load_kernel
 from .commands.campaign import campaign, worker
+from .commands.emit import emit
 from .commands.export import export
 from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption
+from .commands.portfolio import portfolio
+from .commands.replay import replay
 from .commands.show import show
 from .commands.sweep import sweep
 from .console import print_json, print_table, stderr, stdout
@@ -119,16 +122,9 @@ app.command()(show)
 app.command()(export)
 
 
-@app.command()
-def emit(
-    paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
-    out: Annotated[Path, typer.Option("--out", help="The package's folder; its name is the package's name.")],
-) -> None:
-    """Write the winners as an installable package that needs only NumPy and CuPy."""
-    from .emit import emit as emit_package
-
-    written = emit_package(paths, out)
-    stdout.print(f"wrote {written}: `import {out.name}` beside it, or `pip install {out}`", markup=False)
+app.command()(emit)
+app.command()(portfolio)
+app.command()(replay)
 
 
 @app.command()

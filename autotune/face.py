@@ -90,13 +90,15 @@ def sweep(
         return run_sweep(definition, asked, bench, chosen, progress)
 
 
-def emit(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
+def emit(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], portfolio: int | None = None) -> Path:
     """Write the winners of recorded sweeps as an installable package at ``out``.
+
+    ``portfolio``: at most so many configurations of each kernel and device serve all its problems.
 
     Raises:
         UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
     """
-    return _emit([Path(p) for p in paths], Path(out))
+    return _emit([Path(p) for p in paths], Path(out), portfolio)
 
 
 def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> None:

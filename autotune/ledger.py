@@ -23,11 +23,6 @@ class Ledger:
         finally:
             self._spent[what] += time.monotonic() - began
 
-    def move(self, source: str, to: str, seconds: float) -> None:
-        """What will be counted as ``source`` was ``to``."""
-        self._spent[source] -= seconds
-        self._spent[to] += seconds
-
     @property
     def wall_s(self) -> float:
         return time.monotonic() - self._began

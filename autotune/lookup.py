@@ -67,9 +67,7 @@ class Choice:
         return "\n".join([*lines, f"  source    sources/{self.source_key}.cu"])
 
     def as_json(self) -> dict[str, Any]:
-        evidence = dataclasses.asdict(self.evidence) if self.evidence else None
-        left_out = dataclasses.asdict(self.left_out) if self.left_out else None
-        return {**_shallow(self), "config": dict(self.config), "evidence": evidence, "left_out": left_out}
+        return {**dataclasses.asdict(self), "config": dict(self.config)}
 
 
 def choose(
@@ -295,7 +293,3 @@ def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
         lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
     there = "There is:\n" + "\n".join(lines) if lines else f"There is nothing for {kernel}."
     return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTune it: {_command(kernel, baked)}"
-
-
-def _shallow(choice: Choice) -> dict[str, Any]:
-    return {f.name: getattr(choice, f.name) for f in dataclasses.fields(choice)}

@@ -15,6 +15,7 @@ from itertools import islice
 from math import log, log2
 from pathlib import Path
 from statistics import median
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,16 @@ def known(results: Path, kernel: Kernel[Any], problem: Any, device: Device) -> t
     name = problem_name(problem)
     own = str(sweep_path(results, device.name, kernel.name, name))
     found: dict[int, list[Iterator[Candidate]]] = {kinship: [] for kinship in N_READ}
-    for shelf in _shelves(results, kernel.name):
-        other = next((about[1] for each in shelf.names if (about := _about(shelf.folder, each))), None)
-        if other is not None and other.kind == device.kind:
-            found[_kinship(other, device)].append(shelf.nearest_first(name))
-    return tuple(
-        neighbour
-        for kinship, candidates in found.items()
-        for neighbour in islice(_read(merge(*candidates), own, kinship), N_READ[kinship])
-    )
+    with _lock:
+        for shelf in _shelves(results, kernel.name):
+            other = next((about[1] for each in shelf.names if (about := _about(shelf.folder, each))), None)
+            if other is not None and other.kind == device.kind:
+                found[_kinship(other, device)].append(shelf.nearest_first(name))
+        return tuple(
+            neighbour
+            for kinship, candidates in found.items()
+            for neighbour in islice(_read(merge(*candidates), own, kinship), N_READ[kinship])
+        )
 
 
 def hints(neighbours: Sequence[Neighbour], enumeration: Enumeration, k: int) -> tuple[Config, ...]:
@@ -149,6 +151,7 @@ class _Shelf:
 
 
 _shelf = lru_cache(maxsize=256)(_Shelf)
+_lock = Lock()  # shelves change as they are looked at, and a campaign may ask from several threads
 
 
 def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 _starting = threading.Lock()
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 
 
 class _Process(SpawnProcess):
@@ -21,10 +22,14 @@ class _Process(SpawnProcess):
         with _starting:
             main = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")  # what a child is told to import: nothing
+            added = {name: "1" for name in THREADS if name not in os.environ}
+            os.environ.update(added)
             try:
                 return Popen(process_obj)
             finally:
                 sys.modules["__main__"] = main
+                for name in added:
+                    del os.environ[name]
 
 
 class CleanContext(SpawnContext):

@@ -74,10 +74,12 @@ class Trial:
 
     @staticmethod
     def from_json(row: dict[str, Any]) -> "Trial":
-        known = {f.name for f in fields(Trial)}
-        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items() if n in known}
+        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items() if n in _FIELDS}
         values["config"] = Config(row["config"])
         return Trial(**values)
+
+
+_FIELDS = frozenset(f.name for f in fields(Trial))
 
 
 class SweepFolder:
@@ -242,14 +244,16 @@ def provenance() -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """The commit of the checkout this code runs from, "+changes" when edited; "" outside one."""
+    """AUTOTUNE_COMMIT where it is set; else the commit of the checkout this code runs from, "+changes" when edited."""
+    if given := os.environ.get("AUTOTUNE_COMMIT"):
+        return given
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
         status = [*git, "status", "--porcelain", "--untracked-files=no", "--", "..", ":!../results"]
         changed = subprocess.run(status, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("AUTOTUNE_COMMIT", "")
+        return ""
     return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
 
 

@@ -21,7 +21,7 @@ from .space import Config, Value
 LEAST_CONFIGS = 10  # below, there is nothing to search
 # What a trial cost, as Kernel Tuner and T4 name it. The recorded search's own thinking (strategy_time) is left out.
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
-T4_COSTS = ("compilation", "compilation_time", "validation", "benchmark", "framework")
+T4_COSTS = ("compilation_time", "validation", "benchmark", "framework")
 UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6, "ns": 1e-9}
 
 
@@ -124,13 +124,17 @@ def _from_sweep(path: Path) -> RecordedSpace:
 
 # ---------------------------------------------------------------------- Kernel Tuner
 def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
-    """Times in ms; a failure has a string in place of its time, or an entry ``__error__``."""
+    """Times in ms; a failure has a string in place of its time, or an entry ``__error__``.
+
+    ``autotune export`` states the value that stands for a parameter which a config does not have.
+    """
     names = content["tune_params_keys"]
+    absent = content.get("autotune", {}).get("absent")
     rows = []
     for entry in content["cache"].values():
         failed = "__error__" in entry
         spent = sum(_number(entry.get(cost)) or 0.0 for cost in CACHE_COSTS)
-        config = Config({name: entry[name] for name in names})
+        config = Config({name: entry[name] for name in names if absent is None or entry[name] != absent})
         rows.append(_Row(config, None if failed else _positive(entry.get("time"), 1e-3), spent * 1e-3))
     return rows
 
@@ -147,7 +151,8 @@ def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
         if result["invalidity"] == "correct" and objective in measured:
             scale = UNITS.get(measured[objective].get("unit", ""), unit)
             seconds = _positive(measured[objective]["value"], scale)
-        spent = sum(_number(result["times"].get(cost)) or 0.0 for cost in T4_COSTS)
+        times = {"compilation_time": result["times"].get("compilation"), **result["times"]}  # either name is in use
+        spent = sum(_number(times.get(cost)) or 0.0 for cost in T4_COSTS)
         rows.append(_Row(Config(result["configuration"]), seconds, spent * unit))
     return rows
 

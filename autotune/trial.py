@@ -97,6 +97,7 @@ class Stations:
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             reproduce=self._reproduce(config),
         )
+        took: dict[str, Any] = {}
         try:
             with self.ledger.on("waiting for compilers"):
                 binary = self.binary(started)
@@ -111,9 +112,11 @@ class Stations:
                 block=geometry.block,
             )
             check_limits(binary, geometry, self.target.device)
-            return self._on_device(trial, binary, incumbent_s)
+            verdict, measurement = self._on_device(config, binary, incumbent_s, took)
+            trial = self._measured(replace(trial, **took), measurement, verdict)
+            return self.with_rates(trial, measurement.median_s)
         except TrialFailure as failure:
-            return replace(trial, status=failure.status, message=failure.message)
+            return replace(trial, status=failure.status, message=failure.message, **took)
 
     def binary(self, started: Started) -> Binary:
         """Wait for the compile. Raises TrialFailure."""
@@ -153,21 +156,20 @@ class Stations:
         """``trial`` with GB/s, TFLOP/s and efficiency of that median."""
         return replace(trial, **asdict(rates(self.kernel.work(self.problem), median_s, self.ceilings)))
 
-    def _on_device(self, trial: Trial, binary: Binary, incumbent_s: float | None) -> Trial:
+    def _on_device(
+        self, config: Config, binary: Binary, incumbent_s: float | None, took: dict[str, Any]
+    ) -> tuple[Verdict, Measurement]:
+        """``took``: gets the seconds of each stage, also of one that fails."""
         with self.ledger.on("making the reference"):
-            job = self.job(trial.config, binary)
-        with self.on_device("verifying"):
-            began = time.monotonic()
+            job = self.job(config, binary)
+        with self.on_device("verifying"), _timed(took, "verify_s"):
             verdict = self.bench.worker.verify(job, self.deadline_s)
-            verified = time.monotonic()
-            if self._oracle is None and too_large_for_numpy(self.kernel, self.problem):
-                self._oracle = (trial.config, binary)
-            protocol = replace(self.protocol, incumbent_s=incumbent_s)
+        if self._oracle is None and too_large_for_numpy(self.kernel, self.problem):
+            self._oracle = (config, binary)
+        protocol = replace(self.protocol, incumbent_s=incumbent_s)
+        with self.on_device("measuring"), _timed(took, "measure_s"):
             measurement = self.bench.worker.measure(replace(job, oracle=self._oracle), protocol, self.deadline_s)
-            measured = time.monotonic()
-            self.ledger.move("verifying", "measuring", measured - verified)
-        trial = replace(trial, verify_s=round(verified - began, 4), measure_s=round(measured - verified, 4))
-        return self.with_rates(self._measured(trial, measurement, verdict), measurement.median_s)
+        return verdict, measurement
 
     def _measured(self, trial: Trial, m: Measurement, verdict: Verdict) -> Trial:
         return replace(
@@ -182,6 +184,15 @@ class Stations:
         arguments = ["autotune", "verify", "--kernel", reference_of(self.kernel)]
         arguments += ["--problem", problem_name(self.problem), "--config", str(config)]
         return shlex.join([*arguments, "--device", self.target.identifier])
+
+
+@contextmanager
+def _timed(took: dict[str, float], name: str) -> Iterator[None]:
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        took[name] = round(time.monotonic() - began, 4)
 
 
 @lru_cache(maxsize=8)

@@ -266,8 +266,12 @@ class Ddc(Kernel[Problem]):
         return {"baseband": baseband}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """Rounding of a float32 sum of taps products; derived in docs/kernels/ddc.md."""
-        return Tolerance(of_rms=float(4 * np.sqrt(problem.taps + 16) * np.finfo(np.float32).eps))
+        """Rounding of a float32 sum of taps products; derived in docs/kernels/ddc.md. Relative to the rms that outputs
+        of such inputs have, not to that of the outputs at hand: one alone may be next to zero.
+        """
+        rms_of_samples = 2.0**problem.sample_bits / np.sqrt(12)
+        rms_of_outputs = rms_of_samples * np.sqrt(13 / 12)  # sum of the squared weights: uniform in [0.5, 1.5], squared
+        return Tolerance(atol=float(4 * np.sqrt(problem.taps + 16) * np.finfo(np.float32).eps * rms_of_outputs))
 
 
 # ---------------------------------------------------------------------- phase, exact in integers

@@ -41,11 +41,11 @@ def cache_text() -> str:
     return json.dumps(head)[:-1] + ',\n"cache": {\n' + ",\n".join(entries) + "}\n}"
 
 
-def t4_text(unit: str, per_ms: float) -> str:
+def t4_text(unit: str, per_ms: float, compilation: str = "compilation_time") -> str:
     results = [
         {
             "configuration": config,
-            "times": {"compilation": 200.0, "benchmark": 40, "search_algorithm": 1e6},
+            "times": {compilation: 200.0, "benchmark": 40, "search_algorithm": 1e6},
             "invalidity": "runtime" if config == FAILS else "correct",
             "correctness": 1,
             "measurements": [{"name": "time", "value": milliseconds(config) * per_ms, "unit": unit}],
@@ -131,12 +131,19 @@ def test_command_prints_the_random_arm_beside(tmp_path: Path, capsys: pytest.Cap
 
 
 # ---------------------------------------------------------------------- records
+def test_parameters_that_a_cache_says_are_absent_are_absent(tmp_path: Path) -> None:
+    content = json.loads(cache_text())
+    content["autotune"] = {"absent": "column"}
+    (configs,) = {read_space(file(tmp_path / "cache.json", json.dumps(content))).configs}
+    assert {tuple(config) for config in configs} == {("X", "Y"), ("X", "Y", "MODE")}
+
+
 def test_every_format_gives_the_same_space(tmp_path: Path) -> None:
     paths = [
         file(tmp_path / "cache.json", cache_text()),
         file(tmp_path / "cache.json.gz", cache_text()),
         file(tmp_path / "t4.json", t4_text("ms", 1.0)),
-        file(tmp_path / "t4.json.gz", t4_text("us", 1e3)),
+        file(tmp_path / "t4.json.gz", t4_text("us", 1e3, "compilation")),
         file(tmp_path / "seconds.json", t4_text("", 1.0)),
         sweep_folder(tmp_path),
     ]

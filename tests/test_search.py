@@ -202,9 +202,9 @@ def test_gradient_of_the_hyperparameters_is_that_of_their_density() -> None:
     squares = squared_differences(features.columns[rows], features.groups, features.n_groups)
     hyper, y = Hyperparameters(features.n_groups, Prior()), rng.normal(size=25)
     theta = rng.normal(size=len(hyper.theta)) * 0.3 + hyper.theta
-    _, slope = hyper._loss(theta, squares, y)
+    _, slope = hyper.loss(theta, squares, y)
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
-        ahead, behind = hyper._loss(theta + step, squares, y)[0], hyper._loss(theta - step, squares, y)[0]
+        ahead, behind = hyper.loss(theta + step, squares, y)[0], hyper.loss(theta - step, squares, y)[0]
         assert slope[i] == pytest.approx((ahead - behind) / 2e-5, rel=1e-3, abs=1e-4)
 
 
@@ -214,15 +214,15 @@ def test_a_posterior_that_grew_is_the_one_built_at_once_and_pending_rows_move_no
     columns, groups, pool = features.columns, features.groups, np.arange(len(CONFIGS))
     hyper = Hyperparameters(features.n_groups, Prior())
     rows = [int(i) for i in rng.choice(len(CONFIGS), 20, replace=False)]
-    whole = Posterior(columns, groups, hyper, rows, pool, 20)
-    grown = Posterior(columns, groups, hyper, rows[:12], pool, 20)
+    whole = Posterior(columns, groups, hyper, rows, pool)
+    grown = Posterior(columns, groups, hyper, rows[:12], pool)
     for row in rows[12:]:
         grown.add(row)
     values, known = rng.normal(size=20), np.ones(20, bool)
     for a, b in zip(whole.predict(values, known), grown.predict(values, known), strict=True):
         assert a == pytest.approx(b, abs=2e-3)
     known[15:] = False
-    few = Posterior(columns, groups, hyper, rows[:15], pool, 15)
+    few = Posterior(columns, groups, hyper, rows[:15], pool)
     mean, deviation = few.predict(values[:15], known[:15])
     believed_mean, believed_deviation = whole.predict(values, known)
     assert believed_mean == pytest.approx(mean, abs=2e-3)

@@ -56,7 +56,7 @@ def sweep(
         typer.Option(
             "--finalists",
             min=1,
-            help=f"How many of the best are measured again, interleaved. [default: {Settings.n_finalists}; of --effort]",
+            help=f"How many of the best are measured again, side by side. [default: {Settings.n_finalists}]",
         ),
     ] = None,
     hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,

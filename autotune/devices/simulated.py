@@ -46,10 +46,12 @@ def describe(identifier: str) -> Device:
 
 
 def lock_name(identifier: str) -> str:
+    """One lock for each."""
     return identifier.replace(":", "-")
 
 
 def compiler(device: Device) -> str:
+    """Changes when the formula does."""
     return "formula 1"
 
 

@@ -1,147 +1,132 @@
-"""Bayesian optimization over the list of valid configs: a Gaussian process of log time, expected improvement.
+"""Bayesian optimization over the list of valid configs: a Gaussian process of log time, asked in two ways by turns.
 
-Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998. What is ours is told in
-docs/search.md: the features, the compressed slow half, failures, and what happens while outcomes are outstanding.
+Expected improvement (Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998)
+and the lower confidence bound (Srinivas, Krause, Kakade and Seeger, Gaussian Process Optimization in the Bandit
+Setting, 2010). docs/search.md tells the rest: features, slow configs, failures, outcomes that are outstanding.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .base import Listed, Request
 from .features import features_of, levels_of
-from .kernel import Hyperparameters, Prior, squared_differences
+from .kernel import Hyperparameters, squared_differences
 from .posterior import Posterior
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Options:
-    """How the model is used; the defaults were chosen as docs/search.md tells."""
+class Limits:
+    """What bounds the cost of a proposal, and when the model begins and is fitted."""
 
-    n_first: int = 10  # random configs before the model, at most
+    n_first: int = 10  # configs before the model, at most: the default, the hints and random ones
+    first_share: int = 5  # ... and of the budget, one in so many
     n_fit: int = 128  # observations that the hyperparameters are fitted to
-    n_model: int = 256  # observations that the model knows
-    n_pool: int = 12_000  # candidates it is asked about
-    prior: Prior = Prior()
-    refit: tuple[int, int] = (30, 5)
-    product_shift: float = 0.0
-    soft: float = 1.0
-    xi: float = 0.0
-    acq: str = "ei"
-    products: bool = True
+    n_model: int = 256  # observations that the model is built on; those that follow until the next fit come on top
+    n_pool: int = 12_000  # candidates that the model is asked about
+    refit_share: int = 10  # a fit when the observations have grown by one in so many
 
 
 class GaussianProcess(Listed):
-    """``gp``."""
+    """Random configs first, then what the model prefers, given all that is known and all that is outstanding."""
 
-    def __init__(self, request: Request, options: Options = Options()) -> None:
+    def __init__(self, request: Request, limits: Limits = Limits()) -> None:
         super().__init__(request)
-        self.options = options
+        self.limits = limits
         self.levels = levels_of(self.configs)
         self.features = features_of(self.levels)
-        if not options.products:
-            keep = [k for k, n in enumerate(self.features.names) if " * " not in n]
-            from .features import Features
-
-            m = np.isin(self.features.groups, keep)
-            self.features = Features(
-                np.ascontiguousarray(self.features.columns[:, m]),
-                np.searchsorted(keep, self.features.groups[m]),
-                tuple(self.features.names[k] for k in keep),
-            )
-        self.hyper = Hyperparameters(self.features.n_groups, options.prior)
-        if options.product_shift:
-            for k, n in enumerate(self.features.names):
-                if " * " in n:
-                    self.hyper._mean[k] += options.product_shift
-            self.hyper.theta = self.hyper._mean.copy()
+        self.hyper = Hyperparameters(self.features.n_groups)
+        self.n_first = min(limits.n_first, max(4, self.budget // limits.first_share))
         self._posterior: Posterior | None = None
-        self._fitted_at = 0
+        self._counted: set[int] = set()  # rows that the posterior has, or had to leave out
+        self._n_known_then = 0  # at the last fit
+        self._n_asked = 0
 
     def choose(self) -> int:
         n_known = len(self.log_s) + len(self.failed)
-        first = min(self.options.n_first, max(4, self.budget // 5))
-        if len(self.log_s) < 3 or n_known + len(self.pending) < first:
+        if len(self.log_s) < 3 or n_known + len(self.pending) < self.n_first:
             return self.any_open()
+        self._n_asked += 1
         posterior = self._current(n_known)
+        score = self._score(posterior, by_bound=self._n_asked % 2 == 0)
+        score[self.taken[posterior.pool]] = -np.inf
+        best = int(posterior.pool[np.argmax(score)])
+        return best if not self.taken[best] else self.any_open()  # the pool may have run dry
+
+    def _score(self, posterior: Posterior, by_bound: bool) -> np.ndarray:
+        """How promising each candidate of the pool is; the larger the better."""
         rows = posterior.rows
         known = np.array([row in self.log_s for row in rows])
-        values = np.array([self.log_s.get(row, 0.0) for row in rows])
-        values[known] = standardized(values[known], self.options.soft)
+        values = np.zeros(len(rows))
+        values[known] = standardized(np.array([self.log_s[row] for row in rows if row in self.log_s]))
         mean, deviation = posterior.predict(values, known)
-        best = values[known].min()
-        if self.options.acq == "lcb":
-            score = -(mean - deviation)
-        else:
-            score = log_expected_improvement(best - self.options.xi - mean, deviation)
+        gain = values[known].min() - mean
+        score: np.ndarray = deviation - mean if by_bound else log_expected_improvement(gain, deviation)
         failed = np.array([float(row in self.failed) for row in rows])
-        if failed.any():
+        if failed.any():  # the same process of 0 and 1: near failures, success is doubtful
             score += np.log(np.clip(1.0 - posterior.mean(failed), 0.01, 1.0))
-        score[self.taken[posterior.pool]] = -np.inf
-        return int(posterior.pool[np.argmax(score)])
+        return score
 
     def _current(self, n_known: int) -> Posterior:
-        """The posterior of all that is known or pending, fitted anew when enough has come since the last fit."""
+        """The posterior given all that is known or pending; fitted anew when enough has come since the last fit."""
         posterior = self._posterior
-        if posterior is not None and n_known - self._fitted_at < (
-            1 if n_known < self.options.refit[0] else self.options.refit[1]
-        ):
-            there = set(posterior.rows)
-            new = [row for row in (*self.log_s, *self.failed, *self.pending) if row not in there]
-            for row in new:
+        if posterior is None or n_known - self._n_known_then >= max(1, n_known // self.limits.refit_share):
+            return self._rebuilt(n_known)
+        for row in (*self.log_s, *self.failed, *self.pending):
+            if row not in self._counted:
+                self._counted.add(row)
                 posterior.add(row)
-            return posterior
-        self._fitted_at = n_known
-        rows = self._chosen()
-        best = sorted((r for r in rows if r in self.log_s), key=self.log_s.__getitem__)
-        fit_rows = self._thin(best, self.options.n_fit)
+        return posterior
+
+    def _rebuilt(self, n_known: int) -> Posterior:
+        fastest = sorted(self.log_s, key=self.log_s.__getitem__)
         columns, groups = self.features.columns, self.features.groups
-        y = standardized(np.array([self.log_s[r] for r in fit_rows]), self.options.soft)
-        self.hyper.fit(squared_differences(columns[fit_rows], groups, self.features.n_groups), y)
-        room = len(rows) + len(self.pending) + 64
-        self._posterior = Posterior(columns, groups, self.hyper, rows, self._pool(best), room)
+        fitted = self._thinned(fastest, self.limits.n_fit)
+        squares = squared_differences(columns[fitted], groups, self.features.n_groups)
+        self.hyper.fit(squares, standardized(np.array([self.log_s[row] for row in fitted])))
+        rows = self._thinned(fastest, self.limits.n_model)
+        rows += self._thinned(list(self.failed), self.limits.n_model // 4)
+        rows += self.pending
+        self._posterior = Posterior(columns, groups, self.hyper, rows, self._pool(fastest))
+        self._counted = {*self.log_s, *self.failed, *self.pending}
+        self._n_known_then = n_known
         return self._posterior
 
-    def _chosen(self) -> list[int]:
-        best = sorted(self.log_s, key=self.log_s.__getitem__)
-        rows = self._thin(best, self.options.n_model) + self._thin(list(self.failed), self.options.n_model // 4)
-        return rows + list(self.pending)
-
-    def _thin(self, rows: list[int], n: int) -> list[int]:
-        """At most ``n`` of ``rows``: the first half of them, and a random choice of the others."""
+    def _thinned(self, rows: Sequence[int], n: int) -> list[int]:
+        """At most ``n`` of ``rows``: the first ones for one half, a random choice of the others for the other."""
         if len(rows) <= n:
-            return rows
-        rest = self.rng.choice(len(rows) - n // 2, n - n // 2, replace=False) + n // 2
-        return rows[: n // 2] + [rows[i] for i in sorted(rest)]
+            return list(rows)
+        others = self.rng.choice(len(rows) - n // 2, n - n // 2, replace=False) + n // 2
+        return [*rows[: n // 2], *(rows[i] for i in sorted(others))]
 
-    def _pool(self, best: list[int]) -> np.ndarray:
-        """Open configs to be asked about: all, or a random choice and all neighbours of the best."""
-        if self.n_configs <= self.options.n_pool:
+    def _pool(self, fastest: Sequence[int]) -> np.ndarray:
+        """Configs that the model is asked about: all, or some at random and what is like the fastest three."""
+        n_pool = self.limits.n_pool
+        if self.n_configs <= n_pool:
             return np.arange(self.n_configs)
-        near = [np.flatnonzero((self.levels.differences(row) <= 2) & ~self.taken) for row in best[:3]]
-        near = [
-            a if len(a) < self.options.n_pool // 6 else self.rng.choice(a, self.options.n_pool // 6, replace=False)
-            for a in near
-        ]
-        some = self.rng.choice(
-            self.open_rows(), min(self.options.n_pool // 2, self.n_configs - self._n_taken), replace=False
-        )
-        return np.unique(np.concatenate([some, *near]))
+        parts = [self._some(self.open_rows(), n_pool // 2)]
+        for row in fastest[:3]:
+            near = (self.levels.differences(row) <= 2) & ~self.taken
+            parts.append(self._some(np.flatnonzero(near), n_pool // 6))
+        return np.unique(np.concatenate(parts))
+
+    def _some(self, rows: np.ndarray, n: int) -> np.ndarray:
+        return rows if len(rows) <= n else self.rng.choice(rows, n, replace=False)
 
 
-def standardized(log_s: np.ndarray, soft: float = 1.0) -> np.ndarray:
-    """Zero mean, unit variance, after the slow half has been compressed.
+def standardized(log_s: np.ndarray) -> np.ndarray:
+    """Zero mean and unit variance, after the slow half has been compressed.
 
-    Above the median the distance to it grows as its logarithm, in units of median - best: how slow the slow ones are
-    says little about the fast ones, and would stretch the model.
+    Above the median, the distance to it is replaced by its logarithm in units of median - best: how slow the slow
+    ones are says little about the fast ones, and would stretch the model.
     """
     middle = np.median(log_s)
-    unit = soft * (middle - log_s.min()) + 1e-9
-    beyond = np.maximum(log_s - middle, 0.0)
-    squeezed = np.minimum(log_s, middle) + unit * np.log1p(beyond / unit)
+    unit = middle - log_s.min() + 1e-9
+    squeezed = np.minimum(log_s, middle) + unit * np.log1p(np.maximum(log_s - middle, 0.0) / unit)
     return np.asarray((squeezed - squeezed.mean()) / (squeezed.std() + 1e-12))
 
 

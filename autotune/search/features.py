@@ -115,9 +115,9 @@ def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
 
 def _log_or_rank(values: Sequence[Value]) -> np.ndarray:
     numbers = np.array([float(v) for v in values])
-    if numbers.min() > 0:
-        return np.log2(numbers)
-    return np.log2(1.0 + numbers) if numbers.min() == 0 else np.arange(len(numbers), dtype=float)
+    if numbers.min() < 0:
+        return np.arange(len(numbers), dtype=float)
+    return np.asarray(np.log2(numbers if numbers.min() > 0 else 1.0 + numbers))
 
 
 def _powers_of_two(values: Sequence[Value]) -> np.ndarray:

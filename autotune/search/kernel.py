@@ -11,16 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 
 ROOT5 = math.sqrt(5.0)
-JITTER = 1e-8
+JITTER = 1e-6
 
 
 @dataclass(frozen=True)
 class Prior:
     """Normal priors of the hyperparameters' logarithms, (mean, standard deviation)."""
 
-    weight: tuple[float, float] = (0.0, 1.0)
-    noise: tuple[float, float] = (-5.0, 1.5)  # variance, as a share of that of the observations
+    weight: tuple[float, float] = (
+        -1.0,
+        1.0,
+    )  # a column alone takes correlation to 0.90 across its whole range
+    noise: tuple[float, float] = (
+        -5.0,
+        1.5,
+    )  # variance, as a share of that of the observations
     amplitude: tuple[float, float] = (0.0, 1.0)  # variance, likewise
+
+
+PRIOR = Prior()
 
 
 def matern(r2: np.ndarray) -> np.ndarray:
@@ -36,7 +45,7 @@ def matern(r2: np.ndarray) -> np.ndarray:
     return correlation
 
 
-def _matern_and_slope(r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def matern_and_slope(r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Correlation and its derivative by r2."""
     s = ROOT5 * np.sqrt(r2)
     decay = np.exp(-s)
@@ -53,9 +62,14 @@ def squared_differences(columns: np.ndarray, groups: np.ndarray, n_groups: int) 
 
 
 class Hyperparameters:
-    """``theta``: logarithms of the groups' weights, of the noise and of the amplitude. A fit starts where the last ended."""
+    """``theta``: logarithms of the groups' weights, of the noise and of the amplitude.
 
-    def __init__(self, n_groups: int, prior: Prior) -> None:
+    A fit starts where the last one ended, the first one at the prior's mean.
+    """
+
+    n_steps = 12  # of a fit
+
+    def __init__(self, n_groups: int, prior: Prior = PRIOR) -> None:
         self.n_groups = n_groups
         self._mean = np.array([*[prior.weight[0]] * n_groups, prior.noise[0], prior.amplitude[0]])
         self._precision = 1.0 / np.array([*[prior.weight[1]] * n_groups, prior.noise[1], prior.amplitude[1]]) ** 2
@@ -74,19 +88,19 @@ class Hyperparameters:
     def amplitude(self) -> float:
         return float(np.exp(self.theta[-1]))
 
-    def fit(self, squares: np.ndarray, y: np.ndarray, n_steps: int = 12) -> None:
+    def fit(self, squares: np.ndarray, y: np.ndarray) -> None:
         """Climb the posterior density of theta by BFGS. ``squares`` [n_groups, n, n]; ``y`` [n], centred."""
         theta = self.theta
-        value, slope = self._loss(theta, squares, y)
+        value, slope = self.loss(theta, squares, y)
         inverse_hessian = np.eye(len(theta)) / max(1.0, float(np.abs(slope).max()))
-        for _ in range(n_steps):
+        for _ in range(self.n_steps):
             step = -inverse_hessian @ slope
             step *= min(1.0, 1.5 / float(np.abs(step).max() + 1e-12))  # no factor beyond e**1.5 at once
             descent = float(slope @ step)
             if descent > -1e-4:
                 break
             for _ in range(6):
-                new_value, new_slope = self._loss(theta + step, squares, y)
+                new_value, new_slope = self.loss(theta + step, squares, y)
                 if new_value <= value + 1e-4 * descent:
                     break
                 step, descent = 0.4 * step, 0.4 * descent
@@ -100,11 +114,15 @@ class Hyperparameters:
                 inverse_hessian = left @ inverse_hessian @ left.T + np.outer(step, step) / curvature
         self.theta = theta
 
-    def _loss(self, theta: np.ndarray, squares: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-        """Negative log posterior up to a constant, and its gradient."""
+    def loss(self, theta: np.ndarray, squares: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+        """Negative log posterior density of ``theta`` up to a constant, and its gradient."""
         n_groups = self.n_groups
-        weights2, noise, amplitude = np.exp(2.0 * theta[:n_groups]), np.exp(theta[-2]), np.exp(theta[-1])
-        correlation, by_r2 = _matern_and_slope(np.tensordot(weights2, squares, 1))
+        weights2, noise, amplitude = (
+            np.exp(2.0 * theta[:n_groups]),
+            np.exp(theta[-2]),
+            np.exp(theta[-1]),
+        )
+        correlation, by_r2 = matern_and_slope(np.tensordot(weights2, squares, 1))
         covariance = amplitude * correlation
         covariance.flat[:: len(y) + 1] += noise + JITTER
         try:

@@ -6,16 +6,19 @@ Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize optimiz
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from .kernel import Hyperparameters, matern
 
+ROOM = 64  # rows to grow by before arrays are copied
+
 
 class Posterior:
     """``rows``: numbers of the configs it is conditioned on; ``pool``: of the candidates it is asked about.
 
-    ``columns``: features, float [n_configs, n_columns]. ``room``: how many rows it can grow to.
+    ``columns``: features, float [n_configs, n_columns]. What concerns the pool is kept in single precision.
     """
 
     def __init__(
@@ -23,50 +26,54 @@ class Posterior:
         columns: np.ndarray,
         groups: np.ndarray,
         hyper: Hyperparameters,
-        rows: list[int],
+        rows: Sequence[int],
         pool: np.ndarray,
-        room: int,
     ) -> None:
         self.rows, self.pool = list(rows), pool
         self._noise, self._amplitude = hyper.noise, hyper.amplitude
-        scale = hyper.weights[groups]
-        self._known, self._pooled = columns[rows] * scale, (columns[pool] * scale).astype(np.float32)
-        self._columns, self._scale = columns, scale
-        n = len(rows)
+        self._columns, self._scale = columns, hyper.weights[groups]
+        self._known = columns[self.rows] * self._scale
+        self._pooled = (columns[pool] * self._scale).astype(np.float32)
+        n = len(self.rows)
         covariance = self._covariance(self._known, self._known)
         covariance.flat[:: n + 1] = self._amplitude + self._noise
-        self._factor_inverse = np.zeros((room, room))
-        self._factor_inverse[:n, :n] = np.linalg.inv(np.linalg.cholesky(covariance))
+        inverse = np.linalg.inv(np.linalg.cholesky(covariance))
         # cross[k, c] = (factor^-1 covariance(rows, pool))[k, c]: everything about a candidate follows from its column
-        self._cross = np.empty((room, len(pool)), np.float32)
-        self._cross[:n] = self._factor_inverse[:n, :n].astype(np.float32) @ self._covariance(
-            self._known.astype(np.float32), self._pooled
-        )
-        self._variance = self._amplitude - np.einsum("kc,kc->c", self._cross[:n], self._cross[:n])
+        cross = inverse.astype(np.float32) @ self._covariance(self._known.astype(np.float32), self._pooled)
+        self._variance = self._amplitude - np.einsum("kc,kc->c", cross, cross)
+        self._factor_inverse = np.zeros((n + ROOM, n + ROOM))
+        self._factor_inverse[:n, :n] = inverse
+        self._cross = np.empty((n + ROOM, len(pool)), np.float32)
+        self._cross[:n] = cross
 
     def add(self, row: int) -> None:
         """Condition on one more config; its value comes with ``predict``."""
         n = len(self.rows)
+        if n == len(self._cross):
+            self._grow()
         point = (self._columns[row] * self._scale)[None]
         inverse = self._factor_inverse[:n, :n]
         below = inverse @ self._covariance(self._known, point)[:, 0]
-        corner = math.sqrt(max(self._amplitude + self._noise - float(below @ below), 1e-9))
-        cross = self._covariance(point.astype(np.float32), self._pooled)[0] - below.astype(np.float32) @ self._cross[:n]
-        self._cross[n] = cross / corner
-        self._variance -= self._cross[n] ** 2
+        corner = math.sqrt(max(self._amplitude + self._noise - float(below @ below), self._noise))
+        cross = self._covariance(point.astype(np.float32), self._pooled)[0]
+        cross -= below.astype(np.float32) @ self._cross[:n]
+        cross /= corner
+        self._cross[n] = cross
+        self._variance -= cross * cross
         self._factor_inverse[n, :n] = -(below @ inverse) / corner
         self._factor_inverse[n, n] = 1.0 / corner
         self._known = np.concatenate([self._known, point])
         self.rows.append(row)
 
     def predict(self, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) at the pool, without noise. ``values`` [n_rows] holds where ``known`` does."""
-        return self.mean(self._believed(values, known)), np.sqrt(np.maximum(self._variance, 1e-10))
+        """(mean, standard deviation) at the pool, without noise. ``values`` [n_rows] counts where ``known``."""
+        return self.mean(self._believed(values, known)), np.sqrt(np.maximum(self._variance, 1e-8))
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """Mean at the pool, given the values of all rows."""
         n = len(self.rows)
-        return np.asarray((self._factor_inverse[:n, :n] @ values).astype(np.float32) @ self._cross[:n], float)
+        solved = self._factor_inverse[:n, :n] @ values
+        return np.asarray(solved.astype(np.float32) @ self._cross[:n])
 
     def _believed(self, values: np.ndarray, known: np.ndarray) -> np.ndarray:
         """``values`` with the unknown ones as the known ones predict them."""
@@ -87,3 +94,7 @@ class Posterior:
         covariance = matern(np.maximum(r2, 0, out=r2))
         covariance *= self._amplitude
         return covariance
+
+    def _grow(self) -> None:
+        self._factor_inverse = np.pad(self._factor_inverse, (0, ROOM))
+        self._cross = np.concatenate([self._cross, np.empty((ROOM, self._cross.shape[1]), np.float32)])

@@ -1,0 +1,57 @@
+"""Does a sweep name the same winner twice? Independent sweeps of one problem, and their winners measured side by side.
+
+    python benchmarks/repeatability.py --kernel ddc --problem taps=128,decimation=8 --sweeps 3 --trials 100
+
+Each sweep has a seed and a folder of its own and knows nothing of the others. One line a winner: its config, its median
+in its own sweep, its median among the winners, and how it stands to the fastest of them.
+"""
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.bench import Bench
+from autotune.console import ConsoleProgress, print_table, seconds
+from autotune.finals import final_round
+from autotune.ledger import Ledger
+from autotune.progress import Quiet
+from autotune.request import problems_on, resolve
+from autotune.settings import Settings
+from autotune.sweep import run_sweep
+from autotune.trial import Stations
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", default="ddc")
+    parser.add_argument("--problem", default="")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--sweeps", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=None)
+    parser.add_argument("--sampler", default="auto")
+    given = parser.parse_args()
+    kernel, target = resolve(given.kernel, given.device)
+    (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
+    with Bench(target) as bench, tempfile.TemporaryDirectory() as folder:
+        winners = []
+        for seed in range(given.sweeps):
+            settings = Settings(Path(folder) / str(seed), given.trials, sampler=given.sampler, seed=seed, n_hints=0)
+            sweep = run_sweep(kernel, problem, bench, settings, ConsoleProgress(target.module.clock))
+            assert sweep.best is not None, "nothing was correct"
+            winners.append(replace(sweep.best, number=seed))
+        distinct = list({trial.config: trial for trial in winners}.values())
+        stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
+        many = replace(settings, n_finalists=len(distinct), finalist_samples=200)
+        together = {f.trial.config: f for f in final_round(stations, distinct, distinct[0].config, many, Quiet())}
+        stations.close()
+    rows = []
+    for trial in winners:
+        found = together[trial.config]
+        alone, beside = seconds(trial.median_s), seconds(found.measurement.median_s)
+        rows.append((trial.number, alone, beside, found.relation, str(trial.config)))
+    print_table(("sweep", "median in its sweep", "among the winners", "", "config"), rows)
+
+
+if __name__ == "__main__":
+    main()
