@@ -22,8 +22,8 @@ from .errors import TrialFailure, UsageError
 from .estimate import estimate
 from .finalists import PREFERENCE, Finalist
 from .finals import final_round
+from .knowledge.neighbours import hints, known
 from .ledger import Ledger, idle_share
-from .neighbours import hints, known
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
 from .search import Searcher, check_sampler, searcher

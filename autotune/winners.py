@@ -16,9 +16,9 @@ from . import __version__
 from .catalogue import load_kernel
 from .definition import Kernel
 from .errors import TrialFailure, UsageError
-from .history import Swept, read_sweeps
-from .losses import Emitted, tier_losses
-from .portfolio import portfolios, tables
+from .knowledge.history import Swept, read_sweeps
+from .knowledge.losses import Emitted, tier_losses
+from .knowledge.portfolio import portfolios, tables
 from .render import Variant, render
 from .space import Config
 from .wisdom import Entry, Evidence, Fallback, Wisdom, fields_text

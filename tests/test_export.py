@@ -14,8 +14,8 @@ from autotune.commands.export import Format, export
 from autotune.errors import STATUSES
 from autotune.export import kernel_tuner, t4
 from autotune.export.table import uniform
+from autotune.knowledge.recorded import Recorded, merged_order
 from autotune.record import SweepFolder
-from autotune.recorded import Recorded, merged_order
 
 from . import outcomes
 

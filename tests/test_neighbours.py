@@ -9,7 +9,7 @@ import pytest
 
 from autotune import Config, Device
 from autotune.catalogue import load_kernel
-from autotune.neighbours import N_READ, OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour, hints, known
+from autotune.knowledge.neighbours import N_READ, OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour, hints, known
 from autotune.space import Enumeration
 
 from .conftest import EXAMPLE

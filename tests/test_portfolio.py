@@ -10,12 +10,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from autotune import Config, subset
+from autotune import Config
 from autotune.commands.portfolio import portfolio as command
 from autotune.errors import UsageError
-from autotune.history import read_sweeps
-from autotune.portfolio import Table, portfolios, tables
-from autotune.subset import best_subsets
+from autotune.knowledge import subset
+from autotune.knowledge.history import read_sweeps
+from autotune.knowledge.portfolio import Table, portfolios, tables
+from autotune.knowledge.subset import best_subsets
 
 from .recorded import A100, DEFAULT, H200, TALL, WIDE, record
 

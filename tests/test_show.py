@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
-from autotune import Config, UsageError, chart
+from autotune import Config, UsageError
 from autotune.commands.show import show
-from autotune.importance import epsilon_squared, importances
+from autotune.knowledge import chart
+from autotune.knowledge.importance import epsilon_squared, importances
 from autotune.record import SweepFolder, Trial
 
 from . import outcomes

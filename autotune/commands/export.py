@@ -9,8 +9,8 @@ import typer
 from ..console import stderr, stdout
 from ..errors import UsageError
 from ..export import files, kernel_tuner, table
+from ..knowledge.recorded import Recorded
 from ..record import find_sweeps
-from ..recorded import Recorded
 
 
 class Format(StrEnum):

@@ -8,8 +8,8 @@ import typer
 
 from ..console import print_json, print_table, stderr, stdout
 from ..errors import UsageError
-from ..history import read_sweeps
-from ..portfolio import Portfolio, Regret, Table, portfolios, tables
+from ..knowledge.history import read_sweeps
+from ..knowledge.portfolio import Portfolio, Regret, Table, portfolios, tables
 
 K_MAX = 8
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import chart
 from ..console import percent, print_json, print_table, seconds, stdout
 from ..finalists import SAME
-from ..importance import Importance, importances
+from ..knowledge import chart
+from ..knowledge.importance import Importance, importances
+from ..knowledge.recorded import Recorded
+from ..knowledge.show import best_so_far, details, failures, overview, proof, speed_up_interval, spent
 from ..record import find_sweeps
-from ..recorded import Recorded
-from ..show import best_so_far, details, failures, overview, proof, speed_up_interval, spent
 
 
 def show(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UsageError
+from ..knowledge.recorded import Recorded
 from ..record import sweep_path
-from ..recorded import Recorded
 from . import kernel_tuner, t4
 
 Contents = Mapping[str, str]  # the end of a file's name -> its text

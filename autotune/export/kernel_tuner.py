@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from ..errors import UsageError
+from ..knowledge.recorded import Recorded, merged_order
 from ..record import Trial
-from ..recorded import Recorded, merged_order
 from ..space import Value
 
 MS = 1e3  # milliseconds of a second

@@ -6,8 +6,8 @@ Times are in milliseconds, as the file's ``metadata.timeunit`` says, because the
 
 from typing import Any
 
+from ..knowledge.recorded import Recorded
 from ..record import Trial
-from ..recorded import Recorded
 from ..space import Value
 
 SCHEMA_VERSION = "1.0.0"

@@ -52,7 +52,7 @@ class GaussianProcess(Listed):
             return self.any_open()
         self._n_asked += 1
         posterior = self._current(n_known)
-        score = self._score(posterior, by_bound=self._n_asked % 2 == 0)
+        score = self._score(posterior, by_bound=self._n_asked % 2 == 1)
         score[self.taken[posterior.pool]] = -np.inf
         best = int(posterior.pool[np.argmax(score)])
         return best if not self.taken[best] else self.any_open()  # the pool may have run dry

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .errors import UsageError
-from .record import SweepFolder, Trial
-from .space import Config
+from ..errors import UsageError
+from ..record import SweepFolder, Trial
+from ..space import Config
 
 
 @dataclass(frozen=True)

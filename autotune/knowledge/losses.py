@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from .definition import Kernel
-from .errors import UsageError
+from ..definition import Kernel
+from ..errors import UsageError
+from ..lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
+from ..space import Config
+from ..wisdom import Entry, Fallback, Loss, Wisdom, fields_text
 from .history import Swept
-from .lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
-from .space import Config
-from .wisdom import Entry, Fallback, Loss, Wisdom, fields_text
 
 
 @dataclass(frozen=True)

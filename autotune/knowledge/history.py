@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .definition import Device
-from .record import SweepFolder, find_sweeps
-from .space import Config
-from .wisdom import device_of, fields_text
+from ..definition import Device
+from ..record import SweepFolder, find_sweeps
+from ..space import Config
+from ..wisdom import device_of, fields_text
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..space import Config
 from .history import Swept
-from .space import Config
 from .subset import Subset, best_subsets
 
 N_FOLDS = 10  # of the cross-validation; with no more problems than LEAVE_ONE_OUT each is a fold of its own

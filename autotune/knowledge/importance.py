@@ -15,9 +15,9 @@ from math import exp, log
 from statistics import fmean
 from typing import Any
 
-from .record import Trial
+from ..record import Trial
+from ..space import Value
 from .recorded import merged_order
-from .space import Value
 
 
 @dataclass(frozen=True)

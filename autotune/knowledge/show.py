@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..record import Trial
 from .importance import importances
-from .record import Trial
 from .recorded import Recorded
 
 PROOF = (

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from .definition import Device, Kernel, problem_name
+from ..definition import Device, Kernel, problem_name
+from ..record import SWEEP, TRIALS, SweepFolder, sweep_path
+from ..request import parse_value
+from ..space import Config, Enumeration
+from ..wisdom import device_of
 from .history import medians
-from .record import SWEEP, TRIALS, SweepFolder, sweep_path
-from .request import parse_value
-from .space import Config, Enumeration
-from .wisdom import device_of
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
 N_READ = {SAME_DEVICE: 8, SAME_ARCHITECTURE: 4, OTHER_DEVICE: 2}  # sweeps whose trials are looked at

@@ -1,0 +1,1 @@
+"""What recorded sweeps tell: winners and failures, parameters that matter, neighbours, portfolios, losses, noise."""
