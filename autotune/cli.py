@@ -11,6 +11,7 @@ import typer
 from . import check, report
 from .catalogue import all_kernels, load_kernel
 from .commands.campaign import campaign, worker
+from .commands.compare import compare
 from .commands.emit import emit
 from .commands.export import export
 from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption
@@ -119,6 +120,7 @@ app.command()(sweep)
 app.command()(campaign)
 app.command()(worker)
 app.command()(show)
+app.command()(compare)
 app.command()(export)
 
 

@@ -21,13 +21,13 @@ from .conftest import EXAMPLE
 from .test_kill import children, gone
 
 pytest.importorskip("distributed")
-N_DEVICES, N_PROBLEMS, N_TRIALS = 4, 12, 10
+N_DEVICES, N_PROBLEMS, N_TRIALS, N_REVISIT = 4, 12, 10, 3
 
 
 def write(path: Path, **more: str) -> Path:
     file = path / "campaign.toml"
     lines = {
-        "kernel": f'kernel = "{EXAMPLE}"',
+        "kernel": f'kernel = "{EXAMPLE}"\nrevisit = {N_REVISIT}',
         "grid": "[grid]\nhalf = [16, 32, 48]\nn_chan = [64, 100, 128, 1000]",
         "problem": '[problem]\nn_time = "2 * half"',
         "sweep": f"[sweep]\ntrials = {N_TRIALS}\nsampler = 'random'",
@@ -60,7 +60,7 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     rng = random.Random(os.getpid())
     campaign = start(tmp_path)
     family: set[int] = set()
-    for goal in (10, 45):  # trials, some way into the campaign
+    for goal in (10, 60):  # trials, some way into the campaign
         while lines(tmp_path) < goal and campaign.poll() is None:
             time.sleep(0.02)
         family |= set(children(campaign.pid))
@@ -73,8 +73,8 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     for sweep in sweeps:
         assert sweep.verdict() is not None
         trials = sweep.trials()
-        assert [t.number for t in trials] == list(range(N_TRIALS))
-        assert len({t.config for t in trials}) == N_TRIALS
+        assert [t.number for t in trials] == list(range(N_TRIALS + N_REVISIT))
+        assert len({t.config for t in trials}) == N_TRIALS + N_REVISIT
     deadline = time.monotonic() + 10
     while not all(map(gone, family)) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -34,15 +34,15 @@ def all_devices() -> tuple[str, ...]:
 
 
 @contextmanager
-def local_client(devices: Sequence[str]) -> Iterator[Client]:
-    """A cluster on this machine with one worker process for each of ``devices``.
+def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[Client]:
+    """A cluster on this machine with one worker process for each of ``devices``, each with its own compile processes.
 
     Raises:
         UsageError: for a device that is not here.
     """
     for device in devices:
         find_device(device)
-    specs = {device: worker_spec(device, len(devices)) for device in devices}
+    specs = {device: worker_spec(device, compile_processes) for device in devices}
     with _quiet(), SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
         client.register_plugin(OneBench())
         yield client
@@ -67,16 +67,23 @@ def remote_client(address: str) -> Iterator[Client]:
             yield client
 
 
-def worker_spec(device: str, n_devices: int) -> dict[str, Any]:
-    """How Dask starts the worker of one of ``n_devices`` on this machine: a Nanny restarts it when it dies."""
-    n_cpus = os.cpu_count() or 2
+def worker_spec(device: str, compile_processes: int | None = None) -> dict[str, Any]:
+    """How Dask starts the worker of a device of this machine: a Nanny restarts it when it dies."""
     environment = {
         DEVICE: device,
         SHARING: str(N_SHARING),
-        COMPILE_PROCESSES: str(max(1, (n_cpus - n_devices) // n_devices)),
+        COMPILE_PROCESSES: str(compile_processes or share_of_cores(device)),
     }
     options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "dashboard": False, "silence_logs": 40}
     return {"cls": Nanny, "options": options}
+
+
+def share_of_cores(device: str) -> int:
+    """This machine's cores, less one for each device, shared out among all devices of the kind, in use here or not:
+    what one does not use, the campaigns of others on this machine may.
+    """
+    n_devices = max(1, len(device_module(device.partition(":")[0]).identifiers()))
+    return max(1, ((os.cpu_count() or 2) - n_devices) // n_devices)
 
 
 def _scheduler() -> dict[str, Any]:
@@ -89,7 +96,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def serve(address: str, devices: Sequence[str]) -> None:
+def serve(address: str, devices: Sequence[str], compile_processes: int | None = None) -> None:
     """Worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
 
     Raises:
@@ -101,7 +108,7 @@ def serve(address: str, devices: Sequence[str]) -> None:
     async def run() -> None:
         async with AsyncExitStack() as stack:
             for device in devices:
-                options = worker_spec(device, len(devices))["options"]
+                options = worker_spec(device, compile_processes)["options"]
                 await stack.enter_async_context(Nanny(address, **options))
             await asyncio.Event().wait()
 

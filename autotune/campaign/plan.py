@@ -18,9 +18,10 @@ effort = "quick"
 
 import ast
 import operator
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from ..measure import Protocol
 from ..request import problem_on
 from ..settings import Settings, effort
 
-KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "grid", "problem", "sweep"}
+KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "sweep"}
 SWEEP_FIELDS = {
     "trials": "trials",
     "time": "time_s",
@@ -45,6 +46,7 @@ SWEEP_FIELDS = {
     "finalists": "n_finalists",
     "deadline": "launch_deadline_s",
 }
+N_REVISIT = 8
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilots have their own
 
 
@@ -57,6 +59,7 @@ class Plan:
     n_pilots: int
     pilot: Settings
     settings: Settings
+    n_revisit: int = N_REVISIT
     devices: tuple[str, ...] | None = None  # None: every GPU here, or host
 
     def problems(self, target: Target) -> list[Any]:
@@ -72,6 +75,13 @@ class Plan:
     def settings_of(self, index: int) -> Settings:
         """Of the problem at ``index``."""
         return self.pilot if index < self.n_pilots else self.settings
+
+    def settings_again(self, index: int, kind: str) -> Settings:
+        """Of its second look: as many more trials, the first of them what its neighbours have found best by then."""
+        first = self.settings_of(index)
+        if first.trials is None and first.sampler == "exhaustive":
+            return first
+        return replace(first, trials=first.budget(kind, sys.maxsize) + self.n_revisit, n_hints=self.n_revisit)
 
 
 def read_plan(path: Path, results: Path | None = None) -> Plan:
@@ -101,6 +111,7 @@ def read_plan(path: Path, results: Path | None = None) -> Plan:
         n_pilots=int(text.get("pilots", 0)),
         pilot=_settings(path, {**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
         settings=_settings(path, fields, folder),
+        n_revisit=int(text.get("revisit", N_REVISIT)),
         devices=None if devices == "auto" else tuple([devices] if isinstance(devices, str) else devices),
     )
 

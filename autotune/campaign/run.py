@@ -2,15 +2,14 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from distributed import Client, KilledWorker, as_completed
 
 from ..catalogue import load_kernel
-from ..definition import problem_name
 from ..devices import find_device
 from ..ledger import DEVICE
 from .cluster import all_devices, local_client, remote_client
@@ -72,11 +71,13 @@ def run_campaign(
     progress: CampaignProgress,
     scheduler: str | None = None,
     devices: tuple[str, ...] | None = None,
+    compile_processes: int | None = None,
 ) -> Campaign:
     """Tune every problem of ``plan``; what is recorded already is not measured again.
 
     ``scheduler``: address of a Dask scheduler whose workers share the results folder; None is a cluster on this
-    machine with a worker for each of ``devices`` (None: those of the plan, or every GPU here).
+    machine with a worker for each of ``devices`` (None: those of the plan, or every GPU here), each with
+    ``compile_processes`` (None: its share of the cores).
 
     Raises:
         UsageError: for a plan, device or scheduler that is not there.
@@ -84,33 +85,39 @@ def run_campaign(
     began = time.monotonic()
     wanted = devices or plan.devices or (all_devices() if scheduler is None else ())
     target = find_device(wanted[0] if wanted else "auto")
-    problems = plan.problems(target)
-    tasks = [Task(plan.kernel, asdict(p), plan.settings_of(i)) for i, p in enumerate(problems)]
-    names = [f"{load_kernel(plan.kernel).name} {problem_name(p)}" for p in problems]
-    where: AbstractContextManager[Client] = local_client(wanted) if scheduler is None else remote_client(scheduler)
-    outcomes: list[Outcome] = []
+    problems = [asdict(p) for p in plan.problems(target)]
+    rounds = [[Task(plan.kernel, p, plan.settings_of(i)) for i, p in enumerate(problems)]]
+    if plan.n_revisit and len(problems) > 1:
+        rounds.append([Task(plan.kernel, p, plan.settings_again(i, target.kind)) for i, p in enumerate(problems)])
+    where: AbstractContextManager[Client]
+    where = remote_client(scheduler) if scheduler is not None else local_client(wanted, compile_processes)
+    outcomes: dict[str, Outcome] = {}
     interrupted = False
     with where as client:
         used = wanted or tuple(client.scheduler_info()["workers"])
-        progress.begin(f"{load_kernel(plan.kernel).name}: {len(tasks)} problems on {', '.join(used)}", len(tasks))
+        title = f"{load_kernel(plan.kernel).name}: {len(problems)} problems on {', '.join(used)}"
         try:
-            for outcome in _gather(client, tasks, names):
-                outcomes.append(outcome)
-                progress.outcome(outcome, len(outcomes))
+            for tasks, what in zip(rounds, ("", "a second look, with what the neighbours found"), strict=False):
+                progress.begin(what or title, len(tasks))
+                for n_done, outcome in enumerate(_gather(client, tasks, what), 1):
+                    name = str(outcome.problem)
+                    outcomes[name] = outcomes[name].then(outcome) if name in outcomes else outcome
+                    progress.outcome(outcome, n_done)
         except KeyboardInterrupt:
             interrupted = True
     progress.end()
     counts: Counter[str] = Counter()
-    for outcome in outcomes:
+    for outcome in outcomes.values():
         counts.update(outcome.counts)
-    return Campaign(tuple(outcomes), len(tasks), used, time.monotonic() - began, interrupted, dict(counts))
+    wall_s = time.monotonic() - began
+    return Campaign(tuple(outcomes.values()), len(problems), used, wall_s, interrupted, dict(counts))
 
 
-def _gather(client: Client, tasks: list[Task], names: list[str]) -> Any:
+def _gather(client: Client, tasks: list[Task], what: str) -> Iterator[Outcome]:
     """Outcomes as they come; a sweep whose worker died was handed to another one by Dask."""
     futures = {
-        client.submit(tune, task, key=name, pure=False, retries=1, priority=-i): task
-        for i, (task, name) in enumerate(zip(tasks, names, strict=True))
+        client.submit(tune, task, key=f"{task.kernel} {task.problem} {what}", pure=False, retries=1, priority=-i): task
+        for i, task in enumerate(tasks)
     }
     for future in as_completed(list(futures)):
         task = futures.pop(future)

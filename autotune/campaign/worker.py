@@ -6,8 +6,9 @@ in flight: the sweep goes on in the process that replaces it.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -53,6 +54,19 @@ class Outcome:
     compile_s: float = 0.0  # of the compilers' time, by the new trials
     wall_s: float = 0.0
     error: str = ""
+
+    def then(self, later: "Outcome") -> "Outcome":
+        """Both looks at one problem: as the later one left it, with the time and the trials of both."""
+        spent = Counter(self.spent_s)
+        spent.update(later.spent_s)
+        return replace(
+            later,
+            n_recorded=self.n_recorded,
+            n_new=self.n_new + later.n_new,
+            spent_s=dict(spent),
+            compile_s=self.compile_s + later.compile_s,
+            wall_s=self.wall_s + later.wall_s,
+        )
 
 
 class OneBench(WorkerPlugin):

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from ..campaign.worker import Outcome
 
 N_FAILURES_TOLD = 5
+CompileOption = Annotated[
+    int | None,
+    typer.Option(
+        "--compile-processes",
+        min=1,
+        help="Compilers of each device. [default: its share of this machine's cores, all of its GPUs counted]",
+    ),
+]
 
 
 def campaign(
@@ -33,6 +41,7 @@ def campaign(
             help="tcp://host:8786: use the workers of a Dask scheduler. [default: a cluster on this machine]",
         ),
     ] = "",
+    compile_processes: CompileOption = None,
     results: Annotated[
         Path | None, typer.Option("--results", help="The folder of the sweeps. [default: the file's, or results]")
     ] = None,
@@ -44,7 +53,7 @@ def campaign(
     from ..campaign.run import run_campaign
 
     plan = read_plan(file, results)
-    done = run_campaign(plan, _Console(), scheduler or None, tuple(device) or None)
+    done = run_campaign(plan, _Console(), scheduler or None, tuple(device) or None, compile_processes)
     if json:
         print_json(_summary(done, plan.settings.results))
     else:
@@ -60,6 +69,7 @@ def worker(
     device: Annotated[
         list[str], typer.Option("--device", help="cuda:0, ...; repeatable. [default: every GPU here, or host]")
     ] = [],
+    compile_processes: CompileOption = None,
 ) -> None:
     """Lend the devices of this host to a campaign, until stopped. The results folder must be shared between hosts."""
     _need_dask()
@@ -67,7 +77,7 @@ def worker(
 
     devices = tuple(device) or all_devices()
     stderr.print(f"serving {', '.join(devices)} to {scheduler}; Ctrl-C ends it", markup=False)
-    serve(scheduler, devices)
+    serve(scheduler, devices, compile_processes)
 
 
 def _need_dask() -> None:
@@ -85,6 +95,7 @@ class _Console:
         self._began = self._last_line = time.monotonic()
 
     def begin(self, title: str, n_total: int) -> None:
+        self.end()
         stderr.print(title, markup=False)
         self._total, self._began = n_total, time.monotonic()
         if stderr.is_terminal:
@@ -109,6 +120,7 @@ class _Console:
     def end(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
 
 def _name(outcome: "Outcome") -> str:
