@@ -128,7 +128,8 @@ def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: 
     number = {config: i for i, config in enumerate(space.configs)}
     default = space.default
     if sampler == RANDOM:
-        default = space.configs[int(np.random.default_rng(seed).integers(len(space.configs)))]
+        other = np.random.default_rng([seed, 1])  # independent of the searcher's own numbers
+        default = space.configs[int(other.integers(len(space.configs)))]
     name, search = searcher(sampler, space.configs, default, trials, (), seed)
     asking_s = 0.0
     outstanding: deque[int] = deque()

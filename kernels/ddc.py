@@ -32,7 +32,7 @@ from autotune import (
 
 RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
-REFERENCE_ROWS = 1 << 14  # rows of decimation samples that the reference holds at once
+REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
 
 
 @dataclass(frozen=True)
@@ -257,12 +257,14 @@ class Ddc(Kernel[Problem]):
             turns = mixer(inputs["mix_frequency"], inputs["mix_phase"], first * decimation, n_rows * decimation)
             for pol in range(problem.n_pols):
                 samples = unpack(inputs["samples"][pol], problem, first * decimation, n_rows * decimation)
-                mixed = (turns * samples).reshape(n_rows, decimation)
-                for r in range(0, rows, 256):
-                    some = taps[r : r + 256]
-                    part = mixed[r : r + n_out + len(some) - 1]
-                    products = part.real @ some.T + 1j * (part.imag @ some.T)
-                    baseband[pol, first : first + n_out] += sum(products[i : i + n_out, i] for i in range(len(some)))
+                out = baseband[pol, first : first + n_out]
+                for turn, part in ((turns.real, out.real), (turns.imag, out.imag)):
+                    mixed = (turn * samples).reshape(n_rows, decimation)
+                    for r in range(0, rows, 256):
+                        some = taps[r : r + 256]
+                        products = some @ mixed[r : r + n_out + len(some) - 1].T
+                        for i, row in enumerate(products):
+                            part += row[i : i + n_out]
         return {"baseband": baseband}
 
     def tolerance(self, problem: Problem) -> Tolerance:

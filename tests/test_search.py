@@ -9,7 +9,8 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.search import SAMPLERS, Searcher, searcher
-from autotune.search.bayesian import log_expected_improvement, standardized
+from autotune.search.base import Request
+from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.features import features_of, levels_of
 from autotune.search.kernel import Hyperparameters, Prior, squared_differences
 from autotune.search.posterior import Posterior
@@ -176,6 +177,32 @@ def test_unknown_sampler_names_those_there_are() -> None:
 
 
 # ---------------------------------------------------------------------- the model
+@pytest.mark.parametrize("ahead", [1, 20])
+def test_a_model_that_knows_little_and_is_asked_about_few_still_ends_with_every_config(ahead: int) -> None:
+    limits = Limits(n_fit=8, n_model=12, n_pool=30)
+    search = GaussianProcess(Request(CONFIGS, DEFAULT), limits)
+    assert len(set(drive(search, 10_000, ahead, seed=0))) == len(CONFIGS)
+
+
+def test_equal_times_do_not_stop_the_model() -> None:
+    search = GaussianProcess(Request(CONFIGS, DEFAULT, 40))
+    for _ in range(40):
+        config = search.propose()
+        assert config is not None
+        search.observe(config, 1e-3)
+
+
+def test_the_model_avoids_where_configs_fail() -> None:
+    search = GaussianProcess(Request(CONFIGS, DEFAULT, 60))
+    proposals = []
+    for _ in range(60):
+        config = search.propose()
+        assert config is not None
+        proposals.append(config)
+        search.observe(config, None if config.A >= 8 else 1e-3 / config.A)  # the failing side looks the fastest
+    assert sum(c.A >= 8 for c in proposals) < 60 * sum(c.A >= 8 for c in CONFIGS) / len(CONFIGS)
+
+
 def test_features_of_numbers_categories_and_conditional_parameters() -> None:
     features = features_of(levels_of(CONFIGS))
     # FAST is 0 or 1; "C?" says what MODE says and is left out; products only of numbers with several values

@@ -48,16 +48,20 @@ def replay(
     for name in samplers:
         check_sampler(name)
     spaces = [read_space(path) for path in paths]
-    replays = []
-    for space in spaces:
-        for name in samplers:
-            progress = _Progress(space, name, repeats)
-            replays.append(replay_space(space, name, trials, repeats, ahead, seed, jobs, progress))
-            progress.end()
+    replays = [[_replayed(space, name, trials, repeats, ahead, seed, jobs) for name in samplers] for space in spaces]
     if json:
-        return print_json([one.as_json() for one in replays])
-    for space in spaces:
-        _print_space(space, [one for one in replays if one.space == space.name])
+        return print_json([one.as_json() for of_space in replays for one in of_space])
+    for space, of_space in zip(spaces, replays, strict=True):
+        _print_space(space, of_space)
+
+
+def _replayed(
+    space: RecordedSpace, sampler: str, trials: int, repeats: int, ahead: int, seed: int, jobs: int
+) -> Replay:
+    progress = _Progress(space, sampler, repeats)
+    answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, progress)
+    progress.end()
+    return answer
 
 
 def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:

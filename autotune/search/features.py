@@ -29,6 +29,10 @@ class Levels:
         differ: np.ndarray = ((self.table != mine) & (self.table != ABSENT) & (mine != ABSENT)).sum(axis=1)
         return differ
 
+    def first_difference(self, rows: np.ndarray, row: int) -> np.ndarray:
+        """The number of the first parameter in which each of ``rows`` differs from ``row``, int [n_rows]."""
+        return np.asarray(np.argmax(self.table[rows] != self.table[row], axis=1))
+
 
 @dataclass(frozen=True)
 class Features:

@@ -1,5 +1,7 @@
 """Iterated local search over the list of valid configs: no model, no cost."""
 
+from collections import Counter
+
 import numpy as np
 
 from .base import Listed, Request
@@ -22,7 +24,7 @@ class LocalSearch(Listed):
         self._centre: int | None = None  # where the walk stands
         self._starts: set[int] = set()  # proposed as new beginnings of the walk
         self._n_starts = 0
-        self._nearby: list[int] = []  # neighbours of the centre, in random order
+        self._nearby: list[int] = []  # neighbours of the centre, the next one last
 
     def choose(self) -> int:
         if self._centre is None and len(self.pending) + len(self.failed) + len(self.log_s) < self.n_first:
@@ -46,8 +48,14 @@ class LocalSearch(Listed):
     def _move(self, number: int) -> None:
         self._centre = number
         self._starts.discard(number)
-        near = np.flatnonzero((self._levels.differences(number) <= 1) & ~self.taken)
-        self._nearby = self.rng.permutation(near).tolist()
+        near = self.rng.permutation(np.flatnonzero((self._levels.differences(number) <= 1) & ~self.taken))
+        # every parameter in its turn: the one with the most values would otherwise get most of the trials
+        turns: Counter[int] = Counter()
+        turn = []
+        for which in self._levels.first_difference(near, number).tolist():
+            turn.append(turns[which])
+            turns[which] += 1
+        self._nearby = near[np.argsort(turn, kind="stable")[::-1]].tolist()
 
     def _new_start(self) -> int:
         self._n_starts += 1
