@@ -73,9 +73,10 @@ class CompilePool:
         future = self._pool.schedule(_compile, args=arguments, timeout=self.deadline_s)
         return Pending(future, "the compiler", self.deadline_s)
 
-    def prepare(self, kernel: str, problem: dict[str, Any], folder: Path) -> Pending[None]:
+    def prepare(self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> Pending[None]:
         """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
-        future = self._pool.schedule(_prepare, args=(kernel, problem, folder), timeout=PREPARE_DEADLINE_S)
+        arguments = (kernel, problem, folder, with_reference)
+        future = self._pool.schedule(_prepare, args=arguments, timeout=PREPARE_DEADLINE_S)
         return Pending(future, "the reference", PREPARE_DEADLINE_S)
 
 
@@ -102,6 +103,6 @@ def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...
     return device_module(kind).compile(variant, device, builds)
 
 
-def _prepare(name: str, problem: dict[str, Any], folder: Path) -> None:
+def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> None:
     kernel = load_kernel(name)
-    write_case(kernel, kernel.problem(problem), folder)
+    write_case(kernel, kernel.problem(problem), folder, with_reference)

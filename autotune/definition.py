@@ -84,6 +84,10 @@ class Tolerance:
     atol: float = 0.0
     of_rms: float = 0.0
 
+    def times(self, factor: float) -> "Tolerance":
+        """So many of it; none of none."""
+        return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms)
+
 
 @dataclass(frozen=True)
 class Array:

@@ -40,7 +40,8 @@ def final_round(
         except TrialFailure as failure:
             progress.note(f"left out of the final round: {trial.config}: {failure}")
     measurements = _measure_together(stations, [job for _, job in jobs], settings, progress)
-    contestants = [(trial, m) for (trial, _), m in zip(jobs, measurements, strict=True) if m is not None]
+    pairs = zip(jobs, measurements, strict=True)
+    contestants = [(trial, stations.against_reference(m)) for (trial, _), m in pairs if m is not None]
     return tuple(rank(contestants, default)) if contestants else ()
 
 

@@ -22,7 +22,8 @@ from .errors import TrialFailure, UsageError
 from .estimate import estimate
 from .finalists import PREFERENCE, Finalist
 from .finals import final_round
-from .knowledge.neighbours import hints, known
+from .knowledge.neighbours import known
+from .knowledge.transfer import hints
 from .ledger import Ledger, idle_share
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
@@ -143,7 +144,8 @@ class _Runner:
         with self.ledger.on("searching"):
             if settings.n_hints and not cold:
                 near = known(settings.results, self.kernel, self.problem, self.target.device)
-                wanted = hints(near, self.enumeration, settings.n_hints)
+                own = {t.config: t.median_s for t in self.trials if t.median_s}
+                wanted = hints(self.problem, near, self.enumeration, settings.n_hints, own)
             done = [t.config for t in self.trials]
             configs, seed = self.enumeration.configs, settings.seed
             name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted)
@@ -164,6 +166,8 @@ class _Runner:
         """Propose, compile ahead, verify and measure until the budget is spent."""
         began = time.monotonic()
         ahead: list[Started] = []
+        if self.settings.trust_recorded and (fastest := self._fastest()):
+            self.stations.let_stand_in(fastest)
         self.stations.prepare()
         while True:
             spent = self.settings.time_s is not None and time.monotonic() - began > self.settings.time_s

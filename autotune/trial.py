@@ -49,6 +49,16 @@ class Started:
             self.outcome.future.cancel()
 
 
+@dataclass(frozen=True)
+class StandIn:
+    """A verified config whose output at the timed size is taken for the reference, and its own largest errors."""
+
+    config: Config
+    binary: Binary
+    max_error: float
+    rms_error: float
+
+
 class Stations:
     """What the trials of one sweep go through, and what they share."""
 
@@ -59,15 +69,28 @@ class Stations:
         self.protocol, self.deadline_s, self.ledger = protocol, deadline_s, ledger
         self.ceilings: Ceilings | None = None
         self._case: tuple[Path, Pending[None]] | None = None
-        self._oracle: tuple[Config, Binary] | None = None
+        self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)
         self._fixed_stamp = (compiler, _station_digest(self.target), kernel.source_path.read_text())
 
     def prepare(self) -> None:
         """Let a compile process make the timed problem's inputs and reference."""
-        folder = self.bench.folder()
-        pending = self.bench.pool.prepare(reference_of(self.kernel), asdict(self.problem), folder)
+        folder, with_reference = self.bench.folder(), self._stand_in is None
+        pending = self.bench.pool.prepare(reference_of(self.kernel), asdict(self.problem), folder, with_reference)
         self._case = (folder, pending)
+
+    def let_stand_in(self, trial: Trial) -> None:
+        """Spare the reference: the output of ``trial``, verified at the timed size when it was recorded, stands in.
+
+        A config that does not compile and verify again does not.
+        """
+        try:
+            binary = self.binary(self.start(trial.config))
+            with self.on_device("verifying"):
+                self.bench.worker.verify(self._job(trial.config, binary), self.deadline_s)
+        except TrialFailure:
+            return
+        self._stand_in = StandIn(trial.config, binary, trial.max_error or 0.0, trial.rms_error or 0.0)
 
     def close(self) -> None:
         """Delete what ``prepare`` made."""
@@ -125,13 +148,21 @@ class Stations:
         return started.outcome.result()
 
     def job(self, config: Config, binary: Binary) -> Job:
-        """What the worker process needs to know; waits for the case of the timed problem."""
+        """What the worker process needs to know to measure; waits for the case of the timed problem."""
         if self._case is None:
             self.prepare()
         assert self._case is not None
         folder, pending = self._case
         pending.result()
-        return Job(reference_of(self.kernel), asdict(self.problem), config, binary, folder, self._oracle)
+        oracle = (self._stand_in.config, self._stand_in.binary) if self._stand_in else None
+        return replace(self._job(config, binary), case=folder, oracle=oracle)
+
+    def against_reference(self, measurement: Measurement) -> Measurement:
+        """With errors that bound those against the reference: a stand-in's own are added to those against it."""
+        if self._stand_in is None:
+            return measurement
+        max_error = measurement.max_error + self._stand_in.max_error
+        return replace(measurement, max_error=max_error, rms_error=measurement.rms_error + self._stand_in.rms_error)
 
     @contextmanager
     def on_device(self, doing: str) -> Iterator[None]:
@@ -160,24 +191,28 @@ class Stations:
         self, config: Config, binary: Binary, incumbent_s: float | None, took: dict[str, Any]
     ) -> tuple[Verdict, Measurement]:
         """``took``: gets the seconds of each stage, also of one that fails."""
+        with self.on_device("verifying"), _timed(took, "verify_s"):
+            verdict = self.bench.worker.verify(self._job(config, binary), self.deadline_s)
+        if self._stand_in is None and too_large_for_numpy(self.kernel, self.problem):
+            self._stand_in = StandIn(config, binary, verdict.max_error, verdict.rms_error)
         with self.ledger.on("making the reference"):
             job = self.job(config, binary)
-        with self.on_device("verifying"), _timed(took, "verify_s"):
-            verdict = self.bench.worker.verify(job, self.deadline_s)
-        if self._oracle is None and too_large_for_numpy(self.kernel, self.problem):
-            self._oracle = (config, binary)
         protocol = replace(self.protocol, incumbent_s=incumbent_s)
         with self.on_device("measuring"), _timed(took, "measure_s"):
-            measurement = self.bench.worker.measure(replace(job, oracle=self._oracle), protocol, self.deadline_s)
-        return verdict, measurement
+            measurement = self.bench.worker.measure(job, protocol, self.deadline_s)
+        return verdict, self.against_reference(measurement)
+
+    def _job(self, config: Config, binary: Binary) -> Job:
+        return Job(reference_of(self.kernel), asdict(self.problem), config, binary)
 
     def _measured(self, trial: Trial, m: Measurement, verdict: Verdict) -> Trial:
+        stood_in = f" (against {self._stand_in.config})" if self._stand_in else ""
         return replace(
             trial,
             **{name: value for name, value in asdict(m).items() if name not in ("max_error", "rms_error")},
             max_error=max(verdict.max_error, m.max_error),
             rms_error=max(verdict.rms_error, m.rms_error),
-            verified_on=(*verdict.verified_on, problem_name(self.problem)),
+            verified_on=(*verdict.verified_on, problem_name(self.problem) + stood_in),
         )
 
     def _reproduce(self, config: Config) -> str:

@@ -111,7 +111,7 @@ class Placed:
             if (damage := buffer.damage()) is not None:
                 raise TrialFailure("wrong", f"{name}: {damage}")
             if spec.written:
-                tolerance = tolerance_of(self.kernel, self.problem, name)
+                tolerance = tolerance_of(self.kernel, self.problem, name).times(case.slack)
                 found = buffer.compare(case.reference[name], tolerance, key=f"{case.key} {name}")
                 if found.n_bad:
                     raise TrialFailure("wrong", _differs(name, found, tolerance))
@@ -162,7 +162,7 @@ def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Co
             placed.launch(function, kernel.launch(case.problem, config))
             while len(_of_oracles) >= N_LARGE:
                 del _of_oracles[next(iter(_of_oracles))]
-            _of_oracles[key] = replace(case, key=key, reference=placed.outputs())
+            _of_oracles[key] = replace(case, key=key, reference=placed.outputs(), slack=2.0)
     return _of_oracles[key]
 
 

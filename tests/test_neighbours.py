@@ -3,17 +3,15 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from autotune import Config, Device
+from autotune import Device
 from autotune.catalogue import load_kernel
-from autotune.knowledge.neighbours import N_READ, OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour, hints, known
-from autotune.space import Enumeration
+from autotune.knowledge.neighbours import N_READ, OTHER_DEVICE, SAME_ARCHITECTURE, SAME_DEVICE, Neighbour, known
 
 from .conftest import EXAMPLE
-from .recorded import A100, DEFAULT, H100, H200, HOST, TALL, WIDE, record
+from .recorded import A100, DEFAULT, H100, H200, HOST, WIDE, record
 
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 128, "n_chan": 4096})
@@ -98,45 +96,3 @@ def test_a_sweep_that_goes_on_is_read_again(tmp_path: Path) -> None:
     assert (path / "trials.jsonl").stat().st_size > len(line)
     (neighbour,) = known(tmp_path, KERNEL, PROBLEM, H200)
     assert neighbour.measured == ((WIDE, 1.0), (DEFAULT, pytest.approx(2.0)))
-
-
-# ---------------------------------------------------------------------- what they suggest
-def neighbour(distance: float, relative: dict[Config, float], kinship: int = SAME_DEVICE, **problem: Any) -> Neighbour:
-    return Neighbour(problem, H200, kinship, distance, tuple(sorted(relative.items(), key=lambda pair: pair[1])))
-
-
-def test_the_nearest_counts_most() -> None:
-    near, far = {WIDE: 1.0, TALL: 1.2}, {WIDE: 1.2, TALL: 1.0}
-    assert hints([neighbour(1, near), neighbour(4, far)], SPACE, 2) == (WIDE, TALL)
-    assert hints([neighbour(4, near), neighbour(1, far)], SPACE, 2) == (TALL, WIDE)
-    other = neighbour(0, far, OTHER_DEVICE)
-    assert hints([neighbour(1, near), other], SPACE, 2) == (WIDE, TALL), "another device is farther than an octave"
-
-
-def test_what_most_neighbours_measured_as_good_is_before_what_one_did() -> None:
-    typical = {c: 2.0 for c in SPACE.configs[:10]}
-    both = [neighbour(1, {**typical, WIDE: 1.02, DEFAULT: 1.5}), neighbour(1, {**typical, WIDE: 1.03})]
-    once = neighbour(3, {**typical, TALL: 1.0, WIDE: 1.01})
-    assert hints([*both, once], SPACE, 3) == (WIDE, DEFAULT, TALL), "the one is far away"
-
-
-def test_hints_are_distinct_allowed_and_no_more_than_asked() -> None:
-    huge = Config(BLOCK_C=256, BLOCK_T=4, UNROLL=4)  # WIDE is the nearest of those that are allowed
-    foreign = Config(TILE=4)
-    found = hints([neighbour(1, {huge: 1.0, WIDE: 1.1, foreign: 1.2, TALL: 1.3})], SPACE, 8)
-    assert found[0] == WIDE and TALL in found and len(set(found)) == len(found) == 3
-    assert set(found) <= set(SPACE.configs)
-    assert hints([neighbour(1, {huge: 1.0, WIDE: 1.1, TALL: 1.3})], SPACE, 1) == (WIDE,)
-
-
-def test_without_neighbours_or_space_there_are_no_hints() -> None:
-    assert hints([], SPACE, 8) == ()
-    assert hints([neighbour(1, {})], SPACE, 8) == ()
-    assert hints([neighbour(1, {WIDE: 1.0})], Enumeration(()), 8) == ()
-    assert hints([neighbour(1, {WIDE: 1.0})], SPACE, 0) == ()
-
-
-def test_hints_from_records(tmp_path: Path) -> None:
-    record(tmp_path, H200, {DEFAULT: 3.0, WIDE: 2.0, TALL: 2.5}, n_chan=8192)
-    record(tmp_path, H200, {DEFAULT: 3.0, WIDE: 2.0, TALL: 2.5}, n_chan=16384)
-    assert hints(known(tmp_path, KERNEL, PROBLEM, H200), SPACE, 2) == (WIDE, TALL)

@@ -81,7 +81,8 @@ class Plan:
         first = self.settings_of(index)
         if first.trials is None and first.sampler == "exhaustive":
             return first
-        return replace(first, trials=first.budget(kind, sys.maxsize) + self.n_revisit, n_hints=self.n_revisit)
+        trials = first.budget(kind, sys.maxsize) + self.n_revisit
+        return replace(first, trials=trials, n_hints=self.n_revisit, trust_recorded=True)
 
 
 def read_plan(path: Path, results: Path | None = None) -> Plan:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
-from distributed import Client, KilledWorker, as_completed
+from distributed import Client, Future, KilledWorker, as_completed
 
 from ..catalogue import load_kernel
 from ..devices import find_device
@@ -95,14 +95,13 @@ def run_campaign(
     interrupted = False
     with where as client:
         used = wanted or tuple(client.scheduler_info()["workers"])
-        title = f"{load_kernel(plan.kernel).name}: {len(problems)} problems on {', '.join(used)}"
+        n_tasks = sum(map(len, rounds))
+        progress.begin(f"{load_kernel(plan.kernel).name}: {len(problems)} problems on {', '.join(used)}", n_tasks)
         try:
-            for tasks, what in zip(rounds, ("", "a second look, with what the neighbours found"), strict=False):
-                progress.begin(what or title, len(tasks))
-                for n_done, outcome in enumerate(_gather(client, tasks, what), 1):
-                    name = str(outcome.problem)
-                    outcomes[name] = outcomes[name].then(outcome) if name in outcomes else outcome
-                    progress.outcome(outcome, n_done)
+            for n_done, outcome in enumerate(_gather(client, rounds), 1):
+                name = str(outcome.problem)
+                outcomes[name] = outcomes[name].then(outcome) if name in outcomes else outcome
+                progress.outcome(outcome, n_done)
         except KeyboardInterrupt:
             interrupted = True
     progress.end()
@@ -113,12 +112,20 @@ def run_campaign(
     return Campaign(tuple(outcomes.values()), len(problems), used, wall_s, interrupted, dict(counts))
 
 
-def _gather(client: Client, tasks: list[Task], what: str) -> Iterator[Outcome]:
-    """Outcomes as they come; a sweep whose worker died was handed to another one by Dask."""
-    futures = {
-        client.submit(tune, task, key=f"{task.kernel} {task.problem} {what}", pure=False, retries=1, priority=-i): task
-        for i, task in enumerate(tasks)
-    }
+def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
+    """Outcomes as they come; a sweep whose worker died was handed to another one by Dask.
+
+    A problem's later look follows its earlier one, and comes after the first looks at all the others have begun.
+    """
+    futures: dict[Future[Outcome], Task] = {}
+    earlier: dict[int, Future[Outcome]] = {}
+    for number, tasks in enumerate(rounds):
+        for i, task in enumerate(tasks):
+            key, priority = f"{task.kernel} {task.problem} {number}", -len(futures)
+            future = client.submit(tune, task, earlier.get(i), key=key, pure=False, retries=1, priority=priority)
+            futures[future] = task
+            earlier[i] = future
+    earlier.clear()
     for future in as_completed(list(futures)):
         task = futures.pop(future)
         try:

@@ -107,8 +107,8 @@ class _Counter(Quiet):
         self.compile_s += trial.compile_s or 0.0
 
 
-def tune(task: Task) -> Outcome:
-    """One sweep on this process's device."""
+def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
+    """One sweep on this process's device; ``earlier`` is there to be waited for."""
     began = time.monotonic()
     device = os.environ.get(DEVICE, "auto")
     try:

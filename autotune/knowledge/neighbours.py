@@ -1,20 +1,19 @@
-"""What recorded sweeps know of a problem that is to be tuned: where a search had better begin.
+"""Recorded sweeps near a problem that is to be tuned.
 
-A neighbour is a sweep of the same kernel, of another problem or on another device of the same kind. What was fast
-there, relative to the best there, is taken for fast here: ratios within one sweep are used, never times of two devices.
+A neighbour is a sweep of the same kernel, of another problem or on another device of the same kind. Only ratios within
+one sweep are used of it, never times of two devices.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import merge
 from itertools import islice
-from math import log, log2
+from math import log2
 from pathlib import Path
-from statistics import median
 from threading import Lock
 from typing import Any
 
@@ -23,16 +22,15 @@ import numpy as np
 from ..definition import Device, Kernel, problem_name
 from ..record import SWEEP, TRIALS, SweepFolder, sweep_path
 from ..request import parse_value
-from ..space import Config, Enumeration
+from ..space import Config
 from ..wisdom import device_of
 from .history import medians
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
-N_READ = {SAME_DEVICE: 8, SAME_ARCHITECTURE: 4, OTHER_DEVICE: 2}  # sweeps whose trials are looked at
+N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at
 AWAY = {SAME_DEVICE: 0.0, SAME_ARCHITECTURE: 1.0, OTHER_DEVICE: 3.0}  # octaves that a foreign device counts as
 ABSENT = -1
 MISMATCH = 8.0  # octaves that two different words or truth values count as
-PRIOR = 0.25  # weight of "as good as any", over that of all neighbours together
 
 Candidate = tuple[float, str, str]  # distance, folder of the device and kernel, name
 
@@ -68,38 +66,6 @@ def known(results: Path, kernel: Kernel[Any], problem: Any, device: Device) -> t
             for kinship, candidates in found.items()
             for neighbour in islice(_read(merge(*candidates), own, kinship), N_READ[kinship])
         )
-
-
-def hints(neighbours: Sequence[Neighbour], enumeration: Enumeration, k: int) -> tuple[Config, ...]:
-    """At most k distinct allowed configurations, in order of promise.
-
-    A configuration's promise is the mean of its log relative times, a neighbour counting 1 / (1 + octaves away)^2. The
-    mean includes a typical time of weight PRIOR, so that what few and far neighbours measured must be better to come
-    first. One that is not allowed here stands for the allowed one that is nearest to it, which is looked for k times.
-    """
-    if k < 1 or not enumeration.configs:
-        return ()
-    weights = [(1 + n.distance + AWAY[n.kinship]) ** -2.0 for n in neighbours]
-    sums: dict[Config, tuple[float, float]] = {}  # weight, weighted log relative time
-    for neighbour, weight in zip(neighbours, weights, strict=True):
-        for config, relative in neighbour.measured:
-            total, weighted = sums.get(config, (0.0, 0.0))
-            sums[config] = total + weight, weighted + weight * log(relative)
-    if not sums:
-        return ()
-    prior = PRIOR * sum(weights)
-    typical = median(weighted / total for total, weighted in sums.values())
-    promise = {c: (weighted + prior * typical) / (total + prior) for c, (total, weighted) in sums.items()}
-    allowed = {config: config for config in enumeration.configs}
-    found: dict[Config, None] = {}
-    n_foreign = 0
-    for config in sorted(promise, key=lambda c: promise[c]):
-        if config not in allowed:
-            n_foreign += 1
-        if len(found) == k or n_foreign > k:
-            break
-        found.setdefault(allowed.get(config) or enumeration.nearest(config))
-    return tuple(found)
 
 
 # ---------------------------------------------------------------------- folders
@@ -191,12 +157,12 @@ def _fields(name: str) -> dict[str, tuple[float, int]]:
         field, _, text = part.partition("=")
         value = parse_value(text)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        found[field] = (_octave(float(value)), 0) if number else (0.0, hash(text) or 1)
+        found[field] = (octave(float(value)), 0) if number else (0.0, hash(text) or 1)
     return found
 
 
-def _octave(value: float) -> float:
-    """log2, and for zero and less a continuation below it."""
+def octave(value: float) -> float:
+    """What distances are in: log2, and for zero and less a continuation below it."""
     return log2(value) if value > 0 else -1 - log2(1 - value)
 
 

@@ -1,0 +1,93 @@
+"""Hints: what neighbours measured leads to what is fast here, even where nobody measured it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from autotune.kernels.ddc import Ddc, Problem
+
+from autotune import Config
+from autotune.devices import cuda
+from autotune.knowledge.neighbours import OTHER_DEVICE, SAME_DEVICE, Neighbour
+from autotune.knowledge.transfer import hints
+from autotune.space import Enumeration
+
+KERNEL = Ddc()
+DEVICE = cuda.of_architecture("sm_90")
+PROBLEM = Problem(taps=128, decimation=8)
+SPACE = KERNEL.space.enumerate(PROBLEM, DEVICE)
+
+
+def seconds(config: Config, problem: Problem) -> float:
+    """A bowl whose bottom moves with the decimation."""
+    bottom = {"WGS": 7.0, "COARSEN": 5.5 - 0.8 * np.log2(problem.decimation), "TILES": 2.0}
+    bowl = sum((np.log2(float(config[name])) - at) ** 2 for name, at in bottom.items())
+    return 1e-4 * (1.0 + 0.1 * bowl + 0.3 * (config.ALGORITHM == "subgroup"))
+
+
+def neighbour(problem: Problem, configs: list[Config], kinship: int = SAME_DEVICE) -> Neighbour:
+    times = {config: seconds(config, problem) for config in configs}
+    best = min(times.values())
+    measured = sorted(((c, t / best) for c, t in times.items()), key=lambda pair: pair[1])
+    return Neighbour(vars(problem), DEVICE, kinship, 1.0, tuple(measured))
+
+
+def neighbours(n_configs: int, **more: Any) -> list[Neighbour]:
+    rng = np.random.default_rng(3)
+    found = []
+    for decimation in (4, 16):
+        for taps in (64, 128, 256):
+            problem = Problem(taps=taps, decimation=decimation)
+            configs = KERNEL.space.enumerate(problem, DEVICE).configs
+            chosen = rng.choice(len(configs), n_configs, replace=False)
+            found.append(neighbour(problem, [configs[i] for i in chosen], **more))
+    return found
+
+
+def rank_of_best(found: tuple[Config, ...]) -> int:
+    """How many configs of the whole space are faster than the best of ``found``."""
+    best = min(seconds(c, PROBLEM) for c in found)
+    return sum(seconds(c, PROBLEM) < best for c in SPACE.configs)
+
+
+def test_what_neighbours_on_both_sides_measured_leads_to_the_best_few_of_hundreds() -> None:
+    found = hints(PROBLEM, neighbours(25), SPACE, 8)
+    assert len(found) == len(set(found)) == 8 and set(found) <= set(SPACE.configs)
+    assert rank_of_best(found) < len(SPACE.configs) // 50
+    assert all(seconds(c, PROBLEM) < np.median([seconds(d, PROBLEM) for d in SPACE.configs]) for c in found)
+
+
+def test_what_is_known_of_the_problem_itself_counts_and_is_not_proposed_again() -> None:
+    near = neighbours(25)
+    first = hints(PROBLEM, near, SPACE, 8)
+    again = hints(PROBLEM, near, SPACE, 8, {c: seconds(c, PROBLEM) for c in first})
+    assert not set(first) & set(again) and rank_of_best((*first, *again)) <= rank_of_best(first)
+
+
+def test_the_nearer_problem_and_the_same_device_count_more() -> None:
+    fast, slow = SPACE.configs[0], SPACE.configs[-1]
+
+    def sweep(taps: int, times: Mapping[Config, float], kinship: int = SAME_DEVICE) -> Neighbour:
+        return Neighbour(vars(Problem(taps=taps, decimation=8)), DEVICE, kinship, 1.0, tuple(times.items()))
+
+    one, other = {fast: 1.0, slow: 1.5}, {slow: 1.0, fast: 1.5}
+    only = Enumeration((fast, slow))
+    assert hints(PROBLEM, [sweep(120, one), sweep(2048, other)], only, 2) == (fast, slow)
+    assert hints(PROBLEM, [sweep(2048, one), sweep(120, other)], only, 2) == (slow, fast)
+    assert hints(PROBLEM, [sweep(120, one), sweep(120, other, OTHER_DEVICE)], only, 2) == (fast, slow)
+
+
+def test_foreign_configs_and_words_among_the_fields_do_no_harm() -> None:
+    foreign = Config(TILE=4)
+    words = Neighbour(
+        {**vars(PROBLEM), "window": "hann"}, DEVICE, SAME_DEVICE, 8.0, ((foreign, 1.0), (SPACE.configs[5], 1.1))
+    )
+    found = hints(PROBLEM, [words, *neighbours(10)], SPACE, 4)
+    assert len(found) == 4 and foreign not in found
+
+
+def test_nothing_known_or_nothing_asked_is_no_hint() -> None:
+    assert hints(PROBLEM, [], SPACE, 8) == ()
+    assert hints(PROBLEM, [Neighbour(vars(PROBLEM), DEVICE, SAME_DEVICE, 0.0, ())], SPACE, 8) == ()
+    assert hints(PROBLEM, neighbours(5), SPACE, 0) == ()
+    assert hints(PROBLEM, neighbours(5), Enumeration(()), 8) == ()
