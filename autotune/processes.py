@@ -4,14 +4,15 @@ import ctypes
 import os
 import signal
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.popen_spawn_posix import Popen
 from types import ModuleType
 from typing import Any
 
-_starting = threading.Lock()
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
+# Linux kills a child when the thread that started it ends, not the process: this one ends last.
+_starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="autotune-starts-processes")
 
 
 class _Process(SpawnProcess):
@@ -19,17 +20,20 @@ class _Process(SpawnProcess):
 
     @staticmethod
     def _Popen(process_obj: Any) -> Popen:  # noqa: N802  (the name that multiprocessing calls)
-        with _starting:
-            main = sys.modules["__main__"]
-            sys.modules["__main__"] = ModuleType("__main__")  # what a child is told to import: nothing
-            added = {name: "1" for name in THREADS if name not in os.environ}
-            os.environ.update(added)
-            try:
-                return Popen(process_obj)
-            finally:
-                sys.modules["__main__"] = main
-                for name in added:
-                    del os.environ[name]
+        return _starter.submit(_start, process_obj).result()
+
+
+def _start(process_obj: Any) -> Popen:
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")  # what a child is told to import: nothing
+    added = {name: "1" for name in THREADS if name not in os.environ}
+    os.environ.update(added)
+    try:
+        return Popen(process_obj)
+    finally:
+        sys.modules["__main__"] = main
+        for name in added:
+            del os.environ[name]
 
 
 class CleanContext(SpawnContext):

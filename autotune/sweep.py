@@ -115,7 +115,7 @@ class _Runner:
         budget = self.settings.budget(self.target.kind, len(self.enumeration.configs))
         done = len(self.trials)
         n_total = max(done, budget)
-        previous = self.folder.verdict() if done == n_total else None
+        previous = self._previous() if done == n_total else None
         name, search = self._searcher(budget, cold=previous is not None)
         self._announce(name, n_total)
         interrupted = False
@@ -124,6 +124,7 @@ class _Runner:
             if previous is None:
                 self.folder.drop_verdict()
                 self._search(search, n_total)
+                self._open_device()
                 finalists = final_round(self.stations, self.trials, dict(self.default), self.settings, self.progress)
         except KeyboardInterrupt:
             interrupted = True
@@ -180,9 +181,7 @@ class _Runner:
                 for started in ahead:
                     started.cancel()
                 return
-            if self.stations.ceilings is None:
-                with self.stations.on_device("opening the device"):
-                    self.stations.ceilings = self.bench.ceilings()
+            self._open_device()
             number = 1 + max((t.number for t in self.trials), default=-1)
             fastest = self._fastest()
             trial = self.stations.finish(number, self._next(ahead), fastest.median_s if fastest else None)
@@ -190,6 +189,12 @@ class _Runner:
             self.trials.append(trial)
             search.observe(trial.config, trial.median_s)
             self.progress.trial(trial, len(self.trials), self._fastest())
+
+    def _open_device(self) -> None:
+        """When the first compiles are under way; the bench keeps it open for the next sweep."""
+        if self.stations.ceilings is None:
+            with self.stations.on_device("opening the device"):
+                self.stations.ceilings = self.bench.ceilings()
 
     def _wants_more(self, ahead: list[Started]) -> bool:
         n_done = sum(started.done for started in ahead)
@@ -204,6 +209,12 @@ class _Runner:
         return ahead.pop(next(i for i, started in enumerate(ahead) if started.done))
 
     # ------------------------------------------------------------------ the end
+    def _previous(self) -> dict[str, Any] | None:
+        """The verdict that is there, if its final round was no shorter than this one would be."""
+        verdict = self.folder.verdict()
+        enough = verdict is None or verdict.get("finalist_samples", 0) >= self.settings.finalist_samples
+        return verdict if enough else None
+
     def _outcome(
         self, finalists: tuple[Finalist, ...], previous: dict[str, Any] | None
     ) -> tuple[Trial | None, Trial | None]:
@@ -237,6 +248,7 @@ class _Runner:
                 "speed_up": sweep.speed_up,
                 "ties": [f.trial.number for f in sweep.finalists[1:] if f.relation in ("fastest", "same")],
                 "preference_among_ties": PREFERENCE,
+                "finalist_samples": self.settings.finalist_samples,
                 "finalists": [f.as_json() for f in sweep.finalists],
                 "counts": dict(sweep.counts),
                 "n_configs": len(self.enumeration.configs),

@@ -73,12 +73,13 @@ class Plan:
         return spread(list(found))
 
     def settings_of(self, index: int) -> Settings:
-        """Of the problem at ``index``."""
-        return self.pilot if index < self.n_pilots else self.settings
+        """Of the problem at ``index``; where a second look follows, the first one's final round is a short one."""
+        settings = self.pilot if index < self.n_pilots else self.settings
+        return replace(settings, n_finalists=2, finalist_samples=9) if self.n_revisit else settings
 
     def settings_again(self, index: int, kind: str) -> Settings:
         """Of its second look: as many more trials, the first of them what its neighbours have found best by then."""
-        first = self.settings_of(index)
+        first = self.pilot if index < self.n_pilots else self.settings
         if first.trials is None and first.sampler == "exhaustive":
             return first
         trials = first.budget(kind, sys.maxsize) + self.n_revisit

@@ -20,9 +20,9 @@ __device__ inline double value_of(Half x)
     return value;
 }
 
-// got [n][PARTS] (PARTS = 2: complex) against want, doubles: |got - want| <= allowed + rtol |want|; a NaN is wrong.
-template <typename T, int PARTS>
-__device__ void compare(const T* got, const double* want, size_t n, double allowed, double rtol, Found* found)
+// got [n][PARTS] (PARTS = 2: complex) against want: |got - want| <= allowed + rtol |want|; a NaN is wrong.
+template <int PARTS, typename T, typename W>
+__device__ void compare(const T* got, const W* want, size_t n, double allowed, double rtol, Found* found)
 {
     unsigned long long n_bad = 0;
     double max_error = 0.0, sum_error2 = 0.0;
@@ -31,7 +31,7 @@ __device__ void compare(const T* got, const double* want, size_t n, double allow
         double error2 = 0.0, size2 = 0.0;
 #pragma unroll
         for (int part = 0; part < PARTS; ++part) {
-            const double expected = want[PARTS * i + part];
+            const double expected = value_of(want[PARTS * i + part]);
             const double error = value_of(got[PARTS * i + part]) - expected;
             error2 += error * error;
             size2 += expected * expected;
@@ -55,18 +55,24 @@ __device__ void compare(const T* got, const double* want, size_t n, double allow
     }
 }
 
-#define COMPARE(NAME, T, PARTS)                                                                                  \
-    extern "C" __global__ void NAME(const T* got, const double* want, size_t n, double allowed, double rtol,     \
-                                    Found* found)                                                                \
+// For each type of output: against a reference in doubles, and against another output of its own type.
+#define COMPARE(TYPE, T, PARTS)                                                                                   \
+    extern "C" __global__ void compare_##TYPE(const T* got, const double* want, size_t n, double allowed,         \
+                                              double rtol, Found* found)                                         \
     {                                                                                                            \
-        compare<T, PARTS>(got, want, n, allowed, rtol, found);                                                   \
+        compare<PARTS>(got, want, n, allowed, rtol, found);                                                      \
+    }                                                                                                            \
+    extern "C" __global__ void compare_like_##TYPE(const T* got, const T* want, size_t n, double allowed,         \
+                                                   double rtol, Found* found)                                    \
+    {                                                                                                            \
+        compare<PARTS>(got, want, n, allowed, rtol, found);                                                      \
     }
 
-COMPARE(compare_float16, Half, 1)
-COMPARE(compare_float32, float, 1)
-COMPARE(compare_float64, double, 1)
-COMPARE(compare_complex64, float, 2)
-COMPARE(compare_complex128, double, 2)
+COMPARE(float16, Half, 1)
+COMPARE(float32, float, 1)
+COMPARE(float64, double, 1)
+COMPARE(complex64, float, 2)
+COMPARE(complex128, double, 2)
 
 // Counts the bytes that differ. Both start at a multiple of 16; n is in bytes.
 extern "C" __global__ void differ(const unsigned char* a, const unsigned char* b, size_t n, Found* found)
