@@ -274,6 +274,7 @@ class _Runner:
             "compiler": self.compiler,
             "default": dict(self.default),
             "refused": self.enumeration.refused,
+            "space": {name: parameter.values for name, parameter in self.kernel.space.parameters.items()},
             "settings": {name: value for name, value in asdict(self.settings).items() if name != "results"},
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             **record.provenance(),

@@ -19,6 +19,7 @@ from ..bench import Bench
 from ..catalogue import load_kernel
 from ..devices import find_device
 from ..errors import UsageError
+from ..processes import keep_freed_memory
 from ..progress import Quiet
 from ..record import Trial
 from ..settings import Settings
@@ -81,6 +82,7 @@ class OneBench(WorkerPlugin):
     def bench(cls) -> Bench:
         with cls._opening:
             if cls._bench is None:
+                keep_freed_memory()
                 target = find_device(os.environ.get(DEVICE, "auto"))
                 n_processes = int(os.environ.get(COMPILE_PROCESSES, max(1, (os.cpu_count() or 2) - 1)))
                 bench = Bench(target, n_processes, n_sharing=int(os.environ.get(SHARING, "1")))

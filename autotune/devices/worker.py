@@ -19,7 +19,7 @@ from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
 from ..measure import Measurement, Protocol, interleaved, measure
-from ..processes import CleanContext, die_with_parent
+from ..processes import CleanContext, die_with_parent, keep_freed_memory
 from ..space import Config
 from ..verify import Placed, Verdict, case_of_oracle, verify
 from . import Target, device_module
@@ -123,6 +123,7 @@ _why_not = "it was not started by Worker"
 def _open(parent: int, kind: str, identifier: str) -> None:
     global _session, _why_not
     die_with_parent(parent)
+    keep_freed_memory()
     try:
         _session = device_module(kind).open(identifier)
     except Exception as error:  # told to the parent by the first call: a pool whose initializer raises says nothing

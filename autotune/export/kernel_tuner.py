@@ -94,8 +94,9 @@ def _error(trial: Trial) -> str:
 
 
 def _values(sweep: Recorded, name: str) -> list[Value]:
-    """The values that were tried: numbers in order, words as they came."""
-    seen = list(dict.fromkeys(trial.config[name] for trial in sweep.trials if name in trial.config))
+    """The values of the space, or of an older record those that were tried: numbers in order, words as they came."""
+    tried = (trial.config[name] for trial in sweep.trials if name in trial.config)
+    seen = list(dict.fromkeys([*sweep.about.get("space", {}).get(name, ()), *tried]))
     return sorted(seen) if all(isinstance(v, (int, float)) for v in seen) else seen
 
 
