@@ -11,10 +11,13 @@ from distributed import Client, Future, KilledWorker, as_completed
 
 from ..catalogue import load_kernel
 from ..devices import find_device
+from ..estimate import estimate
 from ..ledger import DEVICE
-from .cluster import all_devices, local_client, remote_client
+from .cluster import all_devices, local_client, remote_client, share_of_cores
 from .plan import Plan
 from .worker import Outcome, Task, tune
+
+MOST_CONFIGS = 1000  # for an estimate: what an exhaustive sweep is taken for
 
 
 class CampaignProgress(Protocol):
@@ -65,6 +68,13 @@ class Campaign:
         """Of all compilers together."""
         return sum(o.compile_s for o in self.outcomes)
 
+    @property
+    def compile_share(self) -> float:
+        """The share of the compile processes' time in which they compiled; the rest is references, and waiting."""
+        processes = {o.device: o.compile_processes for o in self.outcomes if o.compile_processes}
+        available_s = self.wall_s * sum(processes.values())
+        return min(1.0, self.compile_s / available_s) if available_s else 0.0
+
 
 def run_campaign(
     plan: Plan,
@@ -96,7 +106,12 @@ def run_campaign(
     with where as client:
         used = wanted or tuple(client.scheduler_info()["workers"])
         n_tasks = sum(map(len, rounds))
-        progress.begin(f"{load_kernel(plan.kernel).name}: {len(problems)} problems on {', '.join(used)}", n_tasks)
+        kernel = load_kernel(plan.kernel)
+        n_trials = sum(task.settings.budget(target.kind, MOST_CONFIGS) for task in rounds[-1])
+        n_processes = compile_processes or share_of_cores(target.identifier)
+        expected = estimate(plan.settings.results, kernel, target.device, n_trials // len(used), n_processes)
+        title = f"{kernel.name}: {len(problems)} problems on {', '.join(used)}, at most {n_trials} trials, {expected}"
+        progress.begin(title, n_tasks)
         try:
             for n_done, outcome in enumerate(_gather(client, rounds), 1):
                 name = str(outcome.problem)

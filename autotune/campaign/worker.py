@@ -53,6 +53,7 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)  # all trials by status
     spent_s: Mapping[str, float] = field(default_factory=dict)
     compile_s: float = 0.0  # of the compilers' time, by the new trials
+    compile_processes: int = 0  # of the device
     wall_s: float = 0.0
     error: str = ""
 
@@ -132,6 +133,7 @@ def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
         counts=dict(sweep.counts),
         spent_s=dict(sweep.spent_s),
         compile_s=counter.compile_s,
+        compile_processes=bench.compile_processes,
         wall_s=time.monotonic() - began,
         error="" if best else "no config was correct and measured",
     )

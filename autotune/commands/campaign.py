@@ -137,6 +137,7 @@ def _summary(done: "Campaign", results: Path) -> dict[str, object]:
         "idle_share": done.idle_share,
         "spent_s": done.spent_s,
         "compile_s": done.compile_s,
+        "compile_share": done.compile_share,
         "trials": dict(done.counts),
         "new_trials": done.n_new,
         "interrupted": done.interrupted,
@@ -160,9 +161,10 @@ def _print(done: "Campaign", results: Path) -> None:
     stdout.print(f"trials       {counts or 'none'}; {done.n_new} of them now", markup=False)
     parts = ", ".join(f"{what} {seconds(s)}" for what, s in done.spent_s.items() if s >= 0.1)
     stdout.print(f"time         {seconds(done.wall_s)}; the sweeps, which overlap: {parts or 'nothing'}")
-    stdout.print(
-        f"devices      {', '.join(done.devices)}, idle {percent(done.idle_share)}; compilers {seconds(done.compile_s)}"
-    )
+    busy, compiling = 1.0 - done.idle_share, done.compile_share
+    what = "compiling dominates" if compiling > busy else "the devices dominate"
+    stdout.print(f"devices      {', '.join(done.devices)}, idle {percent(done.idle_share)}", markup=False)
+    stdout.print(f"compilers    {seconds(done.compile_s)} of work, {percent(compiling)} of their time; {what}")
     if done.interrupted:
         stdout.print("next         the same command again goes on from here")
     elif tuned:
