@@ -19,7 +19,7 @@ from .definition import Kernel, problem_name
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
 N_SMALL = 256  # cases of a few thousand elements that a process keeps
-N_LARGE = 16  # timed problems under way at a time
+N_LARGE = 24  # timed problems under way at a time
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,8 @@ class Enumeration:
         """
         if not self.configs:
             raise UsageError(f"no configuration is allowed here; refused: {dict(self.refused)}")
+        if wanted in self.configs:
+            return Config(wanted)
         return min(self.configs, key=lambda config: _distance(config, wanted))
 
 

@@ -13,7 +13,7 @@ from ..devices import MODULES, device_module, find_device
 from ..errors import UsageError
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
-N_SHARING = 8  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
+N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
 CONFIG = {
     "distributed.worker.daemon": False,  # a worker has processes of its own
     "distributed.scheduler.allowed-failures": 5,  # deaths of a worker that one sweep may be blamed for
