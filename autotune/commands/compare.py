@@ -37,12 +37,19 @@ def compare(
     for one in device_noise.values():
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
-    changes = [p.change for p in found]
     stdout.print(
         f"problems     {len(found)} in both: {n_same} same, "
         f"{sum(p.verdict == 'faster' for p in found)} faster, {sum(p.verdict == 'slower' for p in found)} slower; "
         f"{n_config} with the same winner"
     )
+    changes = [p.change for p in found]
     stdout.print(
         f"change       {percent(median(changes))} (median), {percent(min(changes))} to {percent(max(changes))}"
     )
+    losses = [(loss, p.allowed) for p in found for loss in p.exchanged]
+    if losses:
+        n_within = sum(loss <= allowed for loss, allowed in losses)
+        stdout.print(
+            f"exchanged    either side's winners at the other side, where measured there: {n_within} of {len(losses)} lose "
+            f"no more than the noise, {percent(max(loss for loss, _ in losses))} at worst"
+        )

@@ -49,6 +49,7 @@ class Pair:
     before_s: float
     after_s: float
     same_config: bool
+    exchanged: tuple[float, ...]  # what each side loses with the other's winner, where it measured that
     allowed: float  # what repeating a measurement explains
 
     @property
@@ -74,5 +75,15 @@ def pairs(before: Sequence[Recorded], after: Sequence[Recorded]) -> list[Pair]:
             continue
         same = dict(sweep.winner["config"]) == dict(other.winner["config"])
         allowed = known[sweep.device].p95 if sweep.device in known else 0.0
-        found.append(Pair(sweep.title, sweep.winner["median_s"], other.winner["median_s"], same, allowed))
+        losses = (_loss(sweep, other), _loss(other, sweep))
+        exchanged = tuple(loss for loss in losses if loss is not None)
+        medians = sweep.winner["median_s"], other.winner["median_s"]
+        found.append(Pair(sweep.title, *medians, same, exchanged, allowed))
     return found
+
+
+def _loss(sweep: Recorded, other: Recorded) -> float | None:
+    """Of ``sweep``'s problem with ``other``'s winner, by the medians of ``sweep``'s search: whatever GPU ran either."""
+    found = {t.config: t.median_s for t in sweep.trials if t.median_s}
+    winner = Config((other.winner or {})["config"])
+    return found[winner] / min(found.values()) - 1 if winner in found else None
