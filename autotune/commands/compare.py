@@ -50,6 +50,6 @@ def compare(
     if losses:
         n_within = sum(loss <= allowed for loss, allowed in losses)
         stdout.print(
-            f"exchanged    either side's winners at the other side, where measured there: {n_within} of {len(losses)} lose "
-            f"no more than the noise, {percent(max(loss for loss, _ in losses))} at worst"
+            f"exchanged    either side's winners at the other side, where measured there: {n_within} of {len(losses)} "
+            f"lose no more than the noise, {percent(max(loss for loss, _ in losses))} at worst"
         )
