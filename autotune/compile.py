@@ -51,7 +51,7 @@ class CompilePool:
     """``n_processes`` compile processes for one device."""
 
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
-        self.target = target
+        self.target, self.n_processes = target, n_processes
         self.deadline_s = deadline_s
         self._pool = ProcessPool(
             max_workers=n_processes,
@@ -61,6 +61,9 @@ class CompilePool:
         )
 
     def __enter__(self) -> "CompilePool":
+        """Starts the processes: they import what they need while the first sweep gets ready."""
+        for _ in range(self.n_processes):
+            self._pool.schedule(_get_ready, args=(self.target.kind, self.target.device))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,6 +100,10 @@ def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
     ):
         if value > limit:
             raise TrialFailure("resources", f"{value} {what}; {device.name} has {limit}")
+
+
+def _get_ready(kind: str, device: Device) -> None:
+    device_module(kind).compiler(device)
 
 
 def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:

@@ -125,6 +125,7 @@ class Space:
     def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
+        self._candidates: tuple[Config, ...] | None = None
         for name, given in parameters.items():
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
@@ -143,19 +144,11 @@ class Space:
 
         return add
 
-    def candidates(self) -> Iterator[Config]:
+    def candidates(self) -> tuple[Config, ...]:
         """Every combination of the values of the parameters that apply, constraints aside."""
-
-        def extend(chosen: dict[str, Value], rest: tuple[Parameter, ...]) -> Iterator[Config]:
-            if not rest:
-                yield Config(chosen)
-            elif not rest[0].applies(chosen):
-                yield from extend(chosen, rest[1:])
-            else:
-                for value in rest[0].values:
-                    yield from extend({**chosen, rest[0].name: value}, rest[1:])
-
-        return extend({}, tuple(self.parameters.values()))
+        if self._candidates is None:  # the same for every problem
+            self._candidates = tuple(_combinations({}, tuple(self.parameters.values())))
+        return self._candidates
 
     def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
         """The first constraint that refuses ``config``, or None."""
@@ -208,6 +201,16 @@ class Space:
                 needs = " and ".join(f"{o} in {{{', '.join(map(str, v))}}}" for o, v in parameter.condition)
                 raise UsageError(f"{name} means nothing here: it needs {needs}")
         return Config(chosen)
+
+
+def _combinations(chosen: dict[str, Value], rest: tuple[Parameter, ...]) -> Iterator[Config]:
+    if not rest:
+        yield Config(chosen)
+    elif not rest[0].applies(chosen):
+        yield from _combinations(chosen, rest[1:])
+    else:
+        for value in rest[0].values:
+            yield from _combinations({**chosen, rest[0].name: value}, rest[1:])
 
 
 def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
