@@ -102,6 +102,31 @@ def test_one_problem_that_cannot_be_tuned_is_told_and_the_others_are(tmp_path: P
     assert SweepFolder(blocked.with_name("n_time=16,n_chan=128")).verdict() is not None
 
 
+def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
+    address = tmp_path / "scheduler.json"
+    python, quiet = [sys.executable, "-m"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    words = ["--scheduler-file", str(address), "--port", "0", "--host", "127.0.0.1", "--no-dashboard"]
+    scheduler = subprocess.Popen([*python, "distributed.cli.dask_scheduler", *words], **quiet)
+    while not address.exists() and scheduler.poll() is None:
+        time.sleep(0.05)
+    tcp = json.loads(address.read_text())["address"]
+    serving = subprocess.Popen([*python, "autotune", "worker", tcp, "--device", "simulated:0"], **quiet)
+    words = ["campaign", str(write(tmp_path)), "--scheduler", tcp, "--results", str(tmp_path / "r"), "--json"]
+    try:
+        for _ in range(20):  # until the worker is there
+            done = subprocess.run([*python, "autotune", *words], capture_output=True, text=True, timeout=120)
+            if "has no workers; on each host run: autotune worker" not in done.stderr:
+                break
+    finally:
+        serving.send_signal(signal.SIGINT)
+        serving.wait(30)
+        scheduler.terminate()
+        scheduler.wait(30)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["tuned"] == N_PROBLEMS and summary["devices"] == ["simulated:0"]
+
+
 def test_the_grid_is_every_combination_with_fields_computed(tmp_path: Path) -> None:
     plan = read_plan(write(tmp_path), tmp_path)
     problems = plan.problems(find_device("simulated"))

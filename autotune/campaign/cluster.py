@@ -72,17 +72,17 @@ def worker_spec(device: str, compile_processes: int | None = None) -> dict[str, 
     environment = {
         DEVICE: device,
         SHARING: str(N_SHARING),
-        COMPILE_PROCESSES: str(compile_processes or share_of_cores(device)),
+        COMPILE_PROCESSES: str(compile_processes or share_of_cores(device.partition(":")[0])),
     }
     options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "dashboard": False, "silence_logs": 40}
     return {"cls": Nanny, "options": options}
 
 
-def share_of_cores(device: str) -> int:
+def share_of_cores(kind: str) -> int:
     """This machine's cores, less one for each device, shared out among all devices of the kind, in use here or not:
     what one does not use, the campaigns of others on this machine may.
     """
-    n_devices = max(1, len(device_module(device.partition(":")[0]).identifiers()))
+    n_devices = max(1, len(device_module(kind).identifiers()))
     return max(1, ((os.cpu_count() or 2) - n_devices) // n_devices)
 
 

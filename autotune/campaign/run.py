@@ -3,19 +3,19 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from distributed import Client, Future, KilledWorker, as_completed
 
 from ..catalogue import load_kernel
-from ..devices import find_device
+from ..devices import Target, find_device
 from ..estimate import estimate
 from ..ledger import DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
 from .plan import Plan
-from .worker import Outcome, Task, tune
+from .worker import Outcome, Task, target_here, tune
 
 MOST_CONFIGS = 1000  # for an estimate: what an exhaustive sweep is taken for
 
@@ -93,25 +93,20 @@ def run_campaign(
         UsageError: for a plan, device or scheduler that is not there.
     """
     began = time.monotonic()
-    wanted = devices or plan.devices or (all_devices() if scheduler is None else ())
-    target = find_device(wanted[0] if wanted else "auto")
-    problems = [asdict(p) for p in plan.problems(target)]
-    rounds = [[Task(plan.kernel, p, plan.settings_of(i)) for i, p in enumerate(problems)]]
-    if plan.n_revisit and len(problems) > 1:
-        rounds.append([Task(plan.kernel, p, plan.settings_again(i, target.kind)) for i, p in enumerate(problems)])
-    where: AbstractContextManager[Client]
-    where = remote_client(scheduler) if scheduler is not None else local_client(wanted, compile_processes)
     outcomes: dict[str, Outcome] = {}
     interrupted = False
-    with where as client:
-        used = wanted or tuple(client.scheduler_info()["workers"])
-        n_tasks = sum(map(len, rounds))
-        kernel = load_kernel(plan.kernel)
+    with _cluster(plan, scheduler, devices, compile_processes) as (client, targets):
+        kernel, target = load_kernel(plan.kernel), targets[0]
+        problems = [asdict(p) for p in plan.problems(target)]
+        rounds = [[Task(plan.kernel, p, plan.settings_of(i)) for i, p in enumerate(problems)]]
+        if plan.n_revisit and len(problems) > 1:
+            rounds.append([Task(plan.kernel, p, plan.settings_again(i, target.kind)) for i, p in enumerate(problems)])
+        used = tuple(each.identifier for each in targets)
         n_trials = sum(task.settings.budget(target.kind, MOST_CONFIGS) for task in rounds[-1])
-        n_processes = compile_processes or share_of_cores(target.identifier)
+        n_processes = compile_processes or share_of_cores(target.kind)
         expected = estimate(plan.settings.results, kernel, target.device, n_trials // len(used), n_processes)
         title = f"{kernel.name}: {len(problems)} problems on {', '.join(used)}, at most {n_trials} trials, {expected}"
-        progress.begin(title, n_tasks)
+        progress.begin(title, sum(map(len, rounds)))
         try:
             for n_done, outcome in enumerate(_gather(client, rounds), 1):
                 name = str(outcome.problem)
@@ -125,6 +120,21 @@ def run_campaign(
         counts.update(outcome.counts)
     wall_s = time.monotonic() - began
     return Campaign(tuple(outcomes.values()), len(problems), used, wall_s, interrupted, dict(counts))
+
+
+@contextmanager
+def _cluster(
+    plan: Plan, scheduler: str | None, devices: tuple[str, ...] | None, compile_processes: int | None
+) -> Iterator[tuple[Client, list[Target]]]:
+    """Dask's client, and the device of each of its workers."""
+    if scheduler is None:
+        wanted = devices or plan.devices or all_devices()
+        targets = [find_device(name) for name in wanted]
+        with local_client(wanted, compile_processes) as client:
+            yield client, targets
+    else:
+        with remote_client(scheduler) as client:
+            yield client, list(client.run(target_here).values())
 
 
 def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:

@@ -17,7 +17,7 @@ from distributed.worker import Worker
 
 from ..bench import Bench
 from ..catalogue import load_kernel
-from ..devices import find_device
+from ..devices import Target, find_device
 from ..errors import UsageError
 from ..processes import keep_freed_memory
 from ..progress import Quiet
@@ -84,7 +84,7 @@ class OneBench(WorkerPlugin):
         with cls._opening:
             if cls._bench is None:
                 keep_freed_memory()
-                target = find_device(os.environ.get(DEVICE, "auto"))
+                target = target_here()
                 n_processes = int(os.environ.get(COMPILE_PROCESSES, max(1, (os.cpu_count() or 2) - 1)))
                 bench = Bench(target, n_processes, n_sharing=int(os.environ.get(SHARING, "1")))
                 cls._bench = bench.__enter__()
@@ -94,6 +94,11 @@ class OneBench(WorkerPlugin):
         if OneBench._bench is not None:
             OneBench._bench.__exit__()
             OneBench._bench = None
+
+
+def target_here() -> Target:
+    """The device of this process."""
+    return find_device(os.environ.get(DEVICE, "auto"))
 
 
 class _Counter(Quiet):
