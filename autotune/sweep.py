@@ -108,7 +108,9 @@ class _Runner:
         protocol, deadline_s = settings.protocol, settings.launch_deadline_s
         self.stations = Stations(kernel, problem, bench, protocol, deadline_s, self.ledger)
         stack.callback(self.stations.close)
-        self.trials = [t for t in self.folder.trials() if t.stamp == self.stations.stamp(t.config)]
+        recorded = self.folder.trials()
+        self.trials = [t for t in recorded if t.stamp == self.stations.stamp(t.config)]
+        self.n_numbered = 1 + max((t.number for t in recorded), default=-1)  # stale ones keep their numbers
 
     # ------------------------------------------------------------------ the whole
     def run(self) -> Sweep:
@@ -182,9 +184,10 @@ class _Runner:
                     started.cancel()
                 return
             self._open_device()
-            number = 1 + max((t.number for t in self.trials), default=-1)
             fastest = self._fastest()
-            trial = self.stations.finish(number, self._next(ahead), fastest.median_s if fastest else None)
+            incumbent_s = fastest.median_s if fastest else None
+            trial = self.stations.finish(self.n_numbered, self._next(ahead), incumbent_s)
+            self.n_numbered += 1
             self.folder.append(trial)
             self.trials.append(trial)
             search.observe(trial.config, trial.median_s)

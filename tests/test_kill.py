@@ -132,3 +132,4 @@ def test_changed_sources_make_recorded_trials_stale(tmp_path: Path) -> None:
         counts.append(len(folder.trials()))
     assert counts[1] == 2 * counts[0]
     assert len({t.stamp for t in folder.trials()}) == 2 * counts[0]
+    assert [t.number for t in folder.trials()] == list(range(counts[1]))
