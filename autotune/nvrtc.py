@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import TrialFailure
+from .files import write_whole
 
 # -lineinfo lets profilers and sanitizers name source lines; the machine code is the same without it.
 OPTIONS = ("--std=c++17", "-lineinfo")
@@ -130,8 +131,8 @@ def cached_cubin(
     del figures["data"], figures["cached"], figures["path"]
     figures["sha256"] = hashlib.sha256(cubin.data).hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
-    _write_whole(path, cubin.data)
-    _write_whole(about, json.dumps(figures, indent=1).encode())
+    write_whole(path, cubin.data)
+    write_whole(about, json.dumps(figures, indent=1).encode())
     return replace(cubin, path=path)
 
 
@@ -200,12 +201,3 @@ def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
     if "invalid value for --gpu-architecture" in told:
         told += f"; NVRTC {version()} compiles for {', '.join(f'sm_{n}' for n in _library().getSupportedArchs())}"
     return TrialFailure("compile_failed", f"{name} for {arch}: {told}{more}")
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

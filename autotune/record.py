@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
+from .files import write_whole
 from .space import Config
 
 if TYPE_CHECKING:
@@ -156,12 +157,7 @@ class SweepFolder:
 
     def _write_whole(self, name: str, content: dict[str, Any]) -> None:
         text = json.dumps(content, indent=2, default=_plain, allow_nan=False) + "\n"
-        temporary = self.path / f".{name}.{os.getpid()}"
-        try:
-            temporary.write_text(text)
-            os.replace(temporary, self.path / name)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(self.path / name, text.encode())
 
     def _mend_last_line(self) -> None:
         """Cut a last line that a kill or a full disk has torn, so that the next one starts on its own."""

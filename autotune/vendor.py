@@ -11,7 +11,8 @@ from .definition import Kernel
 from .errors import UsageError
 
 CORE = (
-    "errors", "space", "definition", "nvrtc", "wisdom", "signature", "lookup", "gpu", "arrays", "launcher", "package",
+    "errors", "files", "space", "definition", "nvrtc", "wisdom", "signature", "lookup", "gpu", "arrays", "launcher",
+    "package",
 )  # fmt: skip
 OFFERS = ("definition", "space", "errors")  # the core modules whose words a definition may import
 DEFINITION_MODULES = ("autotune", *(f"autotune.{name}" for name in OFFERS))

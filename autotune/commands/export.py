@@ -9,6 +9,7 @@ import typer
 from ..console import stderr, stdout
 from ..errors import UsageError
 from ..export import files, kernel_tuner, table
+from ..files import write_whole
 from ..knowledge.recorded import Recorded
 from ..record import find_sweeps
 
@@ -62,11 +63,16 @@ def _table(path: Path, format: Format, out: Path | None) -> None:
         if out is None:
             stdout.file.write(text)
         else:
-            _tell([files.write_whole(out, text.encode())])
+            _tell([_written(out, text.encode())])
     elif out is None:
         raise UsageError("--format parquet is not text; name a file with --out, such as --out trials.parquet")
     else:
-        _tell([files.write_whole(out, table.parquet(path))])
+        _tell([_written(out, table.parquet(path))])
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_whole(path, data)
 
 
 def _tell(written: list[Path]) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from ..cache import cache_dir
 from ..definition import Device, Launch, Tolerance
 from ..errors import TrialFailure
+from ..files import write_whole
 from ..render import Variant
 from .base import Argument, Binary, Ceilings, Comparison, Finding, Sample
 
@@ -66,9 +67,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     cached = path.is_file()
     if not cached:
         time.sleep(float(os.environ.get("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S)))
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({"name": variant.name, "penalty": penalty(variant)}))
-        os.replace(temporary, path)
+        write_whole(path, json.dumps({"name": variant.name, "penalty": penalty(variant)}).encode())
     if _unit("fails", variant.name) < FAILING:
         raise TrialFailure("compile_failed", f"{variant.name}: the formula says no")
     registers = 32 + int(200 * _unit("registers", str(variant.config)))

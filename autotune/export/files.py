@@ -1,11 +1,11 @@
 """Where the exported files of one sweep, or of many, go."""
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UsageError
+from ..files import write_whole
 from ..knowledge.recorded import Recorded
 from ..record import sweep_path
 from . import kernel_tuner, t4
@@ -49,17 +49,6 @@ def write_each(sweeps: Sequence[Recorded], out: Path, contents: Callable[[Record
     written = []
     for stem, sweep in stems.items():
         for end, text in contents(sweep).items():
+            stem.parent.mkdir(parents=True, exist_ok=True)
             written.append(write_whole(stem.with_name(stem.name + end), f"{text}\n".encode()))
     return written
-
-
-def write_whole(path: Path, content: bytes) -> Path:
-    """All of the content or, when the disk is full, what was there before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
