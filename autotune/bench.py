@@ -60,7 +60,7 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        for kind in ("cubin", "host"):
+        for kind in ("cubin", "host", "simulated"):
             prune(kind)
 
     def ceilings(self) -> Ceilings | None:

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ PROBLEM = KERNEL.problem({"n_time": 64, "n_chan": 100})
 SIMULATED = find_device("simulated:5")
 
 
-def settings(path: Path, **more: object) -> Settings:
-    return replace(Settings(results=path, trials=6, sampler="random"), **more)  # type: ignore[arg-type]
+def settings(path: Path, **more: Any) -> Settings:
+    return replace(Settings(results=path, trials=6, sampler="random"), **more)
 
 
 # ---------------------------------------------------------------------- benches

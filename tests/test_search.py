@@ -114,8 +114,8 @@ def test_tiny_spaces_are_searched(name: str, configs: list[Config]) -> None:
     search = searcher(name, configs, configs[0], None, (), 0)[1]
     for _ in configs:
         config = search.propose()
-        assert config in configs
-        search.observe(config, 1.0)  # type: ignore[arg-type]
+        assert config is not None and config in configs
+        search.observe(config, 1.0)
     assert search.propose() is None
 
 

@@ -17,7 +17,6 @@ N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others
 CONFIG = {
     "distributed.worker.daemon": False,  # a worker has processes of its own
     "distributed.scheduler.allowed-failures": 5,  # deaths of a worker that one sweep may be blamed for
-    "distributed.scheduler.work-stealing": True,
     "distributed.worker.memory.terminate": False,  # references are mapped files: not what a limit should count
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.spill": False,
@@ -35,13 +34,7 @@ def all_devices() -> tuple[str, ...]:
 
 @contextmanager
 def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[Client]:
-    """A cluster on this machine with one worker process for each of ``devices``, each with its own compile processes.
-
-    Raises:
-        UsageError: for a device that is not here.
-    """
-    for device in devices:
-        find_device(device)
+    """A cluster on this machine: a worker process for each of ``devices``, each with its own compile processes."""
     specs = {device: worker_spec(device, compile_processes) for device in devices}
     with _quiet(), SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
         client.register_plugin(OneBench())

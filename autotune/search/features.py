@@ -102,7 +102,7 @@ def features_of(levels: Levels) -> Features:
         add(name, _spread(size, level))
         if len(values) > 2:
             add(f"2^ in {name}", _spread(_powers_of_two(values), level))
-            if min(values) > 0:  # type: ignore[operator]
+            if min(float(v) for v in values) > 0:
                 factors.append((name, np.where(there, size[level], 0.0)))
     for (a, log_a), (b, log_b) in combinations(factors, 2):
         product = log_a + log_b

@@ -61,7 +61,7 @@ class Comparer:
         return Comparison(0, got.size, float(found["max_error"]) / size, rms_error)
 
     def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> Comparison:
-        return compare(np, got.get(), np.asarray(want), tolerance)
+        return compare(got.get(), np.asarray(want), tolerance)
 
     def _run(self, function: Any, *arguments: Any) -> Any:
         self._found.data.memset(0, FOUND.itemsize)

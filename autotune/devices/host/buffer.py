@@ -62,7 +62,7 @@ class HostBuffer:
         return None
 
     def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
-        return compare(np, self._array, reference, tolerance)
+        return compare(self._array, reference, tolerance)
 
     def free(self) -> None:
         """Give the memory back; the buffer must not be used after."""
