@@ -2,21 +2,20 @@
 
 import dataclasses
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at, unpack
 
-from autotune import Config, TrialFailure, UsageError
+from autotune import Config, UsageError
 from autotune.case import numpy_case
 from autotune.devices import Target, find_device
-from autotune.devices.base import Session
 from autotune.render import render
-from autotune.verify import Placed, verify
+from autotune.verify import Placed
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "ddc"
+from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
+
 KERNEL = Ddc()
 REGISTER = Config(ALGORITHM="register", WGS=64, COARSEN=4, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct")
 STAGED = Config({**REGISTER, "STORE": "staged"})
@@ -34,25 +33,6 @@ PROBLEMS = [
     {"taps": 100, "decimation": 128, "sample_bits": 12},  # fewer taps than the decimation
     {"taps": 1000, "decimation": 6, "sample_bits": 11},
 ]
-_sessions: dict[str, Session] = {}
-
-
-@pytest.fixture
-def session(target: Target) -> Session:
-    return _sessions.setdefault(target.identifier, target.module.open(target.identifier))
-
-
-def covering(problem: Problem, target: Target) -> list[Config]:
-    """Few configurations with every value of every parameter among them."""
-    chosen: list[Config] = []
-    missing: set[tuple[str, Any]] = set()
-    configs = KERNEL.space.enumerate(problem, target.device).configs
-    for config in configs:
-        missing |= set(config.items())
-    while missing:
-        chosen.append(max(configs, key=lambda config: len(missing & set(config.items()))))
-        missing -= set(chosen[-1].items())
-    return chosen
 
 
 # ---------------------------------------------------------------------- the definition
@@ -143,12 +123,13 @@ def test_mixer_is_the_exact_phase() -> None:
 
 @pytest.mark.parametrize("config", [REGISTER, SUBGROUP], ids=lambda config: config.ALGORITHM)
 @pytest.mark.parametrize("start", [16 * 40, 2**48 - 12345])
-def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Target, session: Session) -> None:
+def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Target) -> None:
     """A call from sample ``start`` on, with the phase that the mixer has there, continues the stream."""
     problem = Problem(n_pols=1, n_samples=256 + 16 * 300)
     inputs = {**KERNEL.inputs(problem, np.random.default_rng(7)), "mix_frequency": 0.3000000123}
     inputs["mix_phase"] = phase_at(inputs["mix_frequency"], start, 0.125)
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
+    session = session_on(target)
     with Placed(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
         got = placed.outputs()["baseband"]
@@ -160,20 +141,17 @@ def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Targ
 
 
 # ---------------------------------------------------------------------- the variants
-def test_every_parameter_value_is_right(target: Target, session: Session) -> None:
-    for config in covering(DEFAULT, target):
-        binary = target.module.compile(render(KERNEL, DEFAULT, config), target.device)
-        verify(session, KERNEL, DEFAULT, config, binary)
+def test_every_parameter_value_is_right(target: Target) -> None:
+    for config in covering(KERNEL, DEFAULT, target):
+        check(KERNEL, DEFAULT, config, target)
 
 
 @pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
-def test_any_problem_is_right(values: dict[str, int], target: Target, session: Session) -> None:
+def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
     configs = KERNEL.space.enumerate(problem, target.device)
     for wanted in (STAGED, SUBGROUP):
-        config = configs.nearest(wanted)
-        binary = target.module.compile(render(KERNEL, problem, config), target.device, session.check_builds[:1])
-        verify(session, KERNEL, problem, config, binary, session.check_builds[:1])
+        check(KERNEL, problem, configs.nearest(wanted), target, session_on(target).check_builds[0])
 
 
 def mutants() -> list[Any]:
@@ -226,18 +204,7 @@ def mutants() -> list[Any]:
 
 @pytest.mark.parametrize(("config", "old", "new", "status"), mutants())
 def test_mutants_fail(config: Config, old: str, new: str, status: str) -> None:
-    """On the host in its check build: races and accesses out of bounds are found before they do harm."""
-    host = find_device("host")
-    session = _sessions.setdefault("host", host.module.open("host"))
-    variant = render(KERNEL, MUTATED, config)
-    assert old in variant.source
-    mutant = dataclasses.replace(
-        variant, source=variant.source.replace(old, new), numbered=variant.numbered.replace(old, new)
-    )
-    with pytest.raises(TrialFailure) as failure:
-        binary = host.module.compile(mutant, host.device, ("check",))
-        verify(session, KERNEL, MUTATED, config, binary, ("check",))
-    assert failure.value.status == status
+    check_mutant(KERNEL, MUTATED, config, old, new, status)
 
 
 # ---------------------------------------------------------------------- the text
@@ -250,14 +217,8 @@ GOLDENS = {
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
-    """The committed text is what is rendered. After a change: `python -m tests.kernels.test_ddc`, and read the diff."""
-    problem, config = GOLDENS[name]
-    assert render(KERNEL, problem, Config(config)).source == (GOLDEN / f"{name}.cu").read_text()
-
-
-if __name__ == "__main__":
-    for name, (problem, config) in GOLDENS.items():
-        (GOLDEN / f"{name}.cu").write_text(render(KERNEL, problem, Config(config)).source)
+    """After a change: `python -m tests.kernels.test_ddc`, and read the diff."""
+    check_golden(KERNEL, name, *GOLDENS[name])
 
 
 def test_an_output_that_happens_to_be_small_is_not_held_to_its_own_size() -> None:
@@ -270,3 +231,7 @@ def test_an_output_that_happens_to_be_small_is_not_held_to_its_own_size() -> Non
     assert size < 0.02 * rms
     allowed = KERNEL.tolerance(problem)
     assert allowed.atol == pytest.approx(4 * np.sqrt(16 + 16) * np.finfo(np.float32).eps * rms, rel=0.05)
+
+
+if __name__ == "__main__":
+    write_goldens(KERNEL, GOLDENS)

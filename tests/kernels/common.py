@@ -1,0 +1,73 @@
+"""What the tests of every kernel do: variants that cover a space, mutants that must fail, and committed renders."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune import Config, Kernel, TrialFailure
+from autotune.devices import Target, find_device
+from autotune.devices.base import Session
+from autotune.render import render
+from autotune.verify import verify
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+_sessions: dict[str, Session] = {}
+
+
+def session_on(target: Target) -> Session:
+    """The device, opened once for the whole run."""
+    return _sessions.setdefault(target.identifier, target.module.open(target.identifier))
+
+
+def covering(kernel: Kernel[Any], problem: Any, target: Target) -> list[Config]:
+    """Few configurations with every value of every parameter among them."""
+    chosen: list[Config] = []
+    missing: set[tuple[str, Any]] = set()
+    configs = kernel.space.enumerate(problem, target.device).configs
+    for config in configs:
+        missing |= set(config.items())
+    while missing:
+        chosen.append(max(configs, key=lambda config: len(missing & set(config.items()))))
+        missing -= set(chosen[-1].items())
+    return chosen
+
+
+def check(kernel: Kernel[Any], problem: Any, config: Config, target: Target, *builds: str) -> None:
+    """Compile and verify one variant, in all its builds or those named."""
+    session = session_on(target)
+    wanted = builds or tuple(session.check_builds)
+    binary = target.module.compile(render(kernel, problem, config), target.device, wanted)
+    verify(session, kernel, problem, config, binary, wanted)
+
+
+def check_mutant(kernel: Kernel[Any], problem: Any, config: Config, old: str, new: str, status: str) -> None:
+    """With ``old`` replaced in its source the variant fails with ``status``.
+
+    On the host in its check build: races and accesses out of bounds are found before they do harm.
+    """
+    host = find_device("host")
+    variant = render(kernel, problem, config)
+    assert old in variant.source
+    mutant = dataclasses.replace(
+        variant, source=variant.source.replace(old, new), numbered=variant.numbered.replace(old, new)
+    )
+    with pytest.raises(TrialFailure) as failure:
+        binary = host.module.compile(mutant, host.device, ("check",))
+        verify(session_on(host), kernel, problem, config, binary, ("check",))
+    assert failure.value.status == status, failure.value.message
+
+
+def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[str, Any]) -> None:
+    """The committed text is what is rendered."""
+    assert render(kernel, problem, Config(config)).source == (GOLDEN / kernel.name / f"{name}.cu").read_text()
+
+
+def write_goldens(kernel: Kernel[Any], goldens: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> None:
+    """Commit to what is rendered now: `python -m tests.kernels.test_<kernel>`, and read the diff."""
+    folder = GOLDEN / kernel.name
+    folder.mkdir(exist_ok=True)
+    for name, (problem, config) in goldens.items():
+        (folder / f"{name}.cu").write_text(render(kernel, problem, Config(config)).source)
