@@ -4,7 +4,6 @@ A bench is opened once for any number of sweeps. Threads may share it: while one
 device. Each takes the device for a whole trial at a time (``with bench.turn``).
 """
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,9 +15,10 @@ from .devices import Target
 from .devices.base import Ceilings, Session
 from .devices.worker import Worker
 from .lock import device_lock
+from .processes import n_cpus
 
 CEILINGS_DEADLINE_S = 120.0
-COMPILE_PROCESSES = max(1, min(64, (os.cpu_count() or 2) - 1))
+COMPILE_PROCESSES = max(1, min(64, n_cpus() - 1))
 
 
 class Bench:

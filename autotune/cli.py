@@ -1,7 +1,6 @@
 """The command line: parses, calls, prints. Data to stdout, progress to stderr; exit 0 done, 1 failed, 2 wrong usage."""
 
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +22,7 @@ from .console import print_json, print_table, stderr, stdout
 from .definition import Kernel
 from .devices import MODULES, Target, cuda, device_module, find_device
 from .errors import UsageError
+from .processes import n_cpus
 from .render import render as render_variant
 from .request import parse_config, parse_values, problem_on, problems_on, resolve
 from .space import Config
@@ -36,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-N_CPUS = os.cpu_count() or 2
+N_CPUS = n_cpus()
 
 
 @app.command("list")

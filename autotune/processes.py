@@ -43,6 +43,11 @@ class CleanContext(SpawnContext):
     Process = _Process
 
 
+def n_cpus() -> int:
+    """The CPUs that this process may run on, which a batch system or ``taskset`` may have limited."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def die_with_parent(parent: int) -> None:
     """Linux: this process is killed when ``parent`` ends, however it ends. Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,7 +1,6 @@
 """Dask's processes: one worker for each device, here or on other hosts, each restarted when it dies."""
 
 import asyncio
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from ..devices import MODULES, device_module, find_device
 from ..errors import UsageError
+from ..processes import n_cpus
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
 N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
@@ -76,7 +76,7 @@ def share_of_cores(kind: str) -> int:
     what one does not use, the campaigns of others on this machine may.
     """
     n_devices = max(1, len(device_module(kind).identifiers()))
-    return max(1, ((os.cpu_count() or 2) - n_devices) // n_devices)
+    return max(1, (n_cpus() - n_devices) // n_devices)
 
 
 def _scheduler() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ..bench import Bench
 from ..catalogue import load_kernel
 from ..devices import Target, find_device
 from ..errors import UsageError
-from ..processes import keep_freed_memory
+from ..processes import keep_freed_memory, n_cpus
 from ..progress import Quiet
 from ..record import Trial
 from ..settings import Settings
@@ -85,7 +85,7 @@ class OneBench(WorkerPlugin):
             if cls._bench is None:
                 keep_freed_memory()
                 target = target_here()
-                n_processes = int(os.environ.get(COMPILE_PROCESSES, max(1, (os.cpu_count() or 2) - 1)))
+                n_processes = int(os.environ.get(COMPILE_PROCESSES, max(1, n_cpus() - 1)))
                 bench = Bench(target, n_processes, n_sharing=int(os.environ.get(SHARING, "1")))
                 cls._bench = bench.__enter__()
             return cls._bench

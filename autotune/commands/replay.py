@@ -1,6 +1,5 @@
 """`autotune replay`: how well samplers search recorded spaces."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ..console import print_json, print_table, stderr, stdout
+from ..processes import n_cpus
 from ..recorded_space import RecordedSpace, read_space
 from ..replay import RANDOM, Replay
 from ..replay import replay as replay_space
@@ -34,7 +34,7 @@ def replay(
     jobs: Annotated[
         int,
         typer.Option("--jobs", min=1, help="Processes that repeats run in. [default: the CPUs]", show_default=False),
-    ] = os.cpu_count() or 1,
+    ] = n_cpus(),
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON, an object for each space and sampler; times in seconds.")
     ] = False,
