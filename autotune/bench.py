@@ -50,10 +50,11 @@ class Bench:
         self._n_folders = 0
 
     def __enter__(self) -> "Bench":
+        """Compile processes first: they need not wait for the driver, nor for whoever has the device."""
         with ExitStack() as stack:
-            stack.enter_context(device_lock(self.target.module.lock_name(self.target.identifier), self._note))
             self._scratch = stack.enter_context(scratch_dir())
             self.pool = stack.enter_context(CompilePool(self.target, self.compile_processes, self._compile_deadline_s))
+            stack.enter_context(device_lock(self.target.module.lock_name(self.target.identifier), self._note))
             self.worker = stack.enter_context(Worker(self.target))
             self._stack = stack.pop_all()
         return self

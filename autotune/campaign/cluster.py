@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import dask.config
 from distributed import Client, Nanny, Scheduler, SpecCluster
 
-from ..devices import MODULES, device_module, find_device
+from ..devices import MODULES, Target, device_module, find_device
 from ..errors import UsageError
 from ..processes import n_cpus
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
@@ -33,12 +34,19 @@ def all_devices() -> tuple[str, ...]:
 
 
 @contextmanager
-def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[Client]:
-    """A cluster on this machine: a worker process for each of ``devices``, each with its own compile processes."""
+def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[tuple[Client, list[Target]]]:
+    """A cluster on this machine: a worker process for each of ``devices``, each with its own compile processes.
+
+    Raises:
+        UsageError: for a device that is not there.
+    """
     specs = {device: worker_spec(device, compile_processes) for device in devices}
-    with _quiet(), SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
-        client.register_plugin(OneBench())
-        yield client
+    with ThreadPoolExecutor(1) as finder, _quiet():  # a driver takes its time; so does a cluster
+        finding = finder.submit(lambda: [find_device(name) for name in devices])
+        with SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
+            targets = finding.result()
+            client.register_plugin(OneBench(dict(zip(devices, targets, strict=True))))
+            yield client, targets
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Protocol
 from distributed import Client, Future, KilledWorker, as_completed
 
 from ..catalogue import load_kernel
-from ..devices import Target, find_device
+from ..devices import Target
 from ..estimate import estimate
 from ..ledger import DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
@@ -129,8 +129,7 @@ def _cluster(
     """Dask's client, and the device of each of its workers."""
     if scheduler is None:
         wanted = devices or plan.devices or all_devices()
-        targets = [find_device(name) for name in wanted]
-        with local_client(wanted, compile_processes) as client:
+        with local_client(wanted, compile_processes) as (client, targets):
             yield client, targets
     else:
         with remote_client(scheduler) as client:

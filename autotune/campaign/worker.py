@@ -8,8 +8,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from distributed import WorkerPlugin
@@ -72,12 +73,24 @@ class Outcome:
 
 
 class OneBench(WorkerPlugin):
-    """Dask's hook: the bench of this process, opened by its first sweep and closed when the process stops."""
+    """Dask's hook: the bench of this process, which opens while the campaign gets ready, and closes when it stops.
+
+    Args:
+        targets: the devices that workers are for, by name, so that a worker need not look for its own.
+    """
 
     name = "autotune-bench"
     idempotent = True
+    targets: Mapping[str, Target] = {}
     _bench: Bench | None = None
     _opening = Lock()
+
+    def __init__(self, targets: Mapping[str, Target] | None = None) -> None:
+        self._targets = dict(targets or {})
+
+    def setup(self, worker: Worker) -> None:
+        OneBench.targets = self._targets
+        Thread(target=_open_early, daemon=True).start()
 
     @classmethod
     def bench(cls) -> Bench:
@@ -96,9 +109,15 @@ class OneBench(WorkerPlugin):
             OneBench._bench = None
 
 
+def _open_early() -> None:
+    with suppress(UsageError):  # the first sweep meets it again, and tells it
+        OneBench.bench()
+
+
 def target_here() -> Target:
     """The device of this process."""
-    return find_device(os.environ.get(DEVICE, "auto"))
+    name = os.environ.get(DEVICE, "auto")
+    return OneBench.targets.get(name) or find_device(name)
 
 
 class _Counter(Quiet):
