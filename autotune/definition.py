@@ -196,11 +196,15 @@ class Kernel(ABC, Generic[P]):
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
         """The arguments that are no arrays, in the types of the signature; by default runtime fields as int32."""
         fields = runtime_fields(self.problem_type)
-        return {name: _int32(name, getattr(problem, name)) for name in self.arguments if name in fields}
+        return {name: _int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
     def constants(self, problem: P, config: Config) -> dict[str, Any]:
         """Values the template may use besides ``problem`` and ``config``."""
         return {}
+
+    def arguments_for(self, problem: P) -> tuple[str, ...]:
+        """The ``arguments`` of this problem's ``__global__`` function, where baked fields decide: by default all."""
+        return self.arguments
 
     def unsupported(self, config: Config, device: Device) -> str | None:
         """Why this device cannot run the config (an instruction that only a GPU has), or None."""

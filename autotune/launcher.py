@@ -195,7 +195,7 @@ class TunedKernel:
             aligns=tuple((name, specs[name].align) for name in (*names.arrays, *names.outputs)),
             low_bits=max(specs[name].align for name in (*names.arrays, *names.outputs)) - 1,
             outputs=tuple(specs[name] for name in names.outputs),
-            arguments=_picker([order.index(name) for name in kernel.arguments]),
+            arguments=_picker([order.index(name) for name in kernel.arguments_for(problem)]),
             launch=None if nothing else self._launcher(problem, choice, device, index),
         )
         if len(self._plans) >= N_PLANS:

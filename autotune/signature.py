@@ -45,7 +45,7 @@ class Signature:
             scalars=tuple((name, kernel.scalar_defaults.get(name, MISSING)) for name in inputs if name not in specs),
             outputs=outputs,
             returned=outputs or tuple(name for name, spec in specs.items() if spec.written),
-            passed=tuple(name for name in kernel.arguments if name not in specs),
+            passed=tuple(name for name in kernel.arguments_for(problem) if name not in specs),
         )
 
     def given_outputs(self, out: Any) -> Sequence[Any]:

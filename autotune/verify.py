@@ -75,10 +75,11 @@ class Placed:
             if spec.read:
                 self.buffers[name].write(as_given(kernel, name, spec, inputs))
         scalars = kernel.scalars(problem, inputs)
-        missing = [n for n in kernel.arguments if n not in self.buffers and n not in scalars]
+        names = kernel.arguments_for(problem)
+        missing = [n for n in names if n not in self.buffers and n not in scalars]
         if missing:
             raise TypeError(f"{kernel.name}: arguments {missing} are neither in arrays() nor in scalars()")
-        self.arguments = [self.buffers[n] if n in self.buffers else scalars[n] for n in kernel.arguments]
+        self.arguments = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
 
     def __enter__(self) -> "Placed":
         return self
