@@ -1,0 +1,333 @@
+"""Spectra to quantised voltages: rotate by fine delay and phase, scale, round, saturate, count, transpose.
+
+v[r, p, s, k] = X[r, p, s, k] e^(i (phase[r, s, p] - pi delay[r, s, p] (k - C/2) / C)) gain[r, k, p], for k < C. About
+one flop a byte, so a good variant runs at memory bandwidth. Template: templates/postproc.cu.j2; the page:
+docs/kernels/postproc.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autotune import (
+    Array,
+    Config,
+    Device,
+    Kernel,
+    Launch,
+    Space,
+    Tolerance,
+    UsageError,
+    Work,
+    array_in,
+    array_inout,
+    array_out,
+    baked,
+    ceil_div,
+    runtime,
+)
+
+WARP = 32  # lanes, each of which has every 32nd channel of a tile
+RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
+MAX_LOADS = 32  # complex samples that a thread has under way: two registers each
+SMALL_HEAP = 1 << 14  # samples of a heap up to which every variant is checked with several of them
+CHUNK = 1 << 16  # complex samples that inputs and reference hold in float64 at once: they stay in a core's cache
+FINE = 64  # channels of the finer of the two tables that make a spectrum's rotations
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Spectra of some receivers, and the layout and width of the voltages made of them."""
+
+    n_channels: int = baked(1024, "channels kept, C: the first of each row")
+    nyquist: int = baked(1, "channels of a row beyond the C kept: 1 after a real-to-complex FFT, else 0")
+    n_pols: int = baked(2, "polarisations, 1 or 2")
+    bits: int = baked(8, "of the real and of the imaginary part of a voltage, 8 or 4")
+    layout: str = baked("batches", "of the voltages: batches or blocks")
+    times_per_block: int = baked(16, "layout blocks: consecutive spectra of one polarisation, a power of two up to 64")
+    spectra_per_heap: int = baked(256, "consecutive spectra that share a count of saturated samples")
+    n_receivers: int = runtime(1, "receivers, each with gains, delays and phases of its own")
+    n_heaps: int = runtime(128, "heaps of each receiver")
+
+    def __post_init__(self) -> None:
+        if min(self.n_channels, self.spectra_per_heap, self.n_receivers, self.n_heaps) < 1:
+            given = f"n_channels={self.n_channels}, spectra_per_heap={self.spectra_per_heap}"
+            given += f", n_receivers={self.n_receivers}, n_heaps={self.n_heaps}"
+            raise ValueError(f"{given}: each is at least 1")
+        if self.n_channels > 2**24:
+            raise ValueError(f"n_channels={self.n_channels}: above 2^24 a float32 does not number them")
+        if self.nyquist not in (0, 1):
+            raise ValueError(f"nyquist={self.nyquist} must be 0 or 1")
+        if self.n_pols not in (1, 2):
+            raise ValueError(f"n_pols={self.n_pols} must be 1 or 2")
+        if self.bits not in (4, 8):
+            raise ValueError(f"bits={self.bits} must be 4 or 8")
+        if self.layout not in ("batches", "blocks"):
+            raise ValueError(f"layout={self.layout} must be batches or blocks")
+        if self.times_per_block not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"times_per_block={self.times_per_block} must be a power of two from 1 to 64")
+        if self.layout == "blocks" and self.spectra_per_heap % self.times_per_block:
+            given = f"spectra_per_heap={self.spectra_per_heap}"
+            raise ValueError(f"{given} is not whole blocks of times_per_block={self.times_per_block}")
+
+    @property
+    def n_spectra(self) -> int:
+        """Of each receiver and polarisation."""
+        return self.n_heaps * self.spectra_per_heap
+
+    @property
+    def voltage_bytes(self) -> int:
+        """Of one complex voltage."""
+        return self.bits // 4
+
+    @property
+    def maximum(self) -> int:
+        """The largest part of a voltage; the smallest is its negative."""
+        return int(2 ** (self.bits - 1)) - 1
+
+
+SPACE = Space(
+    WGS=(128, 256, 512),  # threads of a block
+    BLOCK_C=(32, 64, 128),  # channels of a tile, a 32nd of them in each lane
+    BLOCK_S=(32, 64, 128, 256),  # spectra of a tile
+    TIMES=(4, 8, 16),  # consecutive spectra that a thread loads before it uses any
+    PHASE=("fast", "accurate"),  # the sine unit for each sample; or sincospi for the first channel, then steps
+    ORDER=("channels", "spectra"),  # which neighbours of a tile come next
+    HINTS=("none", "stream"),  # whether loads and stores ask the caches to keep nothing
+)
+
+
+def shared_bytes(problem: Problem, config: Config) -> int:
+    """Dynamic shared memory: the tile, the turns of its spectra and the counts; the template asserts the same."""
+    row = int(config.BLOCK_S) * problem.n_pols * problem.voltage_bytes + 16
+    turns = 8 * int(config.BLOCK_S) * problem.n_pols
+    steps = turns if config.PHASE == "accurate" and config.BLOCK_C > WARP else 8
+    members = (config.BLOCK_C * row, turns, steps, 4 * config.WGS // WARP * problem.n_pols)
+    return sum(ceil_div(int(member), 16) * 16 for member in members)
+
+
+def tiles_of_heap(problem: Problem, config: Config) -> int:
+    return ceil_div(problem.n_channels, int(config.BLOCK_C)) * ceil_div(problem.spectra_per_heap, int(config.BLOCK_S))
+
+
+@SPACE.constraint("the warps of a block share its spectra evenly, TIMES at a time")
+def warps_divide(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.BLOCK_S % (config.WGS // WARP * config.TIMES) == 0)
+
+
+@SPACE.constraint("a thread has at most MAX_LOADS complex samples under way")
+def loads_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.TIMES * config.BLOCK_C // WARP * problem.n_pols <= MAX_LOADS)
+
+
+@SPACE.constraint("a tile holds whole blocks of times")
+def blocks_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.layout == "batches" or config.BLOCK_S % problem.times_per_block == 0
+
+
+@SPACE.constraint("a tile is less than twice as large as the heap's channels and spectra, or the smallest there is")
+def tile_fits_heap(problem: Problem, config: Config, device: Device) -> bool:
+    smallest_s = max(32, problem.times_per_block) if problem.layout == "blocks" else 32
+    largest_c, largest_s = max(32, 2 * problem.n_channels - 1), max(smallest_s, 2 * problem.spectra_per_heap - 1)
+    return bool(largest_c >= config.BLOCK_C and largest_s >= config.BLOCK_S)
+
+
+@SPACE.constraint("the tile fits in shared memory")
+def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return shared_bytes(problem, config) + RESERVED_SHARED_BYTES <= device.max_shared_bytes
+
+
+@SPACE.constraint("the grid has room for the tiles on x, and for the receivers on z")
+def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
+    n_tiles = problem.n_heaps * tiles_of_heap(problem, config)
+    return n_tiles <= device.max_grid[0] and problem.n_receivers <= device.max_grid[2]
+
+
+class Postproc(Kernel[Problem]):
+    """spectra, delays, phases, gains -> voltages; saturated is added to."""
+
+    space = SPACE
+    default: Mapping[str, Any] = dict(
+        WGS=256, BLOCK_C=64, BLOCK_S=64, TIMES=4, PHASE="fast", ORDER="channels", HINTS="none"
+    )
+    arguments = ("voltages", "saturated", "spectra", "delays", "phases", "gains", "n_spectra")
+    tuned = (
+        Problem(),
+        Problem(n_channels=8192, n_heaps=16),
+        Problem(bits=4),
+        Problem(layout="blocks"),
+    )
+    awkward = (
+        Problem(n_channels=33, spectra_per_heap=67, n_heaps=2),
+        Problem(n_channels=40, nyquist=0, n_pols=1, spectra_per_heap=75, n_heaps=2),
+        Problem(n_channels=65, bits=4, spectra_per_heap=66, n_heaps=2),
+        Problem(n_channels=40, bits=4, n_pols=1, spectra_per_heap=77, n_heaps=2),
+        Problem(n_channels=70, layout="blocks", spectra_per_heap=80, n_heaps=2),
+        Problem(n_channels=33, bits=4, layout="blocks", times_per_block=32, spectra_per_heap=96, n_heaps=2),
+    )
+    host_sizes: Mapping[str, int] = {"n_heaps": 2}
+
+    def arrays(self, problem: Problem) -> dict[str, Array]:
+        """spectra: complex64 [n_receivers, n_pols, n_spectra, C + nyquist]; delays, phases: float32 [n_receivers,
+        n_spectra, n_pols]; gains: complex64 [n_receivers, C, n_pols]; voltages: int8 [n_heaps, n_receivers, C,
+        spectra_per_heap, n_pols, 2], or [C, n_spectra / times_per_block, n_receivers, n_pols, times_per_block, 2],
+        without the last axis at 4 bits; saturated: uint32 [n_heaps, n_receivers, n_pols].
+        """
+        n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
+        row = problem.n_channels + problem.nyquist
+        return {
+            "voltages": array_out(np.int8, *shape_of_voltages(problem)),
+            "saturated": array_inout(np.uint32, problem.n_heaps, n_receivers, n_pols),
+            "spectra": array_in(np.complex64, n_receivers, n_pols, n_spectra, row),
+            "delays": array_in(np.float32, n_receivers, n_spectra, n_pols),
+            "phases": array_in(np.float32, n_receivers, n_spectra, n_pols),
+            "gains": array_in(np.complex64, n_receivers, problem.n_channels, n_pols),
+        }
+
+    def launch(self, problem: Problem, config: Config) -> Launch:
+        """One block a tile; heaps are slowest on x, receivers on z."""
+        grid = (problem.n_heaps * tiles_of_heap(problem, config), 1, problem.n_receivers)
+        return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
+
+    def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
+        return {"shared_bytes": shared_bytes(problem, config)}
+
+    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+        return {"n_spectra": np.int64(problem.n_spectra)}
+
+    def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """Raises UsageError where the spectra are not whole heaps."""
+        if len(shapes.get("spectra", ())) != 4:
+            return {}
+        n_receivers, _, n_spectra, _ = shapes["spectra"]
+        if n_spectra % problem.spectra_per_heap:
+            raise UsageError(
+                f"spectra has n_spectra={n_spectra}, not whole heaps of spectra_per_heap={problem.spectra_per_heap}"
+            )
+        return {"n_receivers": n_receivers, "n_heaps": n_spectra // problem.spectra_per_heap}
+
+    def work(self, problem: Problem) -> Work:
+        """Two complex products, the angle and its sine and cosine for each sample kept, each of which moves once, as
+        voltages do; a Nyquist channel need not.
+        """
+        per_channel, per_spectrum = problem.n_channels * problem.n_pols, problem.n_spectra * problem.n_pols
+        samples = problem.n_receivers * problem.n_spectra * per_channel
+        n_bytes = samples * (8 + problem.voltage_bytes) + problem.n_receivers * 8 * (per_channel + per_spectrum)
+        return Work(flops=16.0 * samples, bytes=n_bytes + 8 * problem.n_heaps * problem.n_receivers * problem.n_pols)
+
+    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+        """One heap of one receiver; and, where heaps are small, two of three."""
+        one = replace(problem, n_receivers=1, n_heaps=1)
+        if problem.n_channels * problem.spectra_per_heap * problem.n_pols > SMALL_HEAP:
+            return (one,)
+        return (one, replace(problem, n_receivers=3, n_heaps=2))
+
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+        """Spectra that become known voltages: u, turned back. A part of u is an integer and a fraction of at most 0.4,
+        far enough from where rounding changes for any rounding of float32; some are beyond what saturates. Where
+        neither delay nor phase turns and the gain is a power of two, times 1, i, -1 or -i, the fraction is a half:
+        there every product is exact. The Nyquist channel holds what would show.
+        """
+        n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
+        delays = rng.uniform(-4, 4, (n_receivers, n_spectra, n_pols)).astype(np.float32)
+        phases = rng.uniform(-10, 10, delays.shape).astype(np.float32)
+        delays[:, 2::5] = phases[:, 2::5] = 0
+        units = np.array([1, 1j, -1, -1j])
+        shape = (n_receivers, problem.n_channels, n_pols)
+        gains = (2 ** rng.uniform(-2, 2, shape) * np.exp(1j * rng.uniform(0, 2 * np.pi, shape))).astype(np.complex64)
+        plain = gains[:, 3::7]
+        plain[:] = 2.0 ** rng.integers(-2, 3, plain.shape) * rng.choice(units, plain.shape)
+        spectra = np.empty((n_receivers, n_pols, n_spectra, problem.n_channels + problem.nyquist), np.complex64)
+        spectra[..., problem.n_channels :] = 1e4
+        pool = wanted(problem, rng, (problem.n_channels + CHUNK,))  # rows of u: runs of it, from anywhere on
+        rows = np.lib.stride_tricks.sliding_window_view(pool, problem.n_channels)
+        for receiver, some in chunks(problem):
+            inverse = 1 / gains[receiver].astype(np.complex128).T[:, np.newaxis]
+            u = rows[rng.integers(0, len(rows), (n_pols, len(range(*some.indices(n_spectra)))))]
+            turns = rotations(phases[receiver, some].T, delays[receiver, some].T, problem.n_channels)
+            halves = (phases[receiver, some].T == 0)[..., np.newaxis] & (np.arange(problem.n_channels) % 7 == 3)
+            u = np.where(halves, np.trunc(u.real) + 0.5 + 1j * (np.trunc(u.imag) + 0.5), u)
+            spectra[receiver, :, some, : problem.n_channels] = u * turns.conj() * inverse
+        return {
+            "saturated": rng.integers(0, 1000, (problem.n_heaps, n_receivers, n_pols), dtype=np.uint32),
+            "spectra": spectra,
+            "delays": delays,
+            "phases": phases,
+            "gains": gains,
+        }
+
+    def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
+        """voltages: int8; saturated: int64. The formula in complex128, in chunks that stay in a core's cache."""
+        n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
+        quantised = np.empty((n_receivers, n_spectra, problem.n_channels, n_pols, 2), np.int8)
+        counts = np.empty((n_receivers, n_spectra, n_pols), np.int64)
+        for receiver, some in chunks(problem):
+            v = rotations(inputs["phases"][receiver, some].T, inputs["delays"][receiver, some].T, problem.n_channels)
+            v *= inputs["spectra"][receiver, :, some, : problem.n_channels]
+            v *= inputs["gains"][receiver].T[:, np.newaxis]
+            parts = np.rint(v.view(np.float64).reshape(*v.shape, 2))
+            saturated = np.abs(parts) > problem.maximum
+            counts[receiver, some] = (saturated[..., 0] | saturated[..., 1]).sum(axis=-1).T
+            np.clip(parts, -problem.maximum, problem.maximum, out=parts)
+            quantised[receiver, some] = parts.transpose(1, 2, 0, 3)
+        of_heaps = counts.reshape(n_receivers, problem.n_heaps, -1, n_pols).sum(axis=2).transpose(1, 0, 2)
+        return {"voltages": laid_out(problem, quantised), "saturated": inputs["saturated"].astype(np.int64) + of_heaps}
+
+    def tolerance(self, problem: Problem) -> Tolerance:
+        """None: inputs keep rounding errors away from where they would show; derived in docs/kernels/postproc.md."""
+        return Tolerance()
+
+
+# ---------------------------------------------------------------------- layouts
+def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
+    """Of the array; at 4 bits both parts share a byte."""
+    parts = (2,) if problem.bits == 8 else ()
+    n_receivers, n_channels, n_pols = problem.n_receivers, problem.n_channels, problem.n_pols
+    if problem.layout == "blocks":
+        times = problem.times_per_block
+        return (n_channels, problem.n_spectra // times, n_receivers, n_pols, times, *parts)
+    return (problem.n_heaps, n_receivers, n_channels, problem.spectra_per_heap, n_pols, *parts)
+
+
+def laid_out(problem: Problem, quantised: np.ndarray) -> np.ndarray:
+    """int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout; of 4 bits the real part comes low."""
+    n_receivers, _, n_channels, n_pols, _ = quantised.shape
+    if problem.bits == 8:
+        voltages = quantised.view(np.int16)[..., 0]
+    else:
+        voltages = (quantised[..., 0] & 15) | (quantised[..., 1] << 4)
+    if problem.layout == "blocks":
+        blocks = voltages.reshape(n_receivers, -1, problem.times_per_block, n_channels, n_pols)
+        ordered = blocks.transpose(3, 1, 0, 4, 2)
+    else:
+        heaps = voltages.reshape(n_receivers, problem.n_heaps, -1, n_channels, n_pols)
+        ordered = heaps.transpose(1, 0, 3, 2, 4)
+    return np.ascontiguousarray(ordered).view(np.int8).reshape(shape_of_voltages(problem))
+
+
+# ---------------------------------------------------------------------- chunks, turns and wanted voltages
+def chunks(problem: Problem) -> Iterator[tuple[int, slice]]:
+    """Receivers, and for each its spectra in slices of about CHUNK samples."""
+    step = max(1, CHUNK // (problem.n_channels * problem.n_pols))
+    for receiver in range(problem.n_receivers):
+        for first in range(0, problem.n_spectra, step):
+            yield receiver, slice(first, first + step)
+
+
+def rotations(phases: np.ndarray, delays: np.ndarray, n_channels: int) -> np.ndarray:
+    """e^(i (phase - pi delay (k - C/2) / C)): complex128 [..., C], as the product of a coarse and a fine table."""
+    phases, slopes = phases.astype(np.float64)[..., np.newaxis], -np.pi * delays[..., np.newaxis] / float(n_channels)
+    coarse = np.exp(1j * (phases + slopes * (np.arange(0, n_channels, FINE) - n_channels / 2)))
+    fine = np.exp(1j * (slopes * np.arange(FINE)))
+    table = coarse[..., np.newaxis] * fine[..., np.newaxis, :]
+    return np.ascontiguousarray(table.reshape(*phases.shape[:-1], -1)[..., :n_channels])
+
+
+def wanted(problem: Problem, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """complex128: parts that are integers and a fraction of at most 0.4, some of them beyond saturation."""
+    beyond = max(1, problem.maximum // 16)
+    integers = rng.integers(-problem.maximum - beyond, problem.maximum + beyond + 1, (*shape, 2))
+    parts: np.ndarray = integers + rng.uniform(-0.4, 0.4, integers.shape)
+    return parts.view(np.complex128)[..., 0]

@@ -1,0 +1,23 @@
+// Two's complement, VOLTAGE_BYTES in the low bits; what lies above is not defined. Clamping before rounding is the same
+// as after it, for the ends are integers. A sample is saturated when a part rounds beyond MAXIMUM, and MAXIMUM + 0.5
+// does, for MAXIMUM is odd; NaN is not below it, so it counts, and fmaxf makes -MAXIMUM of it.
+__device__ __forceinline__ unsigned quantise(float2 v, unsigned& saturated)
+{
+    constexpr float MAX = MAXIMUM;
+    saturated += !(fmaxf(fabsf(v.x), fabsf(v.y)) < MAX + 0.5f);
+    const unsigned re = __float_as_uint(fminf(fmaxf(v.x, -MAX), MAX) + ROUND);
+    const unsigned im = __float_as_uint(fminf(fmaxf(v.y, -MAX), MAX) + ROUND);
+    if constexpr (BITS == 8)
+        return __byte_perm(re, im, 0x0040);  // byte 0 of re, byte 0 of im
+    else
+        return (re & 15u) | (im << 4 & ~15u);
+}
+
+// Codes of consecutive voltages in a word.
+__device__ __forceinline__ unsigned pack(const unsigned* codes)
+{
+    if constexpr (BITS == 8)
+        return __byte_perm(codes[0], codes[1], 0x5410);
+    else
+        return __byte_perm(__byte_perm(codes[0], codes[1], 0x0040), __byte_perm(codes[2], codes[3], 0x0040), 0x5410);
+}
