@@ -244,10 +244,11 @@ def test_every_half_becomes_its_float(bench: Bench) -> None:
     np.testing.assert_array_equal(out, np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32))
 
 
-def test_shared_memory(bench: Bench, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("dynamic", [1024, 48 * 1024])  # the second is more than 48 KiB only with the static bytes
+def test_shared_memory(bench: Bench, rng: np.random.Generator, dynamic: int) -> None:
     matrix = rng.normal(size=(37, 50)).astype(np.float32)
     arguments = {"out": np.zeros((50, 37), np.float32), "in": matrix, "rows": np.int32(37), "columns": np.int32(50)}
-    launch = Launch((ceil_div(50, 16), ceil_div(37, 16), 1), (16, 16, 1), shared_bytes=1024)
+    launch = Launch((ceil_div(50, 16), ceil_div(37, 16), 1), (16, 16, 1), shared_bytes=dynamic)
     text = (TEXTS / "shared.cu").read_text()
     out = run_all(bench, "transpose", arguments, launch, "out", text=text)
     np.testing.assert_array_equal(out, matrix.T)

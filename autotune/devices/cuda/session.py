@@ -66,6 +66,7 @@ class CudaFunction:
         self._session = session
         self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
         self._name = binary.kernel
+        self._opted_in = 0  # dynamic shared bytes
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         with _faults(self._name):
@@ -93,8 +94,8 @@ class CudaFunction:
         ]
 
     def _enqueue(self, launch: Launch, pointers: tuple[Any, ...]) -> None:
-        if launch.shared_bytes > 48 * 1024:
-            self._function.max_dynamic_shared_size_bytes = launch.shared_bytes
+        if launch.shared_bytes > self._opted_in:  # 48 KiB need it, and less does where a kernel has static bytes too
+            self._function.max_dynamic_shared_size_bytes = self._opted_in = launch.shared_bytes
         self._function(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)
 
 
