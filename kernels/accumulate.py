@@ -1,0 +1,206 @@
+"""The correlator's dump: accumulators summed, saturated to 32 bits, counted where they were, and cleared.
+
+visibilities[c, b] = sum over z of accumulators[z, c, b], each part clipped to +-(2^31 - 1); a baseline without all of
+its data becomes (-2^31, 1). Exact integers throughout; 32 n_accumulators + 8 bytes a visibility, and nearly no
+arithmetic. Template: templates/accumulate.cu.j2; the page: docs/kernels/accumulate.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from autotune import (
+    Array,
+    Config,
+    Device,
+    Kernel,
+    Launch,
+    Space,
+    Tolerance,
+    Work,
+    array_in,
+    array_inout,
+    array_out,
+    baked,
+    ceil_div,
+    runtime,
+    when,
+)
+
+PRODUCTS = 4  # of the two polarisations of each receiver of a baseline
+LARGEST = 2**31 - 1  # of either sign
+MISSING = (-(2**31), 1)  # the visibility of a baseline without all of its data: no sum is clipped to it
+MAX_RECEIVERS = 32767  # a channel's visibilities are counted in 31 bits
+MAX_LOADS = 16  # of 16 bytes that a thread has in flight: 64 registers
+EDGES = (LARGEST, LARGEST + 1, LARGEST - 1, -LARGEST, -LARGEST - 1, -LARGEST + 1, 2**32 + 5, 5 - 2**32, 2**40, -(2**40))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One dump."""
+
+    n_accumulators: int = baked(8, "accumulators that are added")
+    n_channels: int = runtime(64, "channels")
+    n_receivers: int = runtime(256, "receivers of two polarisations; n (n + 1) / 2 baselines")
+
+    def __post_init__(self) -> None:
+        if min(self.n_accumulators, self.n_channels, self.n_receivers) < 1:
+            given = f"n_accumulators={self.n_accumulators}, n_channels={self.n_channels}"
+            raise ValueError(f"{given}, n_receivers={self.n_receivers}: each is at least 1")
+        if self.n_receivers > MAX_RECEIVERS:
+            raise ValueError(f"n_receivers={self.n_receivers} must be at most {MAX_RECEIVERS}")
+
+    @property
+    def n_baselines(self) -> int:
+        return self.n_receivers * (self.n_receivers + 1) // 2
+
+    @property
+    def n_visibilities(self) -> int:
+        """Of one channel."""
+        return self.n_baselines * PRODUCTS
+
+
+SPACE = Space(
+    GRID=("flat", "channels"),  # tiles of all channels together, or of each channel: the grid's y axis
+    WGS=(128, 256, 512),  # threads of a block
+    VECTOR=(1, 2),  # visibilities of one store of a thread
+    COARSEN=(1, 2, 4, 8),  # stores of a thread
+    DEPTH=(1, 2, 4, 8, 16),  # accumulators that are loaded before the first of them is added
+    TILES=when((1, 4), GRID="flat"),  # tiles that a block makes
+    READ=("plain", "streaming"),  # of accumulators: =, __ldcs
+    CLEAR=("plain", "streaming"),  # zeros into accumulators: =, __stcs
+    STORE=("plain", "streaming"),  # of visibilities
+)
+
+
+def tile(config: Config) -> int:
+    """Visibilities that a block makes at once."""
+    return int(config.WGS * config.VECTOR * config.COARSEN)
+
+
+@SPACE.constraint("half of the accumulators are loaded at once, or 8, or more; and both where there are two")
+def depth_suffices(problem: Problem, config: Config, device: Device) -> bool:
+    n = problem.n_accumulators
+    needed = min(8, ceil_div(n, 2) if n > 2 else n)
+    return bool(needed <= config.DEPTH)
+
+
+@SPACE.constraint("no more accumulators are loaded at once than there are")
+def depth_is_needed(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(problem.n_accumulators >= config.DEPTH)
+
+
+@SPACE.constraint("a thread has 2 to 16 loads of 16 bytes in flight")
+def loads_in_flight(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(2 <= config.DEPTH * config.VECTOR * config.COARSEN <= MAX_LOADS)
+
+
+@SPACE.constraint("the grid has room for the tiles, and for the channels where they are its y axis")
+def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return all(n <= most for n, most in zip(grid(problem, config), device.max_grid, strict=True))
+
+
+def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
+    """Blocks, as GRID has it."""
+    if config.GRID == "channels":
+        return ceil_div(problem.n_visibilities, tile(config)), problem.n_channels, 1
+    tiles = ceil_div(problem.n_channels * problem.n_visibilities, tile(config))
+    return ceil_div(tiles, int(config.TILES)), 1, 1
+
+
+class Accumulate(Kernel[Problem]):
+    """accumulators, present, saturated -> visibilities; accumulators are cleared, saturated is added to."""
+
+    space = SPACE
+    default: Mapping[str, Any] = dict(
+        GRID="channels", WGS=256, VECTOR=1, COARSEN=1, DEPTH=8, READ="streaming", CLEAR="streaming", STORE="streaming"
+    )
+    arguments = ("visibilities", "accumulators", "saturated", "present", "n_channels", "n_baselines")
+    tuned = (Problem(), Problem(n_accumulators=1), Problem(n_accumulators=2))
+    awkward = (Problem(n_accumulators=1), Problem(n_accumulators=3), Problem(n_accumulators=20))
+    host_sizes: Mapping[str, int] = {"n_channels": 3, "n_receivers": 5}
+
+    def arrays(self, problem: Problem) -> dict[str, Array]:
+        """visibilities: int32 [n_channels, n_baselines, 4, 2]; accumulators: int64, with n_accumulators before these
+        axes; saturated: uint64 [1]; present: uint8 [n_baselines].
+        """
+        each = problem.n_channels, problem.n_baselines, PRODUCTS, 2
+        return {
+            "visibilities": array_out(np.int32, *each),
+            "accumulators": array_inout(np.int64, problem.n_accumulators, *each),
+            "saturated": array_inout(np.uint64, 1, align=8),
+            "present": array_in(np.uint8, problem.n_baselines, align=1),
+        }
+
+    def launch(self, problem: Problem, config: Config) -> Launch:
+        return Launch(grid(problem, config), (int(config.WGS), 1, 1))
+
+    def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
+        return {"n_channels": np.int32(problem.n_channels), "n_baselines": np.int32(problem.n_baselines)}
+
+    def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """Those of the accumulators; a number of baselines that no number of receivers has is found out later."""
+        if len(shapes.get("accumulators", ())) != 5:
+            return {}
+        _, n_channels, n_baselines, _, _ = shapes["accumulators"]
+        return {"n_channels": n_channels, "n_receivers": (isqrt(8 * n_baselines + 1) - 1) // 2}
+
+    def work(self, problem: Problem) -> Work:
+        """An addition for each part of an accumulator, which is read once and cleared once."""
+        parts = 2 * problem.n_channels * problem.n_visibilities
+        n_bytes = parts * (16 * problem.n_accumulators + 4) + problem.n_baselines + 16
+        return Work(flops=float(parts * problem.n_accumulators), bytes=n_bytes)
+
+    def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+        """Sums of both signs that fit, and one in 16 at or beyond an edge; each accumulator is of more than 32 bits, so
+        that all of it counts. One baseline in 8 lacks data.
+        """
+        shape = self.arrays(problem)["visibilities"].shape
+        accumulators = np.empty((problem.n_accumulators, *shape), np.int64)
+        last = accumulators[-1]
+        last[...] = rng.integers(-LARGEST, LARGEST, shape, dtype=np.int32, endpoint=True)
+        at_edge = rng.integers(0, 16, shape, dtype=np.uint8) == 0
+        last[at_edge] = rng.choice(np.array(EDGES), int(np.count_nonzero(at_edge)))
+        for others in accumulators[:-1]:
+            others[...] = rng.integers(-(2**40), 2**40, shape)
+            last -= others
+        present = rng.integers(1, 256, problem.n_baselines, dtype=np.uint8)
+        present[rng.integers(0, 8, problem.n_baselines) == 0] = 0
+        return {"accumulators": accumulators, "saturated": np.array([2**32 - 3], np.uint64), "present": present}
+
+    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+        """One baseline; two channels of a little more than a tile; one that fills all of two tiles that it can; and
+        tiles that hold many channels.
+        """
+        size = tile(config)
+        longer = [n for n in range(1, size) if size < 2 * n * (n + 1) <= 2 * size]
+        return (
+            replace(problem, n_channels=1, n_receivers=1),
+            replace(problem, n_channels=2, n_receivers=longer[0]),
+            replace(problem, n_channels=1, n_receivers=longer[-1]),
+            replace(problem, n_channels=5, n_receivers=2),
+        )
+
+    def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
+        """Exact: sums of 64 bits, a channel at a time."""
+        accumulators, present = inputs["accumulators"], inputs["present"] != 0
+        visibilities = np.empty(accumulators.shape[1:], np.int32)
+        n_saturated = 0
+        for c in range(problem.n_channels):
+            sums = accumulators[:, c].sum(axis=0)
+            clipped = np.clip(sums, -LARGEST, LARGEST)
+            n_saturated += int(np.count_nonzero((clipped != sums).any(axis=-1)[present]))
+            visibilities[c] = clipped
+            visibilities[c, ~present] = MISSING
+        return {
+            "visibilities": visibilities,
+            "accumulators": np.zeros_like(accumulators),
+            "saturated": inputs["saturated"] + np.uint64(n_saturated),
+        }
+
+    def tolerance(self, problem: Problem) -> Tolerance:
+        """None: integers."""
+        return Tolerance()
