@@ -25,6 +25,7 @@ from autotune import (
     baked,
     ceil_div,
     runtime,
+    when,
 )
 
 GROUP = 256  # samples that share a scale and an offset
@@ -78,18 +79,25 @@ class Problem:
 
 SPACE = Space(
     GRID=("flat", "rows"),  # tiles of the whole array, or of each row: x time, y frequency, z beam
-    WGS=(128, 256, 512),  # threads of a block
+    WGS=(128, 256),  # threads of a block
     LOAD=(2, 4, 8, 16),  # bytes of one load of a thread
     EXCHANGE=("none", "shuffle"),  # whether lanes exchange pieces so that a warp stores contiguously
-    UNROLL=(1, 2, 4, 8),  # loads of a thread, all before its first store
+    UNROLL=(1, 2, 4),  # loads of a thread, all before its first store
     READ=("plain", "streaming"),  # __ldg or __ldcs
-    STORE=("plain", "streaming", "write_through"),  # =, __stcs or __stwt
+    STORE=("plain", "streaming"),  # = or __stcs
+    AHEAD=when((0, 512), GRID="flat"),  # KiB of samples ahead of a tile that are brought into the L2; 0: none
+    RESERVED=when((0, 19, 38), GRID="flat"),  # KiB of shared memory of a block, unused: fewer run at a time
 )
 
 
 def pieces(problem: Problem, config: Config) -> int:
     """Stores that a load makes; 0 where it is less than one."""
     return int(config.LOAD) * 2 * problem.out_bytes // STORE_BYTES
+
+
+def reserved_bytes(config: Config) -> int:
+    """Dynamic shared memory, which no thread touches."""
+    return 1024 * int(config.get("RESERVED", 0))
 
 
 def tile_bytes(config: Config) -> int:
@@ -108,9 +116,20 @@ def exchange_is_needed(problem: Problem, config: Config, device: Device) -> bool
     return n >= 2 if config.EXCHANGE == "shuffle" else n <= 2
 
 
-@SPACE.constraint("a thread makes 2 to 16 stores")
+@SPACE.constraint("a thread makes 1 to 8 stores")
 def stores_in_flight(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(2 <= pieces(problem, config) * config.UNROLL <= 16)
+    return bool(1 <= pieces(problem, config) * config.UNROLL <= 8)
+
+
+@SPACE.constraint("samples that were brought near are read without a hint")
+def hint_of_loads(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.READ == "plain" or config.get("AHEAD", 0) == 0)
+
+
+@SPACE.constraint("at least 512 threads of a multiprocessor run at a time")
+def enough_run(problem: Problem, config: Config, device: Device) -> bool:
+    reserved = reserved_bytes(config)
+    return bool(reserved == 0 or device.max_shared_bytes // reserved * config.WGS >= 512)
 
 
 @SPACE.constraint("the grid has room for the tiles, and as rows for the frequencies and beams")
@@ -130,7 +149,15 @@ class Dequantize(Kernel[Problem]):
 
     space = SPACE
     default: Mapping[str, Any] = dict(
-        GRID="flat", WGS=256, LOAD=4, EXCHANGE="shuffle", UNROLL=4, READ="streaming", STORE="streaming"
+        GRID="flat",
+        WGS=128,
+        LOAD=4,
+        EXCHANGE="shuffle",
+        UNROLL=1,
+        READ="plain",
+        STORE="streaming",
+        AHEAD=512,
+        RESERVED=19,
     )
     arguments = ("values", "samples", "scale_offset", "n_bytes", "row_bytes")
     tuned = (
@@ -165,7 +192,7 @@ class Dequantize(Kernel[Problem]):
         return arrays
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        return Launch(grid(problem, config), (int(config.WGS), 1, 1))
+        return Launch(grid(problem, config), (int(config.WGS), 1, 1), reserved_bytes(config))
 
     def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
         return {"n_bytes": np.int64(problem.n_bytes), "row_bytes": np.int64(problem.row_bytes)}

@@ -27,10 +27,28 @@ __device__ __forceinline__ void load_chunk(
 
 __device__ __forceinline__ void store(uint4* address, uint4 values)
 {
-    if constexpr (STORE == Store::streaming)
+    if constexpr (STREAMING_STORES)
         __stcs(address, values);
-    else if constexpr (STORE == Store::write_through)
-        __stwt(address, values);
     else
         *address = values;
+}
+
+// Asks for 128 bytes to be in the L2, and waits for nothing.
+__device__ __forceinline__ void prefetch(const unsigned char* address)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(address));
+#endif
+}
+
+// One block in eight brings the samples of eight tiles into the L2, AHEAD bytes after `samples`, the first of n_bytes:
+// memory then reads longer runs between its writes.
+__device__ __forceinline__ void bring_near(const unsigned char* samples, long long n_bytes)
+{
+    constexpr int TILES = 8;
+    if (blockIdx.x % TILES == 0) {
+        for (int i = threadIdx.x * 128; i < TILES * TILE; i += WGS * 128)
+            if (AHEAD + i < n_bytes)
+                prefetch(samples + AHEAD + i);
+    }
 }

@@ -16,9 +16,9 @@ from autotune.verify import Placed
 from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
 
 KERNEL = Dequantize()
-FLAT = Config(GRID="flat", WGS=128, LOAD=4, EXCHANGE="none", UNROLL=2, READ="plain", STORE="plain")
+FLAT = Config(GRID="flat", WGS=128, LOAD=4, EXCHANGE="none", UNROLL=2, READ="plain", STORE="plain", AHEAD=0, RESERVED=0)
 SHUFFLE = Config({**FLAT, "LOAD": 16, "EXCHANGE": "shuffle"})
-ROWS = Config({**SHUFFLE, "GRID": "rows", "LOAD": 8})
+ROWS = Config(GRID="rows", WGS=128, LOAD=8, EXCHANGE="shuffle", UNROLL=2, READ="plain", STORE="plain")
 DEFAULT = KERNEL.tuned[0]
 FLOAT16 = {"out_type": "float16"}
 BFLOAT16 = {"out_type": "bfloat16"}

@@ -1,4 +1,4 @@
-// dequantize[out_type=bfloat16,scale_offset=True,missing=True|GRID=flat,WGS=128,LOAD=16,EXCHANGE=shuffle,UNROLL=2,READ=streaming,STORE=plain]
+// dequantize[out_type=bfloat16,scale_offset=True,missing=True|GRID=flat,WGS=128,LOAD=16,EXCHANGE=shuffle,UNROLL=2,READ=streaming,STORE=plain,AHEAD=0,RESERVED=0]
 // values[i] = x, or scale x + offset, for the four-bit sample x number i; the low nibble of a byte comes first
 //   values        out  float32, float16 or bfloat16  [n_beams][n_freqs][n_times], 16 bytes at a time
 //   samples       in   bytes of two samples          [n_beams][n_freqs][n_times / 2]; row_bytes a row, n_bytes in all
@@ -13,7 +13,6 @@
 #include <cuda_fp16.h>
 
 enum class Out { float32, float16, bfloat16 };
-enum class Store { plain, streaming, write_through };
 
 constexpr Out OUT = Out::bfloat16;
 constexpr bool SCALED = true;
@@ -24,7 +23,8 @@ constexpr int LOAD = 16;  // bytes of one load of a thread
 constexpr bool SHUFFLE = true;  // lanes exchange pieces
 constexpr int UNROLL = 2;  // loads of a thread, all before its first store
 constexpr bool STREAMING_LOADS = true;
-constexpr Store STORE = Store::plain;
+constexpr bool STREAMING_STORES = false;
+constexpr int AHEAD = 0 * 1024;  // bytes from a tile to what is brought near
 
 constexpr int GROUP_BYTES = 128;  // of samples that share a scale and an offset
 constexpr int PIECE = OUT == Out::float32 ? 2 : 4;  // bytes of samples that become 16 bytes of values
@@ -225,12 +225,30 @@ __device__ __forceinline__ void load_chunk(
 
 __device__ __forceinline__ void store(uint4* address, uint4 values)
 {
-    if constexpr (STORE == Store::streaming)
+    if constexpr (STREAMING_STORES)
         __stcs(address, values);
-    else if constexpr (STORE == Store::write_through)
-        __stwt(address, values);
     else
         *address = values;
+}
+
+// Asks for 128 bytes to be in the L2, and waits for nothing.
+__device__ __forceinline__ void prefetch(const unsigned char* address)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(address));
+#endif
+}
+
+// One block in eight brings the samples of eight tiles into the L2, AHEAD bytes after `samples`, the first of n_bytes:
+// memory then reads longer runs between its writes.
+__device__ __forceinline__ void bring_near(const unsigned char* samples, long long n_bytes)
+{
+    constexpr int TILES = 8;
+    if (blockIdx.x % TILES == 0) {
+        for (int i = threadIdx.x * 128; i < TILES * TILE; i += WGS * 128)
+            if (AHEAD + i < n_bytes)
+                prefetch(samples + AHEAD + i);
+    }
 }
 
 // The tile that begins at these addresses. WHOLE: all of its bytes are there, and loads are aligned; otherwise n_bytes.
@@ -287,6 +305,8 @@ extern "C" __global__ void __launch_bounds__(WGS) dequantize(
     }
     begin += blockIdx.x * static_cast<long long>(TILE);
     samples += begin;
+    if constexpr (AHEAD > 0)
+        bring_near(samples, end - begin);
     values += begin / PIECE;
     scale_offset += begin / GROUP_BYTES;
     // Rows are a multiple of 4 bytes, which need not be one of LOAD
