@@ -1,0 +1,44 @@
+"""Every kernel of the project, tuned a little, emitted, and called from the package with arrays of the GPU."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autotune
+from autotune.catalogue import all_kernels
+from autotune.devices import find_device
+from autotune.devices.compare import compare
+from autotune.emit import emit
+from autotune.request import problem_on
+from autotune.verify import tolerance_of
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(all_kernels()))
+def test_an_emitted_kernel_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    kernel, host = all_kernels()[name], find_device("host")
+    for number, base in enumerate((kernel.tuned[0], *kernel.awkward[:2])):
+        problem = problem_on(kernel, {}, host, base=base)  # as small as on the host
+        sweep = autotune.sweep(name, problem=vars(problem), trials=2, results=tmp_path / "results", device="cuda:0")
+        assert sweep.best is not None
+        package = f"emitted_{name}_{number}"
+        emit([tmp_path / "results"], tmp_path / package)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        inputs = kernel.inputs(problem, np.random.default_rng(number))
+        given = {n: cupy.asarray(v) if isinstance(v, np.ndarray) else v for n, v in inputs.items()}
+        function = getattr(import_module(package), name)(**vars(problem))
+        result = function(**given)
+        specs = kernel.arrays(problem)
+        made = [n for n, spec in specs.items() if spec.written and not spec.read]
+        outputs = dict(zip(made, result if len(made) > 1 else [result], strict=True))
+        outputs |= {n: given[n] for n, spec in specs.items() if spec.written and spec.read}
+        reference = kernel.reference(problem, **inputs)
+        for output, array in outputs.items():
+            found = compare(array.get(), reference[output], tolerance_of(kernel, problem, output))
+            assert found.n_bad == 0, (problem, output, found)
+        del sys.modules[package]
