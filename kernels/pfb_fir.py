@@ -249,15 +249,16 @@ class PfbFir(Kernel[Problem]):
         return {"samples": samples, **found, "total_power": power}
 
     def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One spectrum, of samples that fill the buffer; and three more than a block makes, of two streams, whose
-        rows start at any byte.
+        """One spectrum, of samples that fill the buffer; and three more than a block makes, of two streams (of wide
+        spectra one: they are large), whose rows start at any byte.
         """
         one = replace(problem, n_pols=1, n_spectra=1, n_samples=problem.taps * problem.step)
         n_spectra = part_spectra(problem, config) + 3
+        n_pols = 2 if problem.step <= 8192 else 1
         n_samples = (n_spectra + problem.taps - 1) * problem.step + 37
         while not problem.is_complex and ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and n_samples % 64:
             n_samples += 1
-        return (one, replace(problem, n_pols=3, n_spectra=n_spectra, n_samples=n_samples))
+        return (one, replace(problem, n_pols=n_pols, n_spectra=n_spectra, n_samples=n_samples))
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
         """filtered: float64 (complex128) [n_pols, n_spectra, L]; total_power: uint64 [n_pols]. In chunks of spectra."""
