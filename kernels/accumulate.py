@@ -116,7 +116,7 @@ class Accumulate(Kernel[Problem]):
 
     space = SPACE
     default: Mapping[str, Any] = dict(
-        GRID="channels", WGS=256, VECTOR=1, COARSEN=1, DEPTH=8, READ="streaming", CLEAR="streaming", STORE="streaming"
+        GRID="channels", WGS=128, VECTOR=2, COARSEN=1, DEPTH=8, READ="plain", CLEAR="streaming", STORE="streaming"
     )
     arguments = ("visibilities", "accumulators", "saturated", "present", "n_channels", "n_baselines")
     tuned = (Problem(), Problem(n_accumulators=1), Problem(n_accumulators=2))

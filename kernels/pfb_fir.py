@@ -162,7 +162,7 @@ class PfbFir(Kernel[Problem]):
     kernel_name = "pfb_fir"
     space = SPACE
     default: Mapping[str, Any] = dict(
-        WGS=256, COLUMNS=1, SPECTRA=64, MIN_BLOCKS=1, TURNS=1, STAGES=3, STORE="streaming"
+        WGS=128, COLUMNS=2, SPECTRA=48, MIN_BLOCKS=5, TURNS=1, STAGES=3, STORE="streaming"
     )
     arguments = ("filtered", "total_power", "samples", "weights", "offsets", "n_spectra", "row_bytes")
     tuned = (

@@ -1,4 +1,4 @@
-// accumulate[n_accumulators=8|GRID=channels,WGS=256,VECTOR=1,COARSEN=1,DEPTH=8,READ=streaming,CLEAR=streaming,STORE=streaming]
+// accumulate[n_accumulators=8|GRID=channels,WGS=128,VECTOR=2,COARSEN=1,DEPTH=8,READ=plain,CLEAR=streaming,STORE=streaming]
 // visibilities[c][b] = sum over z of accumulators[z][c][b], clipped to +-(2^31 - 1), or (-2^31, 1) where !present[b]
 //   visibilities  out    int2       [n_channels][n_baselines][4]                  (re, im)
 //   accumulators  inout  longlong2  [N_ACCUMULATORS][n_channels][n_baselines][4]  (re, im); left at 0
@@ -13,12 +13,12 @@
 
 constexpr int N_ACCUMULATORS = 8;
 constexpr bool CHANNELS = true;  // a tile ends with its channel
-constexpr int WGS = 256;  // blockDim.x
-constexpr int VECTOR = 1;  // visibilities of one store of a thread, 1 or 2
+constexpr int WGS = 128;  // blockDim.x
+constexpr int VECTOR = 2;  // visibilities of one store of a thread, 1 or 2
 constexpr int COARSEN = 1;  // stores of a thread
 constexpr int DEPTH = 8;  // accumulators that are loaded before the first of them is added
 constexpr int TILES = 1;  // that a block makes, at most
-constexpr bool STREAMING_LOADS = true;
+constexpr bool STREAMING_LOADS = false;
 constexpr bool STREAMING_ZEROS = true;
 constexpr bool STREAMING_STORES = true;
 

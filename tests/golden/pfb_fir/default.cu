@@ -1,4 +1,4 @@
-// pfb_fir[taps=16,n_channels=1024,sample_bits=10|WGS=256,COLUMNS=1,SPECTRA=64,MIN_BLOCKS=1,TURNS=1,STAGES=3,STORE=streaming]
+// pfb_fir[taps=16,n_channels=1024,sample_bits=10|WGS=128,COLUMNS=2,SPECTRA=48,MIN_BLOCKS=5,TURNS=1,STAGES=3,STORE=streaming]
 // z[p][s][c] = sum over t < TAPS of w[t][c] x[p][o_p + (s + t) STEP + c],  c < STEP
 //   filtered     out    Value  [n_pols][n_spectra][STEP]   float, or float2 of complex samples
 //   total_power  inout  uint64 [n_pols]                    += squares of the newest STEP samples of each spectrum
@@ -19,9 +19,9 @@
 constexpr int TAPS = 16;  // spectra that a weighted sum spans
 constexpr int N_CHANNELS = 1024;
 constexpr int SAMPLE_BITS = 10;  // 64: two floats
-constexpr int WGS = 256;  // blockDim.x
-constexpr int COLUMNS = 1;  // neighbouring columns of a thread
-constexpr int SPECTRA = 64;  // that a block makes
+constexpr int WGS = 128;  // blockDim.x
+constexpr int COLUMNS = 2;  // neighbouring columns of a thread
+constexpr int SPECTRA = 48;  // that a block makes
 constexpr int TURNS = 1;  // of TAPS rows that are copied together
 constexpr int STAGES = 3;  // such copies that there is room for
 constexpr bool STREAMING = true;  // stores leave the L2 first
@@ -318,7 +318,7 @@ __device__ __forceinline__ unsigned long long take_turn(
     return squares.sum();
 }
 
-extern "C" __global__ void __launch_bounds__(WGS, 1) pfb_fir(
+extern "C" __global__ void __launch_bounds__(WGS, 5) pfb_fir(
     float* __restrict__ filtered,
     unsigned long long* __restrict__ total_power,
     const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
