@@ -16,13 +16,12 @@ from .definition import Kernel, Launch
 from .devices.base import Binary, Function, Sample, Session
 from .errors import TrialFailure
 from .space import Config
-from .verify import POISONS, Placed
+from .verify import POISONS, Placed, bytes_of
 
 MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
 LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
-KEEP_BYTES = 8 << 30  # of arguments that stay on the device from one problem's trial to the next
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,8 @@ _placed: OrderedDict[str, Placed] = OrderedDict()  # by case, the last used at t
 def _timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
     """The timed problem's buffers, kept from trial to trial; those of a few problems under way, if they are small."""
     if case.key not in _placed:
-        n_bytes = sum(spec.n_bytes for spec in kernel.arrays(case.problem).values())
-        while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > KEEP_BYTES):
+        n_bytes = bytes_of(kernel.arrays(case.problem))
+        while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > session.keep_bytes):
             _forget(next(iter(_placed)))
         _placed[case.key] = Placed(session, kernel, case.problem, case.inputs)
     _placed.move_to_end(case.key)
@@ -188,7 +187,7 @@ def _timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Place
 
 
 def _placed_bytes() -> int:
-    return sum(spec.n_bytes for placed in _placed.values() for spec in placed.specs.values())
+    return sum(bytes_of(placed.specs) for placed in _placed.values())
 
 
 def _forget(key: str) -> None:

@@ -67,13 +67,14 @@ class Placed:
     def __init__(self, session: Session, kernel: Kernel[Any], problem: Any, inputs: Mapping[str, Any]) -> None:
         self.kernel = kernel
         self.problem = problem
-        self.inputs = inputs
         self.specs: dict[str, Array] = kernel.arrays(problem)
         self.buffers: dict[str, Buffer] = {}
         for name, spec in self.specs.items():
             self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written)
             if spec.read:
                 self.buffers[name].write(as_given(kernel, name, spec, inputs))
+                if spec.written:
+                    self.buffers[name].keep()
         scalars = kernel.scalars(problem, inputs)
         names = kernel.arguments_for(problem)
         missing = [n for n in names if n not in self.buffers and n not in scalars]
@@ -94,7 +95,7 @@ class Placed:
             if spec.written and not spec.read:
                 self.buffers[name].poison(pattern)
             elif spec.written:
-                self.buffers[name].write(as_given(self.kernel, name, spec, self.inputs))
+                self.buffers[name].restore()
 
     def launch(self, function: Function, geometry: Launch, seed: int = 0) -> None:
         if 0 not in geometry.grid:
@@ -126,6 +127,11 @@ class Placed:
 
     def outputs(self) -> dict[str, np.ndarray]:
         return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}
+
+
+def bytes_of(specs: Mapping[str, Array]) -> int:
+    """What arguments of these arrays take on a device: accumulators twice, as what they begin with is kept."""
+    return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
 
 
 def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:

@@ -65,6 +65,12 @@ class Buffer(Protocol):
 
     def write(self, data: np.ndarray) -> None: ...
     def read(self) -> np.ndarray: ...
+    def keep(self) -> None:
+        """Remember, on the device, what it holds now."""
+
+    def restore(self) -> None:
+        """Hold again what it held when it was told to keep it."""
+
     def poison(self, pattern: int) -> None:
         """Fill with a byte."""
 
@@ -98,6 +104,7 @@ class Session(Protocol):
     """The hardware, opened. Everything raised about a variant is a TrialFailure."""
 
     device: Device
+    keep_bytes: int  # of arguments, and of references, that may stay on the device from trial to trial
 
     @property
     def check_builds(self) -> tuple[str, ...]:

@@ -19,15 +19,15 @@ from ..compare import compare
 from . import OPTIONS
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
-KEEP_BYTES = 8 << 30  # of them
 FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])
 KINDS = ("float16", "float32", "float64", "complex64", "complex128")
 
 
 class Comparer:
-    """Compares arrays on one device, and keeps large references there."""
+    """Compares arrays on one device, and keeps large references there, ``keep_bytes`` of them."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, keep_bytes: int) -> None:
+        self._keep_bytes = keep_bytes
         source = files(__package__).joinpath("compare.cu").read_text()
         cubin = cached_cubin(cache_dir("cubin"), source, "differ", device.arch, OPTIONS)
         module = cupy.RawModule(path=str(cubin.path))
@@ -82,6 +82,6 @@ class Comparer:
         entry = there, rms
         if reference.nbytes >= KEEP_FROM_BYTES:
             self._kept[key] = entry
-            while len(self._kept) > 1 and sum(array.nbytes for array, _ in self._kept.values()) > KEEP_BYTES:
+            while len(self._kept) > 1 and sum(array.nbytes for array, _ in self._kept.values()) > self._keep_bytes:
                 self._kept.popitem(last=False)
         return entry

@@ -34,12 +34,20 @@ class CudaBuffer:
         self._all.data.memset(CANARY, self._all.nbytes)
         self._end = GUARD_BYTES + n_bytes
         self.array = self._all[GUARD_BYTES : self._end].view(dtype).reshape(shape)
+        self._kept: Any = None
 
     def write(self, data: np.ndarray) -> None:
         self.array.set(np.ascontiguousarray(data))
 
     def read(self) -> np.ndarray:
         return np.asarray(self.array.get())
+
+    def keep(self) -> None:
+        self._kept = self.array.copy()
+
+    def restore(self) -> None:
+        if self.array.nbytes:
+            self.array.data.copy_from_device(self._kept.data, self.array.nbytes)
 
     def poison(self, pattern: int) -> None:
         self._all[GUARD_BYTES : self._end].data.memset(pattern, self._end - GUARD_BYTES)
@@ -56,6 +64,7 @@ class CudaBuffer:
         return self._session.comparer.compare(self.array, reference, tolerance, key)
 
     def free(self) -> None:
+        self._kept = None
         del self.array, self._all
 
 
@@ -117,7 +126,8 @@ class CudaSession:
         self._n_flush = 2 * max(device.l2_bytes, 1 << 20) // 16
         self._flush = cupy.zeros(self._n_flush * 4, dtype=cupy.uint32)
         self._sink = cupy.zeros(1, dtype=cupy.float32)
-        self.comparer = Comparer(device)
+        self.keep_bytes = int(cupy.cuda.Device(index).mem_info[1]) // 4
+        self.comparer = Comparer(device, self.keep_bytes)
 
     def load(self, binary: Binary, build: str) -> CudaFunction:
         with _faults(binary.kernel):

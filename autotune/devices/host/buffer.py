@@ -48,6 +48,12 @@ class HostBuffer:
     def read(self) -> np.ndarray:
         return self._array.copy()
 
+    def keep(self) -> None:
+        self._kept = self._array.copy()
+
+    def restore(self) -> None:
+        self._array[...] = self._kept
+
     def poison(self, pattern: int) -> None:
         self._payload[:] = pattern
 

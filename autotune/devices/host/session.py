@@ -25,6 +25,7 @@ class HostSession:
 
     check_builds = ("check", "plain")
     timed_build = "plain"
+    keep_bytes = 8 << 30
 
     def __init__(self, device: Device) -> None:
         self.device = device
