@@ -29,6 +29,7 @@ from .definition import (  # noqa: E402
 from .errors import TrialFailure, UsageError  # noqa: E402
 from .face import emit, run, sweep  # noqa: E402
 from .record import load  # noqa: E402
+from .samples import unpack_samples  # noqa: E402
 from .space import Config, Space, when  # noqa: E402
 
 __all__ = [
@@ -53,5 +54,6 @@ __all__ = [
     "run",
     "runtime",
     "sweep",
+    "unpack_samples",
     "when",
 ]

@@ -11,10 +11,10 @@ from .definition import Kernel
 from .errors import UsageError
 
 CORE = (
-    "errors", "files", "space", "definition", "nvrtc", "wisdom", "signature", "lookup", "gpu", "arrays", "launcher",
-    "package",
+    "errors", "files", "space", "samples", "definition", "nvrtc", "wisdom", "signature", "lookup", "gpu", "arrays",
+    "launcher", "package",
 )  # fmt: skip
-OFFERS = ("definition", "space", "errors")  # the core modules whose words a definition may import
+OFFERS = ("definition", "space", "samples", "errors")  # the core modules whose words a definition may import
 DEFINITION_MODULES = ("autotune", *(f"autotune.{name}" for name in OFFERS))
 
 

@@ -27,6 +27,7 @@ from autotune import (
     baked,
     ceil_div,
     runtime,
+    unpack_samples,
     when,
 )
 
@@ -256,7 +257,9 @@ class Ddc(Kernel[Problem]):
             n_rows = n_out + rows - 1
             turns = mixer(inputs["mix_frequency"], inputs["mix_phase"], first * decimation, n_rows * decimation)
             for pol in range(problem.n_pols):
-                samples = unpack(inputs["samples"][pol], problem, first * decimation, n_rows * decimation)
+                samples = unpack_samples(
+                    inputs["samples"][pol], problem.sample_bits, first * decimation, n_rows * decimation
+                )
                 out = baseband[pol, first : first + n_out]
                 for turn, part in ((turns.real, out.real), (turns.imag, out.imag)):
                     mixed = (turn * samples).reshape(n_rows, decimation)
@@ -308,22 +311,3 @@ def _turns(start: int, step: int, n: int) -> np.ndarray:
     """e^(2 pi i (start + step i)) for i < n, both in multiples of 2^-1200 cycles: complex128 [n]."""
     phases = [(start + step * i) % 2**1200 >> 1147 for i in range(n)]
     return np.exp(2j * np.pi * 2.0**-53 * np.array(phases, float))
-
-
-def unpack(row: np.ndarray, problem: Problem, first: int, n_samples: int) -> np.ndarray:
-    """Samples ``first`` and on of a packed row as float64 [n_samples]; what lies past the row is 0.
-
-    ``first`` is a multiple of 8, so that every eighth sample starts at the same bit of a byte.
-    """
-    bits = problem.sample_bits
-    n_groups = ceil_div(n_samples, 8)
-    packed = np.zeros(n_groups * bits + 2, np.uint32)
-    found = row[first // 8 * bits :][: n_groups * bits]
-    packed[: found.size] = found
-    samples = np.empty((n_groups, 8))
-    for i in range(8):
-        byte, bit = divmod(i * bits, 8)
-        b = [packed[byte + k :: bits][:n_groups] for k in range(3)]
-        field = (b[0] << 16 | b[1] << 8 | b[2]) >> np.uint32(24 - bits - bit) & np.uint32(2**bits - 1)
-        samples[:, i] = (field ^ np.uint32(2 ** (bits - 1))).astype(np.int32) - 2 ** (bits - 1)
-    return samples.reshape(-1)[:n_samples]

@@ -26,6 +26,7 @@ from autotune import (
     baked,
     ceil_div,
     runtime,
+    unpack_samples,
 )
 
 COMPLEX_BITS = 64  # of a sample of two floats
@@ -275,7 +276,7 @@ class PfbFir(Kernel[Problem]):
                 if problem.is_complex:
                     samples = inputs["samples"][pol, start : start + count]
                 else:
-                    samples = unpack(inputs["samples"][pol], problem.sample_bits, start, count)
+                    samples = unpack_samples(inputs["samples"][pol], problem.sample_bits, start, count)
                     newest = samples[(taps - 1) * step :].astype(np.int64)
                     power[pol] += np.uint64(newest @ newest)
                 rows = samples.reshape(n + taps - 1, step)
@@ -292,19 +293,3 @@ class PfbFir(Kernel[Problem]):
         rms_of_outputs = rms_of_samples * np.sqrt(13 / 12)  # sum of the squared weights: uniform in [0.5, 1.5], squared
         rounding = Tolerance(atol=float(4 * np.sqrt(problem.taps + 4) * np.finfo(np.float32).eps * rms_of_outputs))
         return {"filtered": rounding, "total_power": Tolerance()}
-
-
-def unpack(row: np.ndarray, bits: int, first: int, n_samples: int) -> np.ndarray:
-    """Samples ``first`` and on of a packed row: float64 [n_samples]. By the bytes that each eighth sample starts in."""
-    skipped = first % 8
-    n_groups = ceil_div(skipped + n_samples, 8)
-    packed = np.zeros(n_groups * bits + 2, np.uint32)
-    found = row[first // 8 * bits :][: n_groups * bits]
-    packed[: found.size] = found
-    samples = np.empty((n_groups, 8))
-    for i in range(8):
-        byte, bit = divmod(i * bits, 8)
-        b = [packed[byte + k :: bits][:n_groups] for k in range(3)]
-        field = (b[0] << 16 | b[1] << 8 | b[2]) >> np.uint32(24 - bits - bit) & np.uint32(2**bits - 1)
-        samples[:, i] = (field ^ np.uint32(2 ** (bits - 1))).astype(np.int32) - 2 ** (bits - 1)
-    return samples.reshape(-1)[skipped : skipped + n_samples]

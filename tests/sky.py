@@ -18,8 +18,7 @@ from autotune.devices import Target
 from autotune.render import render
 from autotune.verify import POISONS, Placed
 
-from .kernels.common import session_on
-from .kernels.test_pfb_fir import packed_bits
+from .kernels.common import packed_bits, session_on
 
 DDC, PFB_FIR, POSTPROC = Ddc(), PfbFir(), Postproc()
 Outputs = dict[str, np.ndarray]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from autotune import Config, Kernel, TrialFailure
@@ -58,6 +59,12 @@ def check_mutant(kernel: Kernel[Any], problem: Any, config: Config, old: str, ne
         binary = host.module.compile(mutant, host.device, ("check",))
         verify(session_on(host), kernel, problem, config, binary, ("check",))
     assert failure.value.status == status, failure.value.message
+
+
+def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:
+    """Samples [n_pols, n] packed by way of their binary digits."""
+    digits = samples[..., np.newaxis] >> np.arange(bits - 1, -1, -1) & 1
+    return np.packbits(digits.reshape(len(samples), -1).astype(np.uint8), axis=1)
 
 
 def check_golden(kernel: Kernel[Any], name: str, problem: Any, config: Mapping[str, Any]) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at, unpack
+from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at
 
-from autotune import Config, UsageError
+from autotune import Config, UsageError, unpack_samples
 from autotune.case import numpy_case
 from autotune.devices import Target, find_device
 from autotune.render import render
 from autotune.verify import Placed
 
-from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 
 KERNEL = Ddc()
 REGISTER = Config(ALGORITHM="register", WGS=64, COARSEN=4, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct")
@@ -36,22 +36,6 @@ PROBLEMS = [
 
 
 # ---------------------------------------------------------------------- the definition
-def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:
-    """Samples [n_pols, n] packed by way of their binary digits."""
-    digits = samples[..., np.newaxis] >> np.arange(bits - 1, -1, -1) & 1
-    return np.packbits(digits.reshape(len(samples), -1).astype(np.uint8), axis=1)
-
-
-@pytest.mark.parametrize("bits", range(2, 17))
-def test_unpack_reads_back_what_was_packed(bits: int) -> None:
-    rng = np.random.default_rng(bits)
-    samples = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (1, 101))
-    problem = Problem(taps=1, sample_bits=bits, n_pols=1, n_samples=101)
-    row = packed_bits(samples, bits)[0]
-    np.testing.assert_array_equal(unpack(row, problem, 0, 101), samples[0])
-    np.testing.assert_array_equal(unpack(row, problem, 16, 50), samples[0, 16:66])
-
-
 @pytest.mark.parametrize(("taps", "decimation", "bits"), [(256, 16, 10), (7, 3, 2), (20, 32, 13), (1, 1, 16)])
 def test_reference_is_the_formula(taps: int, decimation: int, bits: int) -> None:
     problem = Problem(taps=taps, decimation=decimation, sample_bits=bits, n_pols=2, n_samples=taps + 5 * decimation + 1)
@@ -134,7 +118,7 @@ def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Targ
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
         got = placed.outputs()["baseband"]
     turns = mixer(inputs["mix_frequency"], 0.125, start, problem.n_samples)  # counts from the stream's first sample
-    mixed = unpack(inputs["samples"][0], problem, 0, problem.n_samples) * turns
+    mixed = unpack_samples(inputs["samples"][0], 10, 0, problem.n_samples) * turns
     windows = np.lib.stride_tricks.sliding_window_view(mixed, problem.taps)[:: problem.decimation]
     expected = windows @ inputs["weights"].astype(np.float64)
     np.testing.assert_allclose(got[0], expected, rtol=0, atol=KERNEL.tolerance(problem).atol)

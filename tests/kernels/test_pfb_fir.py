@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels.pfb_fir import PfbFir, unpack
+from autotune.kernels.pfb_fir import PfbFir
 
 from autotune import Config, UsageError
 from autotune.devices import Target, find_device
 from autotune.render import render
 from autotune.verify import Placed
 
-from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 
 KERNEL = PfbFir()
 DEFAULT = KERNEL.tuned[0]
@@ -38,21 +38,6 @@ def small(values: dict[str, int]) -> Any:
 
 
 # ---------------------------------------------------------------------- the definition
-def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:
-    """Samples [n_pols, n] packed by way of their binary digits."""
-    digits = samples[..., np.newaxis] >> np.arange(bits - 1, -1, -1) & 1
-    return np.packbits(digits.reshape(len(samples), -1).astype(np.uint8), axis=1)
-
-
-@pytest.mark.parametrize("bits", range(2, 17))
-def test_unpack_reads_back_what_was_packed(bits: int) -> None:
-    rng = np.random.default_rng(bits)
-    samples = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (1, 101))
-    row = packed_bits(samples, bits)[0]
-    np.testing.assert_array_equal(unpack(row, bits, 0, 101), samples[0])
-    np.testing.assert_array_equal(unpack(row, bits, 13, 50), samples[0, 13:63])
-
-
 @pytest.mark.parametrize(("taps", "n_channels", "bits"), [(16, 4, 10), (3, 5, 7), (1, 1, 16), (4, 6, 64)])
 def test_reference_is_the_formula(taps: int, n_channels: int, bits: int) -> None:
     problem = KERNEL.problem(
