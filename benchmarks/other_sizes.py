@@ -18,7 +18,7 @@ from autotune.finals import final_round
 from autotune.ledger import Ledger
 from autotune.lookup import report_choice
 from autotune.progress import Quiet
-from autotune.request import parse_values, problems_on, resolve
+from autotune.request import problems_on, resolve
 from autotune.settings import Settings
 from autotune.sweep import run_sweep
 from autotune.trial import Stations
@@ -36,7 +36,7 @@ def main() -> None:
     rows = []
     with Bench(target) as bench, tempfile.TemporaryDirectory() as folder:
         for text, problem in zip(given.problems, problems_on(kernel, given.problems, target), strict=True):
-            answer = report_choice(given.package, kernel.name, parse_values(text), target.device.name)
+            answer = report_choice(given.package, kernel.name, vars(problem), target.device.name)
             settings = Settings(Path(folder), given.trials, n_hints=0)
             sweep = run_sweep(kernel, problem, bench, settings, Quiet())
             assert sweep.best is not None, "nothing was correct"
