@@ -55,6 +55,8 @@ class Problem:
             raise ValueError(f"{given}: each is at least 1")
         if not 2 <= self.sample_bits <= 16 and self.sample_bits != COMPLEX_BITS:
             raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16, or {COMPLEX_BITS} for complex float32")
+        if self.taps * self.step >= 2**31:
+            raise ValueError(f"n_channels={self.n_channels} is too many: 2^31 weights or more, with taps={self.taps}")
         if self.n_samples < self.n_needed:
             wanted = f"n_spectra={self.n_spectra} of taps={self.taps} need {self.n_needed}"
             raise ValueError(f"n_samples={self.n_samples} is too few: {wanted}")
