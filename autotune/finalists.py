@@ -1,9 +1,9 @@
 """Who won: the best of the search measured again side by side, and compared as intervals, not as numbers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .measure import Measurement
+from .measure import Measurement, Sustained
 from .record import Trial
 
 SAME = 0.005  # medians within half a percent are the same in practice
@@ -17,6 +17,7 @@ class Finalist:
     trial: Trial
     measurement: Measurement
     relation: str  # fastest, same, ambiguous or slower
+    sustained: Sustained | None = None  # where it was asked for
 
     def retimed(self) -> Trial:
         """The trial with the times of the final round."""
@@ -44,6 +45,7 @@ class Finalist:
             "max_error": m.max_error,
             "rms_error": m.rms_error,
             "verified_on": list(self.trial.verified_on),
+            **({"sustained": asdict(self.sustained)} if self.sustained else {}),
         }
 
 

@@ -42,7 +42,29 @@ def final_round(
     measurements = _measure_together(stations, [job for _, job in jobs], settings, progress)
     pairs = zip(jobs, measurements, strict=True)
     contestants = [(trial, stations.against_reference(m)) for (trial, _), m in pairs if m is not None]
-    return tuple(rank(contestants, default)) if contestants else ()
+    ranked = rank(contestants, default) if contestants else []
+    return tuple(_sustained(stations, ranked, jobs, settings, progress)) if settings.sustained_s else tuple(ranked)
+
+
+def _sustained(
+    stations: Stations,
+    ranked: list[Finalist],
+    jobs: list[tuple[Trial, Job]],
+    settings: Settings,
+    progress: Progress,
+) -> list[Finalist]:
+    """Each finalist launched back to back for a while; one that fails at that goes without a figure, and is told."""
+    found = []
+    for finalist in ranked:
+        with stations.on_device("final round"):
+            try:
+                job = next(job for trial, job in jobs if trial is finalist.trial)
+                figure = stations.bench.worker.sustain(job, settings.sustained_s, settings.launch_deadline_s)
+                finalist = replace(finalist, sustained=figure)
+            except TrialFailure as failure:
+                progress.note(f"not sustained: {finalist.trial.config}: {failure}")
+        found.append(finalist)
+    return found
 
 
 def _measure_together(

@@ -21,6 +21,7 @@ from .verify import POISONS, Placed, bytes_of
 MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
 LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
+N_SHORT = 25  # launches of a short run
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
 
 
@@ -105,6 +106,30 @@ def interleaved(
         one.summary(False, _check_after(function, geometry, placed, case))
         for one, (function, geometry) in zip(taken, loaded, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """Seconds of a launch among launches back to back, nothing between them; caches as the launch before left them."""
+
+    short_s: float  # median of the first N_SHORT, before a power limit shows
+    sustained_s: float  # median of the last quarter
+    n: int
+    duration_s: float  # of all
+
+
+def sustained(
+    session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, seconds: float
+) -> Sustained:
+    """Launch one binary for ``seconds``, as a program does that launches nothing else.
+
+    Raises:
+        TrialFailure: what the device raises.
+    """
+    function = session.load(binary, session.timed_build)
+    placed = _timed_arguments(session, kernel, case)
+    taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
+    return Sustained(median(taken[:N_SHORT]), median(taken[-(-3 * len(taken) // 4) :] or taken), len(taken), sum(taken))
 
 
 class _Samples:

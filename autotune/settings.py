@@ -38,6 +38,7 @@ class Settings:
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5
     finalist_samples: int = 40
+    sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
     launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
 

@@ -215,8 +215,9 @@ class _Runner:
     def _previous(self) -> dict[str, Any] | None:
         """The verdict that is there, if its final round was no shorter than this one would be."""
         verdict = self.folder.verdict()
-        enough = verdict is None or verdict.get("finalist_samples", 0) >= self.settings.finalist_samples
-        return verdict if enough else None
+        if verdict is None or verdict.get("finalist_samples", 0) < self.settings.finalist_samples:
+            return None
+        return None if self.settings.sustained_s and "sustained" not in verdict["winner"] else verdict
 
     def _outcome(
         self, finalists: tuple[Finalist, ...], previous: dict[str, Any] | None

@@ -45,6 +45,7 @@ SWEEP_FIELDS = {
     "hints": "n_hints",
     "finalists": "n_finalists",
     "deadline": "launch_deadline_s",
+    "sustained": "sustained_s",
 }
 N_REVISIT = 8
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilots have their own
@@ -75,7 +76,7 @@ class Plan:
     def settings_of(self, index: int) -> Settings:
         """Of the problem at ``index``; where a second look follows, the first one's final round is a short one."""
         settings = self.pilot if index < self.n_pilots else self.settings
-        return replace(settings, n_finalists=2, finalist_samples=9) if self.n_revisit else settings
+        return replace(settings, n_finalists=2, finalist_samples=9, sustained_s=0.0) if self.n_revisit else settings
 
     def settings_again(self, index: int, kind: str) -> Settings:
         """Of its second look: as many more trials, the first of them what its neighbours have found best by then."""

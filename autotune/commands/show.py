@@ -97,6 +97,9 @@ def _print_winner(sweep: Recorded) -> None:
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.get("cold")]
     _line("winner", _assignments(winner["config"]))
     _line("", f"{_time(winner)}{launches}{cache}, {sweep.about.get('clock', 'device time')}")
+    if figure := winner.get("sustained"):
+        short, long = seconds(figure["short_s"]), seconds(figure["sustained_s"])
+        _line("", f"{long} sustained, after {short} in a short run: {figure['n']} launches back to back")
     if winner.get("efficiency") is not None:
         _line("", f"{percent(winner['efficiency'])} of the measured roofline")
     if winner.get("registers") is not None:

@@ -59,6 +59,10 @@ def sweep(
             help=f"How many of the best are measured again, side by side. [default: {Settings.n_finalists}]",
         ),
     ] = None,
+    sustained: Annotated[
+        float,
+        typer.Option("--sustained", min=0.0, help="Seconds that each finalist is launched back to back as well."),
+    ] = Settings.sustained_s,
     hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
     compile_processes: Annotated[
         int, typer.Option("--compile-processes", min=1, help="Compilers at work ahead of the device.")
@@ -85,6 +89,7 @@ def sweep(
         restrict=parse_restriction(definition, only),
         protocol=Protocol(n_samples=samples, cold=not hot),
         launch_deadline_s=deadline,
+        sustained_s=sustained,
         **effort(effort_name) | {name: value for name, value in given.items() if value is not None},
     )
     clock = target.module.clock

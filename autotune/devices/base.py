@@ -99,6 +99,9 @@ class Function(Protocol):
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
         """``n`` timed launches; ``cold``: nothing of the arguments is in the last-level cache when one begins."""
 
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
+        """Launches back to back for about ``seconds``: the seconds from the end of each to the end of the next."""
+
 
 class Session(Protocol):
     """The hardware, opened. Everything raised about a variant is a TrialFailure."""

@@ -18,7 +18,7 @@ from ..case import Case, read_case
 from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
-from ..measure import Measurement, Protocol, interleaved, measure
+from ..measure import Measurement, Protocol, Sustained, interleaved, measure, sustained
 from ..processes import CleanContext, die_with_parent, keep_freed_memory
 from ..space import Config
 from ..verify import Placed, Verdict, case_of_oracle, verify
@@ -67,6 +67,10 @@ class Worker:
     def measure_together(self, jobs: list[Job], protocol: Protocol, deadline_s: float) -> list[Measurement]:
         """Time several binaries of one problem, interleaved. Raises TrialFailure."""
         return self._call(_measure_together, (jobs, protocol), deadline_s, "measurement") if jobs else []
+
+    def sustain(self, job: Job, seconds: float, deadline_s: float) -> Sustained:
+        """Launch one binary back to back. Raises TrialFailure."""
+        return self._call(_sustain, (job, seconds), deadline_s + 3 * seconds, "run of launches")
 
     def run(self, job: Job, inputs: dict[str, Any], deadline_s: float) -> dict[str, Any]:
         """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
@@ -162,6 +166,12 @@ def _measure_together(jobs: list[Job], protocol: Protocol) -> list[Measurement]:
     if len(contestants) == 1:
         return [measure(session, kernel, case, *contestants[0], protocol)]
     return interleaved(session, kernel, case, contestants, protocol)
+
+
+def _sustain(job: Job, seconds: float) -> Sustained:
+    session = _opened()
+    kernel, problem = _restore(job)
+    return sustained(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, seconds)
 
 
 def _timed_case(session: Session, kernel: Kernel[Any], problem: Any, job: Job) -> Case:

@@ -83,7 +83,7 @@ def test_problems_that_cannot_be_say_why() -> None:
         KERNEL.problem({"n_samples": 1000})
     with pytest.raises(UsageError, match="each is at least 1"):
         KERNEL.problem({"n_channels": 0})
-    with pytest.raises(UsageError, match="n_channels=67108864 is too many: 2.31 weights or more, with taps=16"):
+    with pytest.raises(UsageError, match=r"n_channels=67108864 is too many: 2\^31 weights or more, with taps=16"):
         KERNEL.problem({"n_channels": 2**26})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import contextmanager
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import cupy
@@ -18,6 +19,7 @@ from .comparer import Comparer
 
 GUARD_BYTES = 256  # canaries on each side of a buffer; keeps the payload's alignment
 CANARY = 0xA5
+MOST_EVENTS = 10_000  # in one stream of launches
 SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
 
 # Errors of a launch that leave the context intact; every other one does not.
@@ -101,6 +103,22 @@ class CudaFunction:
             Sample(1e-3 * cupy.cuda.get_elapsed_time(begin, end), 1e9 * float(cycles) / max(1.0, float(ns)))
             for (begin, end), (cycles, ns) in zip(events, cycles_and_ns, strict=True)
         ]
+
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
+        """Between events; of launches too many for one event each, several share one."""
+        pointers = _pointers(arguments)
+        with _faults(self._name):
+            each = _best_of(3, lambda: self._enqueue(launch, pointers))
+            n_together = 1 + int(seconds / each) // MOST_EVENTS
+            n = max(1, int(seconds / (each * n_together)))
+            events = [cupy.cuda.Event() for _ in range(n + 1)]
+            events[0].record()
+            for event in events[1:]:
+                for _ in range(n_together):
+                    self._enqueue(launch, pointers)
+                event.record()
+            cupy.cuda.runtime.deviceSynchronize()
+        return [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
 
     def _enqueue(self, launch: Launch, pointers: tuple[Any, ...]) -> None:
         if launch.shared_bytes > self._opted_in:  # 48 KiB need it, and less does where a kernel has static bytes too
