@@ -420,3 +420,112 @@ extern "C" __global__ void failed_assertion(float* out, const float* in, int n)
     assert(n % 64 == 0);  // HERE
     out[threadIdx.x] = in[threadIdx.x];
 }
+
+//@ copy_before_barrier
+// finds: race on shared memory s\+\d+: (written|read) here .* with no barrier between
+extern "C" __global__ void copy_before_barrier(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const int t = threadIdx.x, g = blockIdx.x * 64 + t;
+    s[t] = g < n ? in[g] : 0.0f;
+    __syncthreads();
+    float v = s[63 - t];
+    __pipeline_memcpy_async(&s[t], &in[g < n ? g : 0], sizeof(float));  // HERE
+    __pipeline_commit();
+    __syncthreads();  // too late: the copy may already have arrived
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    v += s[(t + 7) % 64];
+    if (g < n)
+        out[g] = v;
+}
+
+//@ right_matrices
+extern "C" __global__ void right_matrices(float* out, const float* in, int n)
+{
+    __shared__ __align__(16) float rows[2][32][4];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = blockIdx.x * 64 + threadIdx.x;
+    for (int i = 0; i < 4; i++)
+        rows[warp][lane][i] = lane + i;
+    __syncwarp();
+    unsigned a[4];
+    int c[4] = {};
+    cuda_host_ldmatrix<4>(a, rows[warp][lane]);
+    cuda_host_mma_m16n8k32_s8(c, a, a);
+    if (g < n)
+        out[g] = in[g] + c[0];
+}
+
+//@ missing_lane_of_a_product
+// finds: mma.m16n8k32 of s8: lanes 0x00000020 take no part, and all 32 must
+extern "C" __global__ void missing_lane_of_a_product(float* out, const float* in, int n)
+{
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    unsigned a[4] = {}, b[2] = {};
+    int c[4] = {};
+    if (threadIdx.x % 32 == 5)
+        return;
+    cuda_host_mma_m16n8k32_s8(c, a, b);  // HERE
+    if (g < n)
+        out[g] = in[g] + c[0];
+}
+
+//@ missing_lane_of_matrices
+// finds: ldmatrix: lanes 0x80000000 take no part, and all 32 must
+extern "C" __global__ void missing_lane_of_matrices(float* out, const float* in, int n)
+{
+    __shared__ __align__(16) float rows[64][4];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    unsigned a[1];
+    for (int i = 0; i < 4; i++)
+        rows[threadIdx.x][i] = i;
+    __syncthreads();
+    if (threadIdx.x % 32 == 31)
+        return;
+    cuda_host_ldmatrix<1>(a, rows[threadIdx.x]);  // HERE
+    if (g < n)
+        out[g] = in[g] + a[0];
+}
+
+//@ misaligned_row_of_matrices
+// finds: misaligned address: a row of ldmatrix needs a multiple of 16
+extern "C" __global__ void misaligned_row_of_matrices(float* out, const float* in, int n)
+{
+    __shared__ __align__(16) float rows[64][6];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    unsigned a[4];
+    for (int i = 0; i < 6; i++)
+        rows[threadIdx.x][i] = i;
+    __syncthreads();
+    cuda_host_ldmatrix<4>(a, rows[threadIdx.x]);  // HERE
+    if (g < n)
+        out[g] = in[g] + a[0];
+}
+
+//@ row_of_matrices_out_of_bounds
+// finds: out-of-bounds read of 16 bytes, 256 bytes from the start of shared memory
+extern "C" __global__ void row_of_matrices_out_of_bounds(float* out, const float* in, int n)
+{
+    extern __shared__ float4 dynamic[];  // 16 rows
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    unsigned a[4];
+    if (threadIdx.x < 16)
+        dynamic[threadIdx.x] = make_float4(1, 2, 3, 4);
+    __syncthreads();
+    cuda_host_ldmatrix<4>(a, dynamic + threadIdx.x % 32);  // HERE
+    if (g < n)
+        out[g] = in[g] + a[0];
+}
+
+//@ unsynchronised_rows_of_matrices
+// finds: race on shared memory rows\+\d+|nobody has written
+extern "C" __global__ void unsynchronised_rows_of_matrices(float* out, const float* in, int n)
+{
+    __shared__ float4 rows[64];
+    const int g = blockIdx.x * 64 + threadIdx.x;
+    unsigned a[4];
+    rows[threadIdx.x] = make_float4(1, 2, 3, 4);
+    cuda_host_ldmatrix<4>(a, rows + (threadIdx.x ^ 1));  // HERE
+    if (g < n)
+        out[g] = in[g] + a[0];
+}

@@ -1,5 +1,7 @@
 """CUDA, as the devices must speak it: the same kernels and NumPy expectations on each, the GPU included."""
 
+import importlib.resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -272,3 +274,48 @@ def test_asynchronous_copies(bench: Bench, rng: np.random.Generator, n_rounds: i
     out = run_all(bench, "pipeline", arguments, Launch((1, 1, 1), (128, 1, 1)), "out")
     expected = values.astype(np.float64).sum(axis=(0, 2))[::-1]
     np.testing.assert_allclose(out, expected, rtol=0, atol=4 * n_rounds * 16 * np.finfo(np.float32).eps)
+
+
+# ---------------------------------------------------------------------- tensor cores
+def tensor_cores() -> str:
+    """What templates call, and kernels that call it."""
+    folder = Path(str(importlib.resources.files("autotune.templates")))
+    return (folder / "lib" / "mma.cuh").read_text() + (TEXTS / "mma.cu").read_text()
+
+
+@pytest.mark.parametrize("n_k", [32, 16])
+def test_matrices_of_bytes_are_multiplied(bench: Bench, rng: np.random.Generator, n_k: int) -> None:
+    a, b = (rng.integers(-128, 128, (50, n, n_k), dtype=np.int8) for n in (16, 8))
+    a[0], b[0], a[1], b[1], a[2], b[2] = -128, -128, -128, 127, 127, 127
+    sums = rng.integers(-(2**31), 2**31, (50, 16, 8)).astype(np.int32)
+    sums[0], sums[1], sums[2] = 0, -(2**31), 2**31 - 1  # sums wrap
+    arguments = {"sums": sums, "a": a.view(np.uint32), "b": b.view(np.uint32)}
+    launch = Launch((50, 1, 1), (32, 1, 1))
+    out = run_all(bench, f"mma_m16n8k{n_k}_s8", arguments, launch, "sums", text=tensor_cores())
+    exact = sums.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64).transpose(0, 2, 1)
+    np.testing.assert_array_equal(out, exact.astype(np.uint32).view(np.int32))
+
+
+def test_matrices_of_halves_are_multiplied(bench: Bench, rng: np.random.Generator) -> None:
+    a, b = (rng.normal(size=(50, n, 16)).astype(np.float16) for n in (16, 8))
+    sums = rng.normal(size=(50, 16, 8)).astype(np.float32)
+    a[:9], b[:9], sums[:9] = (rng.integers(-256, 257, v[:9].shape) for v in (a, b, sums))
+    arguments = {"sums": sums, "a": a.view(np.uint32), "b": b.view(np.uint32)}
+    launch = Launch((50, 1, 1), (32, 1, 1))
+    out = run_all(bench, "mma_m16n8k16_f16", arguments, launch, "sums", text=tensor_cores())
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64).transpose(0, 2, 1)
+    exact = sums + wide_a @ wide_b
+    np.testing.assert_array_equal(out[:9], exact[:9])  # integers below 2^24
+    size = np.abs(sums) + np.abs(wide_a) @ np.abs(wide_b)  # each of 17 terms may be truncated
+    assert (np.abs(out - exact) <= 17 * np.finfo(np.float32).eps * size).all()
+
+
+def test_matrices_are_loaded(bench: Bench, rng: np.random.Generator) -> None:
+    rows = rng.integers(0, 256, (32, 16), dtype=np.uint8)
+    arguments = {"out": np.zeros((14, 32), np.uint32), "in": rows}
+    out = run_all(bench, "ldmatrix", arguments, Launch((1, 1, 1), (32, 1, 1)), "out", text=tensor_cores())
+    matrices = rows[(5 * np.arange(32) + 3) % 32].reshape(4, 8, 16)
+    plain = matrices.view(np.uint32).reshape(4, 32)
+    turned = np.ascontiguousarray(matrices.view(np.uint16).transpose(0, 2, 1)).view(np.uint32).reshape(4, 32)
+    np.testing.assert_array_equal(out[:7], plain[[0, 0, 1, 0, 1, 2, 3]])
+    np.testing.assert_array_equal(out[7:], turned[[0, 0, 1, 0, 1, 2, 3]])

@@ -20,4 +20,5 @@
 #include "integer.hpp"
 #include "mathematics.hpp"
 #include "half.hpp"
+#include "mma.hpp"
 #include "kernel.hpp"

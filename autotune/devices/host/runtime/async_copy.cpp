@@ -1,5 +1,5 @@
 // Asynchronous copies (cp.async). The hardware may read the source and write the target at any time until the wait; here
-// the target is always written at the wait, and the source is read at the issue or at the wait, as the seed has it.
+// each of the two happens at the issue or at the wait, as the seed has it.
 #include <string.h>
 
 #include "runtime.hpp"
@@ -11,6 +11,13 @@ static void fetch(AsyncCopy& copy) {
     cuda_host_note_read(copy.from, n_bytes, copy.site);
     memset(copy.data, 0, sizeof copy.data);
     memcpy(copy.data, copy.from, n_bytes);
+    copy.fetched = true;
+}
+
+static void deliver(AsyncCopy& copy) {
+    cuda_host_note_write(copy.to, copy.n_bytes, copy.site);
+    memcpy(copy.to, copy.data, copy.n_bytes);
+    copy.delivered = true;
 }
 
 // Completes what was issued before the last `n_pending` commits.
@@ -21,8 +28,7 @@ void finish_copies(Thread& thread, unsigned n_pending) {
     for (unsigned i = 0; i < n_copies; i++) {
         AsyncCopy& copy = thread.copies[i];
         if (!copy.fetched) fetch(copy);
-        cuda_host_note_write(copy.to, copy.n_bytes, copy.site);
-        memcpy(copy.to, copy.data, copy.n_bytes);
+        if (!copy.delivered) deliver(copy);
     }
     thread.copies.erase(thread.copies.begin(), thread.copies.begin() + n_copies);
     thread.groups.erase(thread.groups.begin(), thread.groups.begin() + long(n_groups));
@@ -46,11 +52,10 @@ void cuda_host_async_copy(void* to, const void* from, unsigned n_bytes, unsigned
              text(site).c_str());
     if (uintptr_t(to) % n_bytes || uintptr_t(from) % n_bytes)
         fail("__pipeline_memcpy_async: an address is not aligned to %u bytes %s", n_bytes, text(site).c_str());
-    AsyncCopy copy{static_cast<char*>(to), static_cast<const char*>(from), n_bytes, n_zeros, site, false, {}};
-    if (random_number() & 1) {
-        fetch(copy);
-        copy.fetched = true;
-    }
+    AsyncCopy copy{static_cast<char*>(to), static_cast<const char*>(from), n_bytes, n_zeros, site, false, false, {}};
+    const auto early = random_number();
+    if (early & 1) fetch(copy);
+    if ((early & 3) == 3) deliver(copy);
     current->copies.push_back(copy);
 }
 

@@ -20,7 +20,7 @@ struct AsyncCopy {
     const char* from;
     unsigned n_bytes, n_zeros;
     Site site;
-    bool fetched;  // the source was read when the copy was issued
+    bool fetched, delivered;  // the source was read, the target written
     unsigned char data[16];
 };
 
