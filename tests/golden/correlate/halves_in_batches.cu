@@ -1,0 +1,572 @@
+// correlate[bits=16,layout=batches,n_receivers=47,n_times=22|MMA=mma_sync,NR_RECEIVERS_PER_BLOCK=32,NR_RECEIVERS_PER_BLOCK_X=64,NR_TIMES_PER_BLOCK=32,NR_SHARED_BUFFERS=3,READ_AHEAD=2,WARPS=8,WARPS_J=2,STORE=direct]
+// accumulators[z][c][b(i, j)][p + 2 q] += sum over t of x[i][p][t] conj(x[j][q][t]),  i <= j,  b = j (j + 1) / 2 + i
+//   accumulators  inout  float2  [n_slices][n_channels][n_baselines][4]  (re, im) of aa, ba, ab, bb
+//   voltages      in     float16  [n_batches][N_RECEIVERS][n_channels][N_TIMES][2]  (re, im)
+// Work    one block  <-> later receivers j x earlier receivers i, of channel blockIdx.y and slice blockIdx.z of time
+//         one warp   <-> OCTETS_J x OCTETS_I octets of receivers: a product of 16 x 16 inputs for each pair of octets
+//         one unit   <-> 64 bytes of a receiver: UNIT_TIMES samples of both polarisations
+// Shared  a ring of N_BUFFERS steps, each of UNITS units of every receiver of both sides; copies are asynchronous
+
+constexpr int BITS = 16;  // of the real and of the imaginary part: integers of 4 or 8, floats of 16
+constexpr bool BLOCKS = false;  // the layout
+constexpr int N_RECEIVERS = 47;
+constexpr int N_TIMES = 22;  // samples of a batch
+constexpr int RECEIVERS_J = 32;  // later receivers of a block: rows of its product
+constexpr int RECEIVERS_I = 64;  // earlier ones: columns
+constexpr int STEP_TIMES = 32;  // samples that are staged at once
+constexpr int N_BUFFERS = 3;  // steps that shared memory holds
+constexpr int READ_AHEAD = 2;  // steps under way while one is used
+constexpr int WARPS = 8;  // of a block
+constexpr int WARPS_J = 2;  // that share its later receivers
+constexpr bool STREAM = false;  // accumulators are evicted first
+constexpr bool PAIRED = false;  // two lanes add to a whole sector
+constexpr int SHARED_BYTES = 73728;
+
+constexpr int THREADS = 32 * WARPS;
+constexpr int UNIT_BYTES = 64;  // of a receiver
+constexpr int PIECES = UNIT_BYTES / 16;  // copies of a unit
+constexpr int UNIT_TIMES = 128 / BITS;
+constexpr int UNITS = STEP_TIMES / UNIT_TIMES;  // of a step
+constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
+constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
+constexpr int BATCH_BYTES = N_TIMES * BITS / 2;  // of a receiver
+constexpr int BATCH_UNITS = (BATCH_BYTES + UNIT_BYTES - 1) / UNIT_BYTES;  // the last one is filled up with zeros
+constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
+constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
+static_assert(BATCH_BYTES % 16 == 0, "a copy does not reach into the next batch");
+static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
+
+// What a launch sums in; a slice is so short that integers fit.
+using Sum = float;
+
+// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
+// 16. Of the 16 bytes, `n` are read, and the others become 0.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16, 16 - n);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// The copies so far, of this thread, since the last such call: a group.
+__device__ __forceinline__ void close_group()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most N of this thread's groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_groups()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_wait_prior(N);
+#else
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// Tensor cores, through mma.sync: a warp multiplies small matrices that lie in the registers of its 32 lanes, all of
+// which must take part. A row of A and a column of B are `bytes` of 16 or 32, whatever the type of their elements; with
+// lane l4 l3 l2 l1 l0, and byte y4 .. y0 of a row or column (y4 is absent where they have 16 bytes):
+//     A (16 rows)       register r1 r0       row: r0 l4 l3 l2      byte: r1 l1 l0 and two bits in the register
+//     B (8 columns)     register r0       column: l4 l3 l2         byte: r0 l1 l0 and two bits in the register
+//     C (16 x 8 sums)   register r1 r0       row: r1 l4 l3 l2    column: l1 l0 r0
+__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])  // 32 of s8 a row
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_mma_m16n8k32_s8(c, a, b);
+#else
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 { %0, %1, %2, %3}, { %4, %5, %6, %7}, { %8, %9}, "
+                 "{ %0, %1, %2, %3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[2], const unsigned (&b)[1])  // 16 of s8 a row
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_mma_m16n8k16_s8(c, a, b);
+#else
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 { %0, %1, %2, %3}, { %4, %5}, { %6}, "
+                 "{ %0, %1, %2, %3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+#endif
+}
+
+__device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])  // 16 of f16 a row
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_mma_m16n8k16_f16(c, a, b);
+#else
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 { %0, %1, %2, %3}, { %4, %5, %6, %7}, { %8, %9}, "
+                 "{ %0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// N (1, 2 or 4) matrices of 8 rows of 16 bytes, from shared memory. Lane l4 .. l0 gives the address of row l2 l1 l0 of
+// matrix l4 l3, a multiple of 16; addresses of lanes from 8 N on are ignored. The lane takes word l1 l0 of row l4 l3 l2
+// of each matrix: what A and B want, 8 rows and 16 bytes a register.
+template <int N>
+__device__ __forceinline__ void load_matrices(unsigned (&words)[N], const void* row)
+{
+    static_assert(N == 1 || N == 2 || N == 4, "as many as the instruction takes");
+#ifdef AUTOTUNE_HOST
+    cuda_host_ldmatrix<N>(words, row);
+#else
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+    if constexpr (N == 1)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 { %0}, [%1];"
+                     : "=r"(words[0])
+                     : "r"(address)
+                     : "memory");
+    else if constexpr (N == 2)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 { %0, %1}, [%2];"
+                     : "=r"(words[0]), "=r"(words[1])
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 { %0, %1, %2, %3}, [%4];"
+                     : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                     : "r"(address)
+                     : "memory");
+#endif
+}
+
+// The same of elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
+template <int N>
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], const void* row)
+{
+    static_assert(N == 1 || N == 2 || N == 4, "as many as the instruction takes");
+#ifdef AUTOTUNE_HOST
+    cuda_host_ldmatrix_trans<N>(words, row);
+#else
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+    if constexpr (N == 1)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 { %0}, [%1];"
+                     : "=r"(words[0])
+                     : "r"(address)
+                     : "memory");
+    else if constexpr (N == 2)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 { %0, %1}, [%2];"
+                     : "=r"(words[0]), "=r"(words[1])
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 { %0, %1, %2, %3}, [%4];"
+                     : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                     : "r"(address)
+                     : "memory");
+#endif
+}
+
+// The blocks of the product that hold a baseline, i <= j: row by row of later receivers, each row up to the diagonal.
+struct Block {
+    int first_j, first_i;  // receivers
+};
+
+__host__ __device__ constexpr int blocks_of_row(int row, int n_receivers)
+{
+    const int end = (row + 1) * RECEIVERS_J < n_receivers ? (row + 1) * RECEIVERS_J : n_receivers;
+    return (end + RECEIVERS_I - 1) / RECEIVERS_I;
+}
+
+// Walks the rows: exact for any sizes of blocks, and at most 32 steps for 1024 receivers.
+__device__ __forceinline__ Block block_of(int index, int n_receivers)
+{
+    int row = 0;
+#pragma unroll 1
+    while (index >= blocks_of_row(row, n_receivers))
+        index -= blocks_of_row(row++, n_receivers);
+    return {row * RECEIVERS_J, index * RECEIVERS_I};
+}
+
+// The first batch of slice z, of n_slices that share n_batches.
+__device__ __forceinline__ int first_of_slice(int z, int n_slices, int n_batches)
+{
+    return static_cast<int>(static_cast<long long>(n_batches) * z / n_slices);
+}
+
+// The piece of 16 bytes in a unit of a receiver is moved with the receiver's number, so that 8 receivers' equal pieces,
+// and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie at p1^r2 p0^r1.
+__device__ __forceinline__ int place_of(int receiver, int piece)
+{
+    return receiver * UNIT_BYTES + (piece ^ receiver / 2 % PIECES) * 16;
+}
+
+// Copies the units of N consecutive receivers. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces
+// threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
+template <int N>
+struct Copier {
+    static constexpr int OWN = (N * PIECES + THREADS - 1) / THREADS;
+
+    const unsigned char* voltages;
+    const unsigned char* from;  // the thread's first piece of the slice's first unit
+    long long receiver_stride, batch_stride;
+    int receiver;  // that the thread's first piece is of
+    int n_units;  // of the slice
+
+    __device__ __forceinline__ Copier(
+        const unsigned char* voltages, int n_channels, int n_batches, int first_receiver, int first_batch, int n_units)
+        : voltages(voltages), receiver(first_receiver + threadIdx.x / PIECES), n_units(n_units)
+    {
+        receiver_stride = BLOCKS ? BATCH_BYTES : static_cast<long long>(n_channels) * BATCH_BYTES;
+        batch_stride = N_RECEIVERS * receiver_stride;
+        const long long channel = blockIdx.y * (BLOCKS ? n_batches * batch_stride : BATCH_BYTES);
+        from = voltages
+            + (channel + first_batch * batch_stride + receiver * receiver_stride + threadIdx.x % PIECES * 16);
+    }
+
+    // What is past the slice, the batch or the last receiver becomes 0. `to`: of the side's receivers.
+    __device__ __forceinline__ void copy(unsigned char* to, int unit)
+    {
+        const int batch = unit / BATCH_UNITS, in_batch = unit % BATCH_UNITS * UNIT_BYTES;
+        const bool valid = unit < n_units
+            && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch + threadIdx.x % PIECES * 16 < BATCH_BYTES);
+        const unsigned char* address = from + (batch * batch_stride + in_batch);
+        to += place_of(threadIdx.x / PIECES, threadIdx.x % PIECES);
+#pragma unroll
+        for (int i = 0; i < OWN; ++i) {
+            constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
+            const bool is_piece = (i + 1) * THREADS <= N * PIECES || i * THREADS + threadIdx.x < N * PIECES;
+            const bool is_valid = valid && receiver + i * APART < N_RECEIVERS;
+            if (is_piece)
+                copy_async(to + i * APART * UNIT_BYTES, is_valid ? address + i * APART * receiver_stride : voltages,
+                           is_valid ? 16 : 0);
+        }
+    }
+};
+
+// The unit of an octet of receivers, in the registers of a warp: lane l4 .. l0 has 4 words of receiver l4 l3 l2, a
+// quarter of its unit. The words are sorted by polarisation; which times are in which lane depends
+// on the layout, but not on the receiver: products add up over them, so any order does.
+struct Octet {
+    unsigned words[2][2];  // [polarisation]
+};
+
+// The receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and l1 l0 1:
+// receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another. (~l0: 8
+// lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their own.)
+__host__ __device__ constexpr int receiver_of_column(int n)
+{
+    return n % 2 == 0 ? n / 2 : (n / 2 ^ 1) + 4;
+}
+
+// Where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a, two of b.
+// Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b, a, b.
+template <bool IS_COLUMN>
+__device__ __forceinline__ int lane_offset()
+{
+    const int lane = threadIdx.x % 32;
+    const int row = BLOCKS ? lane % 8 : lane / 4;
+    const int matrix = lane / 8;
+    const int piece = !BLOCKS ? lane % 4 : IS_COLUMN ? matrix : matrix % 2 * 2 + matrix / 2;
+    return place_of(IS_COLUMN ? receiver_of_column(row) : row, piece);
+}
+
+template <bool IS_COLUMN>
+__device__ __forceinline__ Octet load_octet(const unsigned char* rows)
+{
+    if constexpr (BLOCKS) {
+        unsigned words[4];
+        load_matrices(words, rows);
+        return {words[0], words[IS_COLUMN ? 1 : 2], words[IS_COLUMN ? 2 : 1], words[3]};
+    } else {  // samples of both polarisations take turns
+        const uint4 w = *reinterpret_cast<const uint4*>(rows);
+        if constexpr (BITS == 16)
+            return {w.x, w.z, w.y, w.w};
+        constexpr unsigned A = BITS == 8 ? 0x5410 : 0x6420, B = BITS == 8 ? 0x7632 : 0x7531;
+        return {__byte_perm(w.x, w.y, A), __byte_perm(w.z, w.w, A), __byte_perm(w.x, w.y, B), __byte_perm(w.z, w.w, B)};
+    }
+}
+
+// Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
+constexpr int PRODUCTS = BITS == 4 ? 2 : 1;
+// Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
+constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
+
+// (re, im) of a polarisation, for product number `product` of the unit.
+__device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
+{
+    if constexpr (BITS == 4) {  // 4 real parts, 4 imaginary ones
+        words[0] = unit[product] << 4 & 0xf0f0f0f0;
+        words[1] = unit[product] & 0xf0f0f0f0;
+    } else {
+        words[0] = unit[0], words[1] = unit[1];
+    }
+}
+
+// (im, -re): a sum of products with it is the imaginary part of x conj(y), where x is turned and y is plain.
+__device__ __forceinline__ unsigned turn(unsigned word)
+{
+    if constexpr (BITS == 16)
+        return __byte_perm(word, word, 0x1032) ^ 0x80000000;
+    const unsigned negative = 0x01000100 - (word & 0x00ff00ff);  // no borrow; the low byte of a half is what counts
+    return __byte_perm(word, negative, 0x6341);
+}
+
+__device__ __forceinline__ void turned_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
+{
+    if constexpr (BITS == 4) {
+        words[0] = unit[product] & 0xf0f0f0f0;
+        words[1] = (0x10101010 - (unit[product] & 0x0f0f0f0f)) << 4 & 0xf0f0f0f0;
+    } else {
+        words[0] = turn(unit[0]), words[1] = turn(unit[1]);
+    }
+}
+
+// Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
+template <class T, int COUNT>
+struct Sums {
+    T re[COUNT], im[COUNT];
+};
+
+template <class T>
+__device__ __forceinline__ T load(const T* address)
+{
+    if constexpr (STREAM)
+        return __ldcs(address);
+    return *address;
+}
+
+template <class T>
+__device__ __forceinline__ void store(T* address, T value)
+{
+    if constexpr (STREAM)
+        __stcs(address, value);
+    else
+        *address = value;
+}
+
+// Adds to all products of a baseline, or to half of them. All loads come before any use.
+template <int COUNT>
+__device__ __forceinline__ void add_to(float* accumulator, const Sums<float, COUNT>& sums)
+{
+    float4* to = reinterpret_cast<float4*>(accumulator);  // two products
+    float4 before[COUNT / 2];
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i)
+        before[i] = load(to + i);
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i)
+        store(to + i, make_float4(before[i].x + sums.re[2 * i], before[i].y + sums.im[2 * i],
+                                  before[i].z + sums.re[2 * i + 1], before[i].w + sums.im[2 * i + 1]));
+}
+
+template <int COUNT>
+__device__ __forceinline__ void add_to(long long* accumulator, const Sums<int, COUNT>& sums)
+{
+    constexpr int APART = 4 / COUNT;  // half of the products: every other one
+    longlong2* to = reinterpret_cast<longlong2*>(accumulator);
+    longlong2 before[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)
+        before[i] = load(to + i * APART);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)  // a sum of nibbles is a multiple of 2^SUM_SHIFT
+        store(to + i * APART,
+              make_longlong2(before[i].x + (sums.re[i] >> SUM_SHIFT), before[i].y + (sums.im[i] >> SUM_SHIFT)));
+}
+
+// Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
+// bytes. The even lane has products 0 and 2 of integers, the odd one 1 and 3; of floats 0 and 1, and 2 and 3.
+__device__ __forceinline__ int start_of_half(bool odd)
+{
+    return odd ? (BITS == 16 ? 4 : 2) : 0;
+}
+
+// The lanes of a pair have a baseline each, and trade halves: `kept` is the lane's half of its own baseline, `received`
+// that of the other lane's. All lanes of the warp take part.
+template <class T>
+__device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, const Sums<T, 4>& own, bool odd)
+{
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const int of_even = BITS == 16 ? i : 2 * i, of_odd = BITS == 16 ? 2 + i : 2 * i + 1;
+        kept.re[i] = odd ? own.re[of_odd] : own.re[of_even];
+        kept.im[i] = odd ? own.im[of_odd] : own.im[of_even];
+        received.re[i] = __shfl_xor_sync(0xffffffffu, odd ? own.re[of_even] : own.re[of_odd], 1);
+        received.im[i] = __shfl_xor_sync(0xffffffffu, odd ? own.im[of_even] : own.im[of_odd], 1);
+    }
+}
+
+// A warp's part of a block's product. Rows of A: polarisation a of an octet of later receivers, then b of the same;
+// columns of B: one polarisation of an octet of earlier receivers, plain for real parts and turned for imaginary ones.
+// So lane l4 .. l0 holds, of each pair of octets, all four products of later receiver l4 l3 l2 with earlier receivers
+// 0 l1 l0 and 1 l1 ~l0.
+struct Part {
+    Sum sums[OCTETS_J][OCTETS_I][2][2][4];  // [..][polarisation of i][re, im][lane's own]
+
+    __device__ __forceinline__ void clear()
+    {
+#pragma unroll
+        for (int i = 0; i < OCTETS_J * OCTETS_I * 16; ++i)
+            (&sums[0][0][0][0][0])[i] = 0;
+    }
+
+    // Adds the products of one unit; `j`, `i`: the lane's parts of the first octets.
+    __device__ __forceinline__ void add_unit(const unsigned char* j, const unsigned char* i)
+    {
+        Octet columns[OCTETS_I], rows[OCTETS_J];
+#pragma unroll
+        for (int k = 0; k < OCTETS_I; ++k)
+            columns[k] = load_octet<true>(i + k * 8 * UNIT_BYTES);
+#pragma unroll
+        for (int k = 0; k < OCTETS_J; ++k)
+            rows[k] = load_octet<false>(j + k * 8 * UNIT_BYTES);
+#pragma unroll
+        for (int product = 0; product < PRODUCTS; ++product) {
+            unsigned plain[OCTETS_I][2][2], turned[OCTETS_I][2][2];
+#pragma unroll
+            for (int k = 0; k < OCTETS_I * 2; ++k) {
+                plain_words(plain[k / 2][k % 2], columns[k / 2].words[k % 2], product);
+                turned_words(turned[k / 2][k % 2], columns[k / 2].words[k % 2], product);
+            }
+#pragma unroll
+            for (int row = 0; row < OCTETS_J; ++row) {
+                unsigned a[2][2], operand[4];
+                plain_words(a[0], rows[row].words[0], product);
+                plain_words(a[1], rows[row].words[1], product);
+                operand[0] = a[0][0], operand[1] = a[1][0], operand[2] = a[0][1], operand[3] = a[1][1];
+#pragma unroll
+                for (int k = 0; k < OCTETS_I * 2; ++k) {
+                    mma(sums[row][k / 2][k % 2][0], operand, plain[k / 2][k % 2]);
+                    mma(sums[row][k / 2][k % 2][1], operand, turned[k / 2][k % 2]);
+                }
+            }
+        }
+    }
+
+    // The sums of the lane's baseline in a column, 0 or 1, of a pair of octets.
+    __device__ __forceinline__ Sums<Sum, 4> baseline(int row, int octet, int column) const
+    {
+        Sums<Sum, 4> made;
+#pragma unroll
+        for (int product = 0; product < 4; ++product) {
+            const int p = product % 2, own = product / 2 * 2 + column;
+            made.re[product] = sums[row][octet][p][0][own];
+            made.im[product] = sums[row][octet][p][1][own];
+        }
+        return made;
+    }
+
+    // `accumulators`: of the slice and channel; first_j, first_i: the part's first receivers.
+    template <class Accumulator>
+    __device__ __forceinline__ void store(Accumulator* accumulators, int first_j, int first_i) const
+    {
+        const int lane = threadIdx.x % 32;
+        const bool odd = lane % 2 != 0;
+#pragma unroll
+        for (int row = 0; row < OCTETS_J; ++row) {
+            const int j = first_j + row * 8 + lane / 4;
+            Accumulator* of_j = accumulators + static_cast<long long>(j * (j + 1) / 2) * 8;
+#pragma unroll
+            for (int k = 0; k < OCTETS_I * 2; ++k) {
+                const int column = k % 2, first = first_i + k / 2 * 8;
+                const int i = first + receiver_of_column(lane % 4 * 2 + column);
+                const bool valid = j < N_RECEIVERS && i <= j;
+                if constexpr (PAIRED) {
+                    const int other_i = first + receiver_of_column((lane % 4 ^ 1) * 2 + column);
+                    Sums<Sum, 2> kept, received;
+                    trade(kept, received, baseline(row, k / 2, column), odd);
+                    if (valid)
+                        add_to(of_j + i * 8 + start_of_half(odd), kept);
+                    if (j < N_RECEIVERS && other_i <= j)
+                        add_to(of_j + other_i * 8 + start_of_half(odd), received);
+                } else {
+                    if (valid)
+                        add_to(of_j + i * 8, baseline(row, k / 2, column));
+                }
+            }
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) correlate(
+    float* __restrict__ accumulators,
+    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
+{
+    extern __shared__ uint4 dynamic_shared[];
+    unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);
+    const Block block = block_of(blockIdx.x, N_RECEIVERS);
+    const bool square = RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i;  // both sides are the same
+    const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
+    const int n_units = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
+    const int n_steps = (n_units + UNITS - 1) / UNITS;
+    Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
+    Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
+    // Closes a group in any case, so that the number of groups under way stays the same.
+    const auto copy_step = [&](int step, int buffer) {
+        if (step < n_steps) {
+            unsigned char* to = ring + buffer * UNITS * ALL_UNITS;
+#pragma unroll
+            for (int unit = 0; unit < UNITS; ++unit) {
+                copier_j.copy(to + unit * ALL_UNITS, step * UNITS + unit);
+                if (!square)
+                    copier_i.copy(to + unit * ALL_UNITS + UNITS_J, step * UNITS + unit);
+            }
+        }
+        close_group();
+    };
+
+    const int warp = threadIdx.x / 32;
+    const int own_j = warp % WARPS_J * OCTETS_J * 8, own_i = warp / WARPS_J * OCTETS_I * 8;  // receivers of the block
+    const int first_j = block.first_j + own_j, first_i = block.first_i + own_i;
+    // Of a warp whose receivers are all above the diagonal, or past the last one, only the copies are needed.
+    const bool is_needed = first_i < first_j + OCTETS_J * 8 && first_i < N_RECEIVERS && first_j < N_RECEIVERS;
+    const int offset_j = own_j * UNIT_BYTES + lane_offset<false>();
+    const int offset_i = own_i * UNIT_BYTES + lane_offset<true>() + (square ? 0 : UNITS_J);
+
+    Part part;
+    part.clear();
+    constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
+    for (int step = 0; step < READ_AHEAD; ++step)
+        copy_step(step, step);
+    int buffer = 0;
+#pragma unroll 1
+    for (int step = 0; step < n_steps; ++step) {
+        const int next = buffer + READ_AHEAD < N_BUFFERS ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_BUFFERS;
+        if constexpr (BEFORE)
+            copy_step(step + READ_AHEAD, next);
+        wait_for_groups<BEFORE ? READ_AHEAD : READ_AHEAD - 1>();
+        __syncthreads();  // the step is complete; and nobody reads the one before it any more
+        if constexpr (!BEFORE)
+            copy_step(step + READ_AHEAD, next);
+        if (is_needed) {
+            const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
+#pragma unroll
+            for (int unit = 0; unit < UNITS; ++unit)
+                part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i);
+        }
+        buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
+    }
+    if (is_needed && n_steps > 0) {
+        constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
+        const long long of_channel = blockIdx.z * static_cast<long long>(n_channels) + blockIdx.y;
+        part.store(accumulators + of_channel * N_BASELINES * 8, first_j, first_i);
+    }
+}
