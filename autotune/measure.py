@@ -129,7 +129,7 @@ def sustained(
     function = session.load(binary, session.timed_build)
     placed = _timed_arguments(session, kernel, case)
     taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
-    return Sustained(median(taken[:N_SHORT]), median(taken[-(-3 * len(taken) // 4) :] or taken), len(taken), sum(taken))
+    return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
 
 
 class _Samples:

@@ -12,7 +12,7 @@ sample_bits = [8, 10]
 taps = "ratio * decimation"
 n_pols = 2
 
-[sweep]                         # of each problem: effort, trials, time, sampler, samples, finalists, hints, seed
+[sweep]  # of each problem: effort, trials, time, sampler, samples, finalists, sustained, hints, seed
 effort = "quick"
 """
 
