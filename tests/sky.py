@@ -266,10 +266,10 @@ def channelised(
     values = {"taps": taps, "n_spectra": n_spectra, "n_samples": samples.shape[1]}
     if np.iscomplexobj(samples):
         values |= {"n_channels": step, "sample_bits": 64}
-        found = launched(target, PFB_FIR, values, {**inputs, "samples": samples})
     else:
         values |= {"n_channels": step // 2, "sample_bits": bits}
-        found = launched(target, PFB_FIR, values, {**inputs, "samples": packed_bits(samples, bits)})
+        samples = np.concatenate([packed_bits(row, bits) for row in samples[:, np.newaxis]])  # in little memory
+    found = launched(target, PFB_FIR, values, {**inputs, "samples": samples})
     return fourier(target, found["filtered"]), found.get("total_power", inputs["total_power"])
 
 
@@ -284,13 +284,17 @@ def fourier(target: Target, rows: np.ndarray) -> np.ndarray:
 
 
 def postprocessed(target: Target, spectra: np.ndarray, given: Setting, heap: int) -> tuple[np.ndarray, np.ndarray]:
-    """voltages: complex128 [n_spectra, 2, C], of whole parts; saturated: [n_heaps, 2]."""
-    n_spectra, n_channels = spectra.shape[1], len(given.gains)
-    values = {"n_channels": n_channels, "nyquist": spectra.shape[2] - n_channels, "spectra_per_heap": heap}
-    arrays = {"spectra": spectra, "delays": given.delays, "phases": given.phases, "gains": given.gains}
-    inputs = {name: array[np.newaxis] for name, array in arrays.items()}  # of one receiver
-    saturated = np.zeros((n_spectra // heap, 1, 2), np.uint32)
-    found = launched(target, POSTPROC, values, {**inputs, "saturated": saturated})
+    """Of one receiver. voltages: complex128 [n_spectra, 2, C], of whole parts; saturated: [n_heaps, 2]."""
+    found = quantised_voltages(target, spectra[np.newaxis], [given], heap)
     parts = found["voltages"][:, 0].astype(float)  # [n_heaps, C, heap, 2 pols, 2]
     voltages = (parts[..., 0] + 1j * parts[..., 1]).transpose(0, 2, 3, 1)
-    return voltages.reshape(n_spectra, 2, n_channels), found["saturated"][:, 0]
+    return voltages.reshape(-1, 2, len(given.gains)), found["saturated"][:, 0]
+
+
+def quantised_voltages(target: Target, spectra: np.ndarray, given: Sequence[Setting], heap: int, **how: Any) -> Outputs:
+    """postproc of [n_receivers, 2, n_spectra, C + nyquist], each receiver as it is given."""
+    n_channels = len(given[0].gains)
+    values = {"n_channels": n_channels, "nyquist": spectra.shape[3] - n_channels, "spectra_per_heap": heap, **how}
+    inputs = {name: np.stack([getattr(each, name) for each in given]) for name in ("delays", "phases", "gains")}
+    inputs |= {"spectra": spectra, "saturated": np.zeros((spectra.shape[2] // heap, len(given), 2), np.uint32)}
+    return launched(target, POSTPROC, values, inputs)
