@@ -56,12 +56,30 @@ class Device:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of bytes, swizzled.
+
+    The kernel gets it by value, after its other arguments: ``const __grid_constant__``, 128 bytes aligned to 64.
+    Of a box, what lies outside the shape becomes 0. Source: PTX ISA, "Tensors"; CUDA driver API,
+    cuTensorMapEncodeTiled.
+    """
+
+    argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
+    shape: tuple[int, ...]  # fastest axis first, in bytes; 1 to 5 axes
+    strides: tuple[int, ...]  # bytes from one to the next along each axis but the first: multiples of 16
+    box: tuple[int, ...]  # at most 256 along each axis; along the first, at most `swizzle` bytes, a multiple of 16
+    swizzle: int = 0  # 32, 64 or 128 bytes, within which pieces of 16 change places; 0: none
+    fetch: int = 128  # bytes that the L2 cache fetches together: 0, 64, 128 or 256
+
+
+@dataclass(frozen=True)
 class Launch:
-    """Launch geometry: threads, and the bytes of dynamic shared memory."""
+    """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def n_threads(self) -> int:

@@ -18,6 +18,7 @@ from .definition import Array, Device, Kernel, baked_values, problem_name, runti
 from .errors import UsageError
 from .lookup import Choice, choose, find_device
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
+from .tensor_map import addresses, encoded
 from .wisdom import Wisdom, fields_text
 
 N_PLANS = 1024  # kept at a time; a caller whose sizes never repeat must not fill the memory
@@ -225,7 +226,15 @@ class TunedKernel:
                 self._loaded[place].max_dynamic_shared_size_bytes = dynamic
                 self._opted_in[place] = dynamic
             function = self._loaded[place].kernel
-        return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
+        maps = geometry.maps
+        if not maps:
+            return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
+
+        def launch(arguments: tuple[Any, ...], stream: Any) -> None:
+            at = addresses(arguments)
+            function(grid, block, (*arguments, *(encoded(m, at[m.argument]) for m in maps)), dynamic, stream)
+
+        return launch
 
     def _choose(self, sizes: Mapping[str, Any] | None, device: Device) -> Choice:
         """As ``lookup.choose``; what is not exact is told once."""

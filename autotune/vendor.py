@@ -12,7 +12,7 @@ from .errors import UsageError
 
 CORE = (
     "errors", "files", "space", "samples", "definition", "nvrtc", "wisdom", "signature", "lookup", "gpu", "arrays",
-    "launcher", "package",
+    "tensor_map", "launcher", "package",
 )  # fmt: skip
 OFFERS = ("definition", "space", "samples", "errors")  # the core modules whose words a definition may import
 DEFINITION_MODULES = ("autotune", *(f"autotune.{name}" for name in OFFERS))

@@ -13,6 +13,7 @@ from ...cache import cache_dir
 from ...definition import Device, Launch, Tolerance
 from ...errors import TrialFailure
 from ...nvrtc import cached_cubin
+from ...tensor_map import addresses, encoded
 from ..base import Argument, Binary, Ceilings, Comparison, Sample
 from . import OPTIONS
 from .comparer import Comparer
@@ -81,12 +82,12 @@ class CudaFunction:
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         with _faults(self._name):
-            self._enqueue(launch, _pointers(arguments))
+            self._enqueue(launch, _pointers(launch, arguments))
             cupy.cuda.runtime.deviceSynchronize()
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
         """``n`` launches, each queued behind a spin and, when cold, a read of twice the L2."""
-        session, pointers = self._session, _pointers(arguments)
+        session, pointers = self._session, _pointers(launch, arguments)
         passed = cupy.zeros((n, 2), dtype=cupy.uint64)
         events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(n)]
         with _faults(self._name):
@@ -106,7 +107,7 @@ class CudaFunction:
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
         """Between events; of launches too many for one event each, several share one."""
-        pointers = _pointers(arguments)
+        pointers = _pointers(launch, arguments)
         with _faults(self._name):
             each = _best_of(3, lambda: self._enqueue(launch, pointers))
             n_together = 1 + int(seconds / each) // MOST_EVENTS
@@ -190,8 +191,13 @@ def _best_of(n: int, work: Any) -> float:
     return float(min(times))
 
 
-def _pointers(arguments: Sequence[Argument]) -> tuple[Any, ...]:
-    return tuple(a.array if isinstance(a, CudaBuffer) else a for a in arguments)
+def _pointers(launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
+    """The arguments as CuPy takes them; tensor maps follow."""
+    given = tuple(a.array if isinstance(a, CudaBuffer) else a for a in arguments)
+    if not launch.maps:
+        return given
+    at = addresses(given)
+    return (*given, *(encoded(m, at[m.argument]) for m in launch.maps))
 
 
 @contextmanager

@@ -100,6 +100,8 @@ class HostFunction:
     def _check_geometry(self, launch: Launch) -> None:
         device = self._device
         problems = []
+        if launch.maps:
+            problems.append("tensor maps, which a GPU of sm_90 or later has")
         if launch.n_threads > device.max_threads_per_block:
             problems.append(f"{launch.n_threads} threads in a block, the device has {device.max_threads_per_block}")
         for what, have, limits in (("block", launch.block, device.max_block), ("grid", launch.grid, device.max_grid)):
