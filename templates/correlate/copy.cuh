@@ -1,10 +1,3 @@
-// The piece of 16 bytes in a unit of a receiver is moved with the receiver's number, so that 8 receivers' equal pieces,
-// and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie at p1^r2 p0^r1.
-__device__ __forceinline__ int place_of(int receiver, int piece)
-{
-    return receiver * UNIT_BYTES + (piece ^ receiver / 2 % PIECES) * 16;
-}
-
 // Copies the units of N consecutive receivers. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces
 // threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
 template <int N>

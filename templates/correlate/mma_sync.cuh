@@ -1,3 +1,20 @@
+constexpr int STEP_TIMES = {{ config.NR_TIMES_PER_BLOCK }};  // samples that are staged at once
+constexpr int N_BUFFERS = {{ config.NR_SHARED_BUFFERS }};  // steps that shared memory holds
+constexpr int READ_AHEAD = {{ config.READ_AHEAD }};  // steps under way while one is used
+constexpr int WARPS = {{ config.WARPS }};  // of a block
+constexpr int WARPS_J = {{ config.WARPS_J }};  // that share its later receivers
+
+constexpr int THREADS = 32 * WARPS;
+constexpr int UNIT_TIMES = 128 / BITS;
+constexpr int UNITS = STEP_TIMES / UNIT_TIMES;  // of a step
+constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
+constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
+constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
+constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
+static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
+
+{% include "correlate/copy.cuh" %}
+
 // A warp's part of a block's product. Rows of A: polarisation a of an octet of later receivers, then b of the same;
 // columns of B: one polarisation of an octet of earlier receivers, plain for real parts and turned for imaginary ones.
 // So lane l4 .. l0 holds, of each pair of octets, all four products of later receiver l4 l3 l2 with earlier receivers
@@ -13,7 +30,7 @@ struct Part {
     }
 
     // Adds the products of one unit; `j`, `i`: the lane's parts of the first octets.
-    __device__ __forceinline__ void add_unit(const unsigned char* j, const unsigned char* i)
+    __device__ __forceinline__ void add_unit(const unsigned char* j, const unsigned char* i, Lowest& lowest)
     {
         Octet columns[OCTETS_I], rows[OCTETS_J];
 #pragma unroll
@@ -22,6 +39,9 @@ struct Part {
 #pragma unroll
         for (int k = 0; k < OCTETS_J; ++k)
             rows[k] = load_octet<false>(j + k * 8 * UNIT_BYTES);
+#pragma unroll
+        for (int k = 0; k < OCTETS_J; ++k)
+            lowest.add(rows[k]);
 #pragma unroll
         for (int product = 0; product < PRODUCTS; ++product) {
             unsigned plain[OCTETS_I][2][2], turned[OCTETS_I][2][2];
@@ -58,41 +78,27 @@ struct Part {
         return made;
     }
 
-    // `accumulators`: of the slice and channel; first_j, first_i: the part's first receivers.
-    template <class Accumulator>
-    __device__ __forceinline__ void store(Accumulator* accumulators, int first_j, int first_i) const
+    // `results`: of the slice and channel; first_j, first_i: the part's first receivers.
+    __device__ __forceinline__ void store(Result* results, int first_j, int first_i) const
     {
         const int lane = threadIdx.x % 32;
-        const bool odd = lane % 2 != 0;
 #pragma unroll
         for (int row = 0; row < OCTETS_J; ++row) {
             const int j = first_j + row * 8 + lane / 4;
-            Accumulator* of_j = accumulators + static_cast<long long>(j * (j + 1) / 2) * 8;
+            Result* of_j = results + static_cast<long long>(j * (j + 1) / 2) * 8;
 #pragma unroll
             for (int k = 0; k < OCTETS_I * 2; ++k) {
                 const int column = k % 2, first = first_i + k / 2 * 8;
-                const int i = first + receiver_of_column(lane % 4 * 2 + column);
-                const bool valid = j < N_RECEIVERS && i <= j;
-                if constexpr (PAIRED) {
-                    const int other_i = first + receiver_of_column((lane % 4 ^ 1) * 2 + column);
-                    Sums<Sum, 2> kept, received;
-                    trade(kept, received, baseline(row, k / 2, column), odd);
-                    if (valid)
-                        add_to(of_j + i * 8 + start_of_half(odd), kept);
-                    if (j < N_RECEIVERS && other_i <= j)
-                        add_to(of_j + other_i * 8 + start_of_half(odd), received);
-                } else {
-                    if (valid)
-                        add_to(of_j + i * 8, baseline(row, k / 2, column));
-                }
+                deliver(of_j, baseline(row, k / 2, column), first + receiver_of_column(lane % 4 * 2 + column),
+                        first + receiver_of_column((lane % 4 ^ 1) * 2 + column), j, lane % 2 != 0);
             }
         }
     }
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) correlate(
-    {{ "float" if problem.bits == 16 else "long long" }}* __restrict__ accumulators,
-    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
+    Result* __restrict__ results, {{ "unsigned long long* __restrict__ n_lowest, " if problem.count_lowest }}const unsigned char* __restrict__ voltages, int n_channels,
+    int n_batches, int first_batch, int n_used)
 {
     extern __shared__ uint4 dynamic_shared[];
     unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);
@@ -127,6 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
 
     Part part;
     part.clear();
+    Lowest lowest;
     constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
         copy_step(step, step);
@@ -144,13 +151,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
             const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
 #pragma unroll
             for (int unit = 0; unit < UNITS; ++unit)
-                part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i);
+                part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
         }
         buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
     }
-    if (is_needed && n_steps > 0) {
+    if (is_needed && (OVERWRITES || n_steps > 0)) {
         constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
         const long long of_channel = blockIdx.z * static_cast<long long>(n_channels) + blockIdx.y;
-        part.store(accumulators + of_channel * N_BASELINES * 8, first_j, first_i);
+        part.store(results + of_channel * N_BASELINES * 8, first_j, first_i);
     }
+{% if problem.count_lowest %}
+    if (first_i == 0 && is_needed)  // a warp for each later receiver
+        lowest.report(n_lowest);
+{% endif %}
 }

@@ -1,3 +1,10 @@
+// The piece of 16 bytes in a unit of a receiver is moved with the receiver's number, so that 8 receivers' equal pieces,
+// and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie at p1^r2 p0^r1.
+__device__ __forceinline__ int place_of(int receiver, int piece)
+{
+    return receiver * UNIT_BYTES + (piece ^ receiver / 2 % PIECES) * 16;
+}
+
 // The unit of an octet of receivers, in the registers of a warp: lane l4 .. l0 has 4 words of receiver l4 l3 l2, a
 // quarter of its unit. The words are sorted by polarisation; which times are in which lane depends
 // on the layout, but not on the receiver: products add up over them, so any order does.
@@ -25,6 +32,15 @@ __device__ __forceinline__ int lane_offset()
     return place_of(IS_COLUMN ? receiver_of_column(row) : row, piece);
 }
 
+// Of a piece in layout batches, where samples of both polarisations take turns.
+__device__ __forceinline__ Octet sorted(uint4 w)
+{
+    if constexpr (BITS == 16)
+        return {w.x, w.z, w.y, w.w};
+    constexpr unsigned A = BITS == 8 ? 0x5410 : 0x6420, B = BITS == 8 ? 0x7632 : 0x7531;
+    return {__byte_perm(w.x, w.y, A), __byte_perm(w.z, w.w, A), __byte_perm(w.x, w.y, B), __byte_perm(w.z, w.w, B)};
+}
+
 template <bool IS_COLUMN>
 __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
 {
@@ -32,12 +48,9 @@ __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
         unsigned words[4];
         load_matrices(words, rows);
         return {words[0], words[IS_COLUMN ? 1 : 2], words[IS_COLUMN ? 2 : 1], words[3]};
-    } else {  // samples of both polarisations take turns
-        const uint4 w = *reinterpret_cast<const uint4*>(rows);
-        if constexpr (BITS == 16)
-            return {w.x, w.z, w.y, w.w};
-        constexpr unsigned A = BITS == 8 ? 0x5410 : 0x6420, B = BITS == 8 ? 0x7632 : 0x7531;
-        return {__byte_perm(w.x, w.y, A), __byte_perm(w.z, w.w, A), __byte_perm(w.x, w.y, B), __byte_perm(w.z, w.w, B)};
+    } else {
+        const uint4 piece = *reinterpret_cast<const uint4*>(rows);
+        return sorted(piece);
     }
 }
 
@@ -75,3 +88,30 @@ __device__ __forceinline__ void turned_words(unsigned (&words)[2], const unsigne
         words[0] = turn(unit[0]), words[1] = turn(unit[1]);
     }
 }
+
+// Counts the lowest integers, -128 or -8, which have no negative.
+struct Lowest {
+    unsigned count = 0;
+
+    __device__ __forceinline__ void add(const Octet& octet)
+    {
+        if constexpr (COUNTS_LOWEST) {
+            constexpr unsigned LOWEST = BITS == 4 ? 0x88888888 : 0x80808080;  // of each part, the sign bit alone
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const unsigned others = octet.words[i / 2][i % 2] ^ LOWEST;
+                count += __popc(~((others & ~LOWEST) + ~LOWEST | others) & LOWEST);
+            }
+        }
+    }
+
+    // All lanes of the warp take part.
+    __device__ __forceinline__ void report(unsigned long long* total)
+    {
+#pragma unroll
+        for (int apart = 16; apart > 0; apart /= 2)
+            count += __shfl_xor_sync(0xffffffffu, count, apart);
+        if (threadIdx.x % 32 == 0 && count > 0)
+            atomicAdd(total, static_cast<unsigned long long>(count));
+    }
+};

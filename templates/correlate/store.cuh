@@ -21,41 +21,59 @@ __device__ __forceinline__ void store(T* address, T value)
         *address = value;
 }
 
-// Adds to all products of a baseline, or to half of them. All loads come before any use.
+// 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of 2^SUM_SHIFT.
 template <int COUNT>
-__device__ __forceinline__ void add_to(float* accumulator, const Sums<float, COUNT>& sums)
+__device__ __forceinline__ float4 piece_of(float4 before, const Sums<float, COUNT>& sums, int i)
 {
-    float4* to = reinterpret_cast<float4*>(accumulator);  // two products
-    float4 before[COUNT / 2];
-#pragma unroll
-    for (int i = 0; i < COUNT / 2; ++i)
-        before[i] = load(to + i);
-#pragma unroll
-    for (int i = 0; i < COUNT / 2; ++i)
-        store(to + i, make_float4(before[i].x + sums.re[2 * i], before[i].y + sums.im[2 * i],
-                                  before[i].z + sums.re[2 * i + 1], before[i].w + sums.im[2 * i + 1]));
+    return make_float4(before.x + sums.re[2 * i], before.y + sums.im[2 * i], before.z + sums.re[2 * i + 1],
+                       before.w + sums.im[2 * i + 1]);
 }
 
 template <int COUNT>
-__device__ __forceinline__ void add_to(long long* accumulator, const Sums<int, COUNT>& sums)
+__device__ __forceinline__ int4 piece_of(int4, const Sums<int, COUNT>& sums, int i)  // overwrites
 {
-    constexpr int APART = 4 / COUNT;  // half of the products: every other one
-    longlong2* to = reinterpret_cast<longlong2*>(accumulator);
-    longlong2 before[COUNT];
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i)
-        before[i] = load(to + i * APART);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i)  // a sum of nibbles is a multiple of 2^SUM_SHIFT
-        store(to + i * APART,
-              make_longlong2(before[i].x + (sums.re[i] >> SUM_SHIFT), before[i].y + (sums.im[i] >> SUM_SHIFT)));
+    return make_int4(sums.re[2 * i] >> SUM_SHIFT, sums.im[2 * i] >> SUM_SHIFT, sums.re[2 * i + 1] >> SUM_SHIFT,
+                     sums.im[2 * i + 1] >> SUM_SHIFT);
 }
+
+template <int COUNT>
+__device__ __forceinline__ longlong2 piece_of(longlong2 before, const Sums<int, COUNT>& sums, int i)
+{
+    return make_longlong2(before.x + (sums.re[i] >> SUM_SHIFT), before.y + (sums.im[i] >> SUM_SHIFT));
+}
+
+// Adds to products of some baselines, or overwrites them, where that is valid. All loads come before any use. The
+// pieces of a baseline may lie apart.
+template <int BASELINES, int COUNT>
+__device__ __forceinline__ void put(
+    Result* const (&results)[BASELINES], const Sums<Sum, COUNT> (&sums)[BASELINES], const bool (&valid)[BASELINES],
+    int apart = 1)
+{
+    constexpr int N = COUNT * sizeof(Result) * 2 / sizeof(Piece);
+    Piece before[BASELINES][N] = {};
+    if constexpr (!OVERWRITES) {
+#pragma unroll
+        for (int k = 0; k < BASELINES; ++k)
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (valid[k])
+                    before[k][i] = load(reinterpret_cast<Piece*>(results[k]) + i * apart);
+    }
+#pragma unroll
+    for (int k = 0; k < BASELINES; ++k)
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (valid[k])
+                store(reinterpret_cast<Piece*>(results[k]) + i * apart, piece_of(before[k][i], sums[k], i));
+}
+
+constexpr bool NARROW = sizeof(Result) == 4;
 
 // Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
-// bytes. The even lane has products 0 and 2 of integers, the odd one 1 and 3; of floats 0 and 1, and 2 and 3.
+// bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1, and 2 and 3.
 __device__ __forceinline__ int start_of_half(bool odd)
 {
-    return odd ? (BITS == 16 ? 4 : 2) : 0;
+    return odd ? (NARROW ? 4 : 2) : 0;
 }
 
 // The lanes of a pair have a baseline each, and trade halves: `kept` is the lane's half of its own baseline, `received`
@@ -65,10 +83,30 @@ __device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, co
 {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const int of_even = BITS == 16 ? i : 2 * i, of_odd = BITS == 16 ? 2 + i : 2 * i + 1;
+        const int of_even = NARROW ? i : 2 * i, of_odd = NARROW ? 2 + i : 2 * i + 1;
         kept.re[i] = odd ? own.re[of_odd] : own.re[of_even];
         kept.im[i] = odd ? own.im[of_odd] : own.im[of_even];
         received.re[i] = __shfl_xor_sync(0xffffffffu, odd ? own.re[of_even] : own.re[of_odd], 1);
         received.im[i] = __shfl_xor_sync(0xffffffffu, odd ? own.im[of_even] : own.im[of_odd], 1);
+    }
+}
+
+// The lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. `of_j`: the
+// results of j's first baseline. All lanes of the warp take part.
+__device__ __forceinline__ void deliver(
+    Result* of_j, const Sums<Sum, 4>& own, int i, int other_i, int j, bool odd)
+{
+    const bool exists = j < N_RECEIVERS;
+    if constexpr (PAIRED) {
+        Sums<Sum, 2> halves[2];
+        trade(halves[0], halves[1], own, odd);
+        Result* const to[2] = {of_j + i * 8 + start_of_half(odd), of_j + other_i * 8 + start_of_half(odd)};
+        const bool valid[2] = {exists && i <= j, exists && other_i <= j};
+        put(to, halves, valid, 2);
+    } else {
+        Result* const to[1] = {of_j + i * 8};
+        const Sums<Sum, 4> all[1] = {own};
+        const bool valid[1] = {exists && i <= j};
+        put(to, all, valid);
     }
 }

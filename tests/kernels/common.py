@@ -27,7 +27,8 @@ def covering(kernel: Kernel[Any], problem: Any, target: Target) -> list[Config]:
     """Few configurations with every value of every parameter among them."""
     chosen: list[Config] = []
     missing: set[tuple[str, Any]] = set()
-    configs = kernel.space.enumerate(problem, target.device).configs
+    allowed = kernel.space.enumerate(problem, target.device).configs
+    configs = [config for config in allowed if kernel.unsupported(config, target.device) is None]
     for config in configs:
         missing |= set(config.items())
     while missing:

@@ -32,6 +32,7 @@ SMALL = Config(
     STORE="direct",
 )
 LATE = Config({**SMALL, "READ_AHEAD": 1, "STORE": "paired"})  # copies start before the barrier
+WGMMA = Config(MMA="wgmma", STAGES=7, IN_FLIGHT=1, CHAIN=2, TAPER=1, FETCH=128, STORE="stream")
 WIDE = Config({**SMALL, "NR_RECEIVERS_PER_BLOCK_X": 64, "WARPS": 8})
 TALL = Config({**SMALL, "NR_RECEIVERS_PER_BLOCK": 64, "WARPS": 8, "WARPS_J": 4})
 TIMES = {"blocks": {4: 32, 8: 16, 16: 8}, "batches": {4: 40, 8: 36, 16: 22}}  # those of batches end within a unit
@@ -53,13 +54,16 @@ def small(**values: Any) -> Problem:
     return KERNEL.problem({"n_channels": 2, "n_batches": 5, **values})
 
 
-def run(problem: Problem, config: Config, target: Target, inputs: dict[str, Any]) -> np.ndarray:
-    """The accumulators after one launch, of the last of the target's builds: on the host the fast one."""
+def run(
+    problem: Problem, config: Config, target: Target, inputs: dict[str, Any], output: str = "accumulators"
+) -> np.ndarray:
+    """An output after one launch, of the last of the target's builds: on the host the fast one."""
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
     session = session_on(target)
     with Placed(session, KERNEL, problem, inputs) as placed:
+        placed.poison(0x55)
         placed.launch(session.load(binary, session.timed_build), KERNEL.launch(problem, config))
-        return placed.outputs()["accumulators"]
+        return placed.outputs()[output]
 
 
 # ---------------------------------------------------------------------- the definition
@@ -135,6 +139,7 @@ def test_voltages_are_those_that_postproc_writes(bits: int, layout: str) -> None
         ({"layout": "batches", "n_times": 18}, "n_times=18 of bits=8 is not whole pieces of 16 bytes"),
         ({"first_batch": 190, "n_used": 3}, "first_batch=190, n_used=3: not a range of the n_batches=192 batches"),
         ({"first_batch": 192}, "not a range"),
+        ({"bits": 16, "n_times": 8, "count_lowest": True}, "count_lowest=True is for integers"),
     ],
 )
 def test_problems_that_cannot_be_say_why(values: dict[str, Any], reason: str) -> None:
@@ -224,11 +229,14 @@ def test_channels_and_slices_are_as_many_as_a_grid_has(values: dict[str, int], a
 def test_every_problem_has_a_configuration() -> None:
     gpu = Device("a GPU", "cuda", "sm_90")
     for problem in KERNEL.tuned:
-        assert 150 <= len(KERNEL.space.enumerate(problem, gpu).configs) <= 600
+        assert 150 <= len(KERNEL.space.enumerate(problem, gpu).configs) <= 800
     for values in PROBLEMS:
         KERNEL.default_config(KERNEL.problem(values), gpu)
     problem = KERNEL.problem({"n_receivers": 48})
-    assert {config.NR_RECEIVERS_PER_BLOCK for config in KERNEL.space.enumerate(problem, gpu).configs} == {32, 48}
+    configs = KERNEL.space.enumerate(problem, gpu, {"MMA": ("mma_sync",)}).configs
+    assert {config.NR_RECEIVERS_PER_BLOCK for config in configs} == {32, 48}
+    older = Device("an older GPU", "cuda", "sm_80")
+    assert {config.MMA for config in KERNEL.space.enumerate(DEFAULT, older).configs} == {"mma_sync"}
     smaller = Device("another", "cuda", "sm_86", max_shared_bytes=64 * 1024)
     assert KERNEL.launch(DEFAULT, KERNEL.default_config(DEFAULT, smaller)).shared_bytes <= 64 * 1024
 
@@ -276,6 +284,37 @@ def test_the_largest_sums_fit(bits: int, n_batches: int, target: Target) -> None
     full = 2 * largest**2 * problem.slice_samples
     assert got[0, 0, 0, 0, 0] == 2**40 + full and got[0, 0, 1, 2, 0] == 2**40 - full
     np.testing.assert_array_equal(got, KERNEL.reference(problem, **inputs)["accumulators"])
+
+
+@pytest.mark.parametrize("values", [PROBLEMS[2], PROBLEMS[3], PROBLEMS[4]], ids=["batches", "halves", "nibbles"])
+def test_visibilities_are_overwritten(values: dict[str, Any], target: Target) -> None:
+    """By 0 where a slice has no batch; whatever was there."""
+    problem = small(**values, overwrites=True, n_slices=7)
+    inputs = KERNEL.inputs(problem, np.random.default_rng(5))
+    assert list(inputs) == ["voltages"]
+    for wanted in (SMALL, LATE):
+        config = KERNEL.space.enumerate(problem, target.device).nearest(wanted)
+        got = run(problem, config, target, inputs, "visibilities")
+        np.testing.assert_array_equal(got, KERNEL.reference(problem, **inputs)["visibilities"])
+
+
+@pytest.mark.parametrize("wgmma", [False, pytest.param(True, marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("values", [PROBLEMS[2], PROBLEMS[6], PROBLEMS[4]], ids=["batches", "blocks", "nibbles"])
+def test_the_lowest_integers_are_counted(values: dict[str, Any], wgmma: bool, target: Target) -> None:
+    """Each once, however many blocks read it; of the batches that are used."""
+    problem = small(**values, count_lowest=True, first_batch=1, n_used=3, n_slices=2)
+    inputs = KERNEL.inputs(problem, np.random.default_rng(6))
+    nothing = KERNEL.reference(problem, **inputs)["n_lowest"]
+    assert nothing == inputs["n_lowest"]
+    rng = np.random.default_rng(7)
+    inputs["voltages"] = rng.integers(-128, 128, inputs["voltages"].shape, dtype=np.int8)
+    expected = KERNEL.reference(problem, **inputs)["n_lowest"]
+    assert expected > nothing
+    if wgmma and target.device.kind == "host":
+        return
+    for wanted in (SMALL, WIDE, TALL):
+        config = Config(WGMMA) if wgmma else KERNEL.space.enumerate(problem, target.device).nearest(wanted)
+        np.testing.assert_array_equal(run(problem, config, target, inputs, "n_lowest"), expected)
 
 
 def test_halves_of_any_size_are_within_the_bound(target: Target) -> None:
@@ -352,14 +391,14 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
         "launch_failed",
     ),
     ("one accumulator for all", 8, "blocks", SMALL, "blockIdx.z * static_cast<long long>(n_channels) +", "", "wrong"),
-    ("accumulators overwritten", 8, "blocks", SMALL, "before[i].x + (sums", "(sums", "wrong"),
-    ("floats overwritten", 16, "blocks", SMALL, "before[i].w + sums", "sums", "wrong"),
+    ("accumulators overwritten", 8, "blocks", SMALL, "before.x + (sums", "(sums", "wrong"),
+    ("floats overwritten", 16, "blocks", SMALL, "before.w + sums", "sums", "wrong"),
     ("lanes of a pair", 8, "blocks", LATE, "odd ? own.im[of_even] : own.im[of_odd]", "own.im[of_even]", "wrong"),
-    ("half of a pair", 8, "blocks", LATE, "odd ? (BITS == 16 ? 4 : 2) : 0", "odd ? 2 : 2", "launch_failed"),
+    ("half of a pair", 8, "blocks", LATE, "odd ? (NARROW ? 4 : 2) : 0", "odd ? 2 : 2", "launch_failed"),
     ("other lane's receiver", 8, "blocks", LATE, "(lane % 4 ^ 1) * 2 + column", "lane % 4 * 2 + column", "wrong"),
-    ("diagonal", 8, "blocks", SMALL, "i <= j;", "i < j;", "wrong"),
-    ("above the diagonal", 8, "blocks", SMALL, "i <= j;", "true;", "launch_failed"),
-    ("last receiver", 8, "blocks", SMALL, "j < N_RECEIVERS &&", "", "launch_failed"),
+    ("diagonal", 8, "blocks", SMALL, "exists && i <= j}", "exists && i < j}", "wrong"),
+    ("above the diagonal", 8, "blocks", SMALL, "exists && i <= j}", "exists}", "launch_failed"),
+    ("last receiver", 8, "blocks", SMALL, "exists = j < N_RECEIVERS", "exists = true", "launch_failed"),
     (
         "warps on the diagonal",
         8,
@@ -388,6 +427,8 @@ def test_mutants_fail(bits: int, layout: str, config: Config, old: str, new: str
 GOLDENS = {
     "default": (DEFAULT, KERNEL.default),
     "nibbles": (KERNEL.problem({"bits": 4, "n_times": 32}), LATE),
+    "wgmma": (KERNEL.problem({"overwrites": True}), WGMMA),
+    "wgmma_nibbles": (KERNEL.problem({"bits": 4, "n_times": 32, "count_lowest": True}), WGMMA),
     "halves_in_batches": (KERNEL.problem({"bits": 16, "layout": "batches", "n_times": 22, "n_receivers": 47}), WIDE),
 }
 

@@ -1,90 +1,34 @@
-// correlate[bits=4,layout=blocks,n_receivers=256,n_times=32|MMA=mma_sync,NR_RECEIVERS_PER_BLOCK=32,NR_RECEIVERS_PER_BLOCK_X=32,NR_TIMES_PER_BLOCK=32,NR_SHARED_BUFFERS=3,READ_AHEAD=1,WARPS=4,WARPS_J=2,STORE=paired]
-// accumulators[z][c][b(i, j)][p + 2 q] += sum over t of x[i][p][t] conj(x[j][q][t]),  i <= j,  b = j (j + 1) / 2 + i
-//   accumulators  inout  longlong2  [n_slices][n_channels][n_baselines][4]  (re, im) of aa, ba, ab, bb
+// correlate[bits=4,layout=blocks,n_receivers=256,n_times=32,overwrites=False,count_lowest=False|MMA=mma_sync,NR_RECEIVERS_PER_BLOCK=32,NR_RECEIVERS_PER_BLOCK_X=32,NR_TIMES_PER_BLOCK=32,NR_SHARED_BUFFERS=3,READ_AHEAD=1,WARPS=4,WARPS_J=2,STORE=paired]
+// results[z][c][b(i, j)][p + 2 q] += sum over t of x[i][p][t] conj(x[j][q][t]),  i <= j,  b = j (j + 1) / 2 + i
+//   results       inout  long long  [n_slices][n_channels][n_baselines][4][2]  (re, im) of aa, ba, ab, bb
 //   voltages      in     nibbles  [n_channels][n_batches][N_RECEIVERS][2][N_TIMES]  (re, im)
-// Work    one block  <-> later receivers j x earlier receivers i, of channel blockIdx.y and slice blockIdx.z of time
+// Work    one block  <-> later receivers j x earlier receivers i, of slice blockIdx.z of time
+//                        and of channel blockIdx.y
 //         one warp   <-> OCTETS_J x OCTETS_I octets of receivers: a product of 16 x 16 inputs for each pair of octets
-//         one unit   <-> 64 bytes of a receiver: UNIT_TIMES samples of both polarisations
-// Shared  a ring of N_BUFFERS steps, each of UNITS units of every receiver of both sides; copies are asynchronous
+//         one unit   <-> 64 bytes of a receiver: 128 / BITS samples of both polarisations
+// Shared  a ring of stages of some units of every receiver of both sides; copies are asynchronous
 
 constexpr int BITS = 4;  // of the real and of the imaginary part: integers of 4 or 8, floats of 16
 constexpr bool BLOCKS = true;  // the layout
+constexpr bool OVERWRITES = false;
+constexpr bool COUNTS_LOWEST = false;
 constexpr int N_RECEIVERS = 256;
 constexpr int N_TIMES = 32;  // samples of a batch
 constexpr int RECEIVERS_J = 32;  // later receivers of a block: rows of its product
 constexpr int RECEIVERS_I = 32;  // earlier ones: columns
-constexpr int STEP_TIMES = 32;  // samples that are staged at once
-constexpr int N_BUFFERS = 3;  // steps that shared memory holds
-constexpr int READ_AHEAD = 1;  // steps under way while one is used
-constexpr int WARPS = 4;  // of a block
-constexpr int WARPS_J = 2;  // that share its later receivers
-constexpr bool STREAM = true;  // accumulators are evicted first
-constexpr bool PAIRED = true;  // two lanes add to a whole sector
+constexpr bool STREAM = true;  // results are evicted first
+constexpr bool PAIRED = true;  // two lanes write a whole sector
 constexpr int SHARED_BYTES = 12288;
 
-constexpr int THREADS = 32 * WARPS;
 constexpr int UNIT_BYTES = 64;  // of a receiver
 constexpr int PIECES = UNIT_BYTES / 16;  // copies of a unit
-constexpr int UNIT_TIMES = 128 / BITS;
-constexpr int UNITS = STEP_TIMES / UNIT_TIMES;  // of a step
-constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
-constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
 constexpr int BATCH_BYTES = N_TIMES * BITS / 2;  // of a receiver
 constexpr int BATCH_UNITS = (BATCH_BYTES + UNIT_BYTES - 1) / UNIT_BYTES;  // the last one is filled up with zeros
-constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
-constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
 static_assert(BATCH_BYTES % 16 == 0, "a copy does not reach into the next batch");
-static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
 
-// What a launch sums in; a slice is so short that integers fit.
-using Sum = int;
-
-// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
-// 16. Of the 16 bytes, `n` are read, and the others become 0.
-__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 16, 16 - n);
-#else
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
-                 : "memory");
-#endif
-}
-
-__device__ __forceinline__ void copy_async(void* to, const void* from)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 16);
-#else
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
-                 : "memory");
-#endif
-}
-
-// The copies so far, of this thread, since the last such call: a group.
-__device__ __forceinline__ void close_group()
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_commit();
-#else
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// Wait until at most N of this thread's groups are under way.
-template <int N>
-__device__ __forceinline__ void wait_for_groups()
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_wait_prior(N);
-#else
-    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
-#endif
-}
+using Sum = int;  // of a launch; a slice is so short that integers fit
+using Result = long long;
+using Piece = longlong2;  // 16 bytes of them
 
 // Tensor cores, through mma.sync: a warp multiplies small matrices that lie in the registers of its 32 lanes, all of
 // which must take part. A row of A and a column of B are `bytes` of 16 or 32, whatever the type of their elements; with
@@ -218,6 +162,292 @@ __device__ __forceinline__ int place_of(int receiver, int piece)
     return receiver * UNIT_BYTES + (piece ^ receiver / 2 % PIECES) * 16;
 }
 
+// The unit of an octet of receivers, in the registers of a warp: lane l4 .. l0 has 4 words of receiver l4 l3 l2, a
+// quarter of its unit. The words are sorted by polarisation; which times are in which lane depends
+// on the layout, but not on the receiver: products add up over them, so any order does.
+struct Octet {
+    unsigned words[2][2];  // [polarisation]
+};
+
+// The receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and l1 l0 1:
+// receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another. (~l0: 8
+// lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their own.)
+__host__ __device__ constexpr int receiver_of_column(int n)
+{
+    return n % 2 == 0 ? n / 2 : (n / 2 ^ 1) + 4;
+}
+
+// Where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a, two of b.
+// Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b, a, b.
+template <bool IS_COLUMN>
+__device__ __forceinline__ int lane_offset()
+{
+    const int lane = threadIdx.x % 32;
+    const int row = BLOCKS ? lane % 8 : lane / 4;
+    const int matrix = lane / 8;
+    const int piece = !BLOCKS ? lane % 4 : IS_COLUMN ? matrix : matrix % 2 * 2 + matrix / 2;
+    return place_of(IS_COLUMN ? receiver_of_column(row) : row, piece);
+}
+
+// Of a piece in layout batches, where samples of both polarisations take turns.
+__device__ __forceinline__ Octet sorted(uint4 w)
+{
+    if constexpr (BITS == 16)
+        return {w.x, w.z, w.y, w.w};
+    constexpr unsigned A = BITS == 8 ? 0x5410 : 0x6420, B = BITS == 8 ? 0x7632 : 0x7531;
+    return {__byte_perm(w.x, w.y, A), __byte_perm(w.z, w.w, A), __byte_perm(w.x, w.y, B), __byte_perm(w.z, w.w, B)};
+}
+
+template <bool IS_COLUMN>
+__device__ __forceinline__ Octet load_octet(const unsigned char* rows)
+{
+    if constexpr (BLOCKS) {
+        unsigned words[4];
+        load_matrices(words, rows);
+        return {words[0], words[IS_COLUMN ? 1 : 2], words[IS_COLUMN ? 2 : 1], words[3]};
+    } else {
+        const uint4 piece = *reinterpret_cast<const uint4*>(rows);
+        return sorted(piece);
+    }
+}
+
+// Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
+constexpr int PRODUCTS = BITS == 4 ? 2 : 1;
+// Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
+constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
+
+// (re, im) of a polarisation, for product number `product` of the unit.
+__device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
+{
+    if constexpr (BITS == 4) {  // 4 real parts, 4 imaginary ones
+        words[0] = unit[product] << 4 & 0xf0f0f0f0;
+        words[1] = unit[product] & 0xf0f0f0f0;
+    } else {
+        words[0] = unit[0], words[1] = unit[1];
+    }
+}
+
+// (im, -re): a sum of products with it is the imaginary part of x conj(y), where x is turned and y is plain.
+__device__ __forceinline__ unsigned turn(unsigned word)
+{
+    if constexpr (BITS == 16)
+        return __byte_perm(word, word, 0x1032) ^ 0x80000000;
+    const unsigned negative = 0x01000100 - (word & 0x00ff00ff);  // no borrow; the low byte of a half is what counts
+    return __byte_perm(word, negative, 0x6341);
+}
+
+__device__ __forceinline__ void turned_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
+{
+    if constexpr (BITS == 4) {
+        words[0] = unit[product] & 0xf0f0f0f0;
+        words[1] = (0x10101010 - (unit[product] & 0x0f0f0f0f)) << 4 & 0xf0f0f0f0;
+    } else {
+        words[0] = turn(unit[0]), words[1] = turn(unit[1]);
+    }
+}
+
+// Counts the lowest integers, -128 or -8, which have no negative.
+struct Lowest {
+    unsigned count = 0;
+
+    __device__ __forceinline__ void add(const Octet& octet)
+    {
+        if constexpr (COUNTS_LOWEST) {
+            constexpr unsigned LOWEST = BITS == 4 ? 0x88888888 : 0x80808080;  // of each part, the sign bit alone
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const unsigned others = octet.words[i / 2][i % 2] ^ LOWEST;
+                count += __popc(~((others & ~LOWEST) + ~LOWEST | others) & LOWEST);
+            }
+        }
+    }
+
+    // All lanes of the warp take part.
+    __device__ __forceinline__ void report(unsigned long long* total)
+    {
+#pragma unroll
+        for (int apart = 16; apart > 0; apart /= 2)
+            count += __shfl_xor_sync(0xffffffffu, count, apart);
+        if (threadIdx.x % 32 == 0 && count > 0)
+            atomicAdd(total, static_cast<unsigned long long>(count));
+    }
+};
+
+// Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
+template <class T, int COUNT>
+struct Sums {
+    T re[COUNT], im[COUNT];
+};
+
+template <class T>
+__device__ __forceinline__ T load(const T* address)
+{
+    if constexpr (STREAM)
+        return __ldcs(address);
+    return *address;
+}
+
+template <class T>
+__device__ __forceinline__ void store(T* address, T value)
+{
+    if constexpr (STREAM)
+        __stcs(address, value);
+    else
+        *address = value;
+}
+
+// 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of 2^SUM_SHIFT.
+template <int COUNT>
+__device__ __forceinline__ float4 piece_of(float4 before, const Sums<float, COUNT>& sums, int i)
+{
+    return make_float4(before.x + sums.re[2 * i], before.y + sums.im[2 * i], before.z + sums.re[2 * i + 1],
+                       before.w + sums.im[2 * i + 1]);
+}
+
+template <int COUNT>
+__device__ __forceinline__ int4 piece_of(int4, const Sums<int, COUNT>& sums, int i)  // overwrites
+{
+    return make_int4(sums.re[2 * i] >> SUM_SHIFT, sums.im[2 * i] >> SUM_SHIFT, sums.re[2 * i + 1] >> SUM_SHIFT,
+                     sums.im[2 * i + 1] >> SUM_SHIFT);
+}
+
+template <int COUNT>
+__device__ __forceinline__ longlong2 piece_of(longlong2 before, const Sums<int, COUNT>& sums, int i)
+{
+    return make_longlong2(before.x + (sums.re[i] >> SUM_SHIFT), before.y + (sums.im[i] >> SUM_SHIFT));
+}
+
+// Adds to products of some baselines, or overwrites them, where that is valid. All loads come before any use. The
+// pieces of a baseline may lie apart.
+template <int BASELINES, int COUNT>
+__device__ __forceinline__ void put(
+    Result* const (&results)[BASELINES], const Sums<Sum, COUNT> (&sums)[BASELINES], const bool (&valid)[BASELINES],
+    int apart = 1)
+{
+    constexpr int N = COUNT * sizeof(Result) * 2 / sizeof(Piece);
+    Piece before[BASELINES][N] = {};
+    if constexpr (!OVERWRITES) {
+#pragma unroll
+        for (int k = 0; k < BASELINES; ++k)
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (valid[k])
+                    before[k][i] = load(reinterpret_cast<Piece*>(results[k]) + i * apart);
+    }
+#pragma unroll
+    for (int k = 0; k < BASELINES; ++k)
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (valid[k])
+                store(reinterpret_cast<Piece*>(results[k]) + i * apart, piece_of(before[k][i], sums[k], i));
+}
+
+constexpr bool NARROW = sizeof(Result) == 4;
+
+// Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
+// bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1, and 2 and 3.
+__device__ __forceinline__ int start_of_half(bool odd)
+{
+    return odd ? (NARROW ? 4 : 2) : 0;
+}
+
+// The lanes of a pair have a baseline each, and trade halves: `kept` is the lane's half of its own baseline, `received`
+// that of the other lane's. All lanes of the warp take part.
+template <class T>
+__device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, const Sums<T, 4>& own, bool odd)
+{
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const int of_even = NARROW ? i : 2 * i, of_odd = NARROW ? 2 + i : 2 * i + 1;
+        kept.re[i] = odd ? own.re[of_odd] : own.re[of_even];
+        kept.im[i] = odd ? own.im[of_odd] : own.im[of_even];
+        received.re[i] = __shfl_xor_sync(0xffffffffu, odd ? own.re[of_even] : own.re[of_odd], 1);
+        received.im[i] = __shfl_xor_sync(0xffffffffu, odd ? own.im[of_even] : own.im[of_odd], 1);
+    }
+}
+
+// The lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. `of_j`: the
+// results of j's first baseline. All lanes of the warp take part.
+__device__ __forceinline__ void deliver(
+    Result* of_j, const Sums<Sum, 4>& own, int i, int other_i, int j, bool odd)
+{
+    const bool exists = j < N_RECEIVERS;
+    if constexpr (PAIRED) {
+        Sums<Sum, 2> halves[2];
+        trade(halves[0], halves[1], own, odd);
+        Result* const to[2] = {of_j + i * 8 + start_of_half(odd), of_j + other_i * 8 + start_of_half(odd)};
+        const bool valid[2] = {exists && i <= j, exists && other_i <= j};
+        put(to, halves, valid, 2);
+    } else {
+        Result* const to[1] = {of_j + i * 8};
+        const Sums<Sum, 4> all[1] = {own};
+        const bool valid[1] = {exists && i <= j};
+        put(to, all, valid);
+    }
+}
+
+// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
+// 16. Of the 16 bytes, `n` are read, and the others become 0.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16, 16 - n);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// The copies so far, of this thread, since the last such call: a group.
+__device__ __forceinline__ void close_group()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most N of this thread's groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_groups()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_wait_prior(N);
+#else
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+#endif
+}
+
+constexpr int STEP_TIMES = 32;  // samples that are staged at once
+constexpr int N_BUFFERS = 3;  // steps that shared memory holds
+constexpr int READ_AHEAD = 1;  // steps under way while one is used
+constexpr int WARPS = 4;  // of a block
+constexpr int WARPS_J = 2;  // that share its later receivers
+
+constexpr int THREADS = 32 * WARPS;
+constexpr int UNIT_TIMES = 128 / BITS;
+constexpr int UNITS = STEP_TIMES / UNIT_TIMES;  // of a step
+constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
+constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
+constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
+constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
+static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
+
 // Copies the units of N consecutive receivers. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces
 // threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
 template <int N>
@@ -261,159 +491,6 @@ struct Copier {
     }
 };
 
-// The unit of an octet of receivers, in the registers of a warp: lane l4 .. l0 has 4 words of receiver l4 l3 l2, a
-// quarter of its unit. The words are sorted by polarisation; which times are in which lane depends
-// on the layout, but not on the receiver: products add up over them, so any order does.
-struct Octet {
-    unsigned words[2][2];  // [polarisation]
-};
-
-// The receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and l1 l0 1:
-// receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another. (~l0: 8
-// lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their own.)
-__host__ __device__ constexpr int receiver_of_column(int n)
-{
-    return n % 2 == 0 ? n / 2 : (n / 2 ^ 1) + 4;
-}
-
-// Where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a, two of b.
-// Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b, a, b.
-template <bool IS_COLUMN>
-__device__ __forceinline__ int lane_offset()
-{
-    const int lane = threadIdx.x % 32;
-    const int row = BLOCKS ? lane % 8 : lane / 4;
-    const int matrix = lane / 8;
-    const int piece = !BLOCKS ? lane % 4 : IS_COLUMN ? matrix : matrix % 2 * 2 + matrix / 2;
-    return place_of(IS_COLUMN ? receiver_of_column(row) : row, piece);
-}
-
-template <bool IS_COLUMN>
-__device__ __forceinline__ Octet load_octet(const unsigned char* rows)
-{
-    if constexpr (BLOCKS) {
-        unsigned words[4];
-        load_matrices(words, rows);
-        return {words[0], words[IS_COLUMN ? 1 : 2], words[IS_COLUMN ? 2 : 1], words[3]};
-    } else {  // samples of both polarisations take turns
-        const uint4 w = *reinterpret_cast<const uint4*>(rows);
-        if constexpr (BITS == 16)
-            return {w.x, w.z, w.y, w.w};
-        constexpr unsigned A = BITS == 8 ? 0x5410 : 0x6420, B = BITS == 8 ? 0x7632 : 0x7531;
-        return {__byte_perm(w.x, w.y, A), __byte_perm(w.z, w.w, A), __byte_perm(w.x, w.y, B), __byte_perm(w.z, w.w, B)};
-    }
-}
-
-// Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
-constexpr int PRODUCTS = BITS == 4 ? 2 : 1;
-// Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
-constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
-
-// (re, im) of a polarisation, for product number `product` of the unit.
-__device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
-{
-    if constexpr (BITS == 4) {  // 4 real parts, 4 imaginary ones
-        words[0] = unit[product] << 4 & 0xf0f0f0f0;
-        words[1] = unit[product] & 0xf0f0f0f0;
-    } else {
-        words[0] = unit[0], words[1] = unit[1];
-    }
-}
-
-// (im, -re): a sum of products with it is the imaginary part of x conj(y), where x is turned and y is plain.
-__device__ __forceinline__ unsigned turn(unsigned word)
-{
-    if constexpr (BITS == 16)
-        return __byte_perm(word, word, 0x1032) ^ 0x80000000;
-    const unsigned negative = 0x01000100 - (word & 0x00ff00ff);  // no borrow; the low byte of a half is what counts
-    return __byte_perm(word, negative, 0x6341);
-}
-
-__device__ __forceinline__ void turned_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
-{
-    if constexpr (BITS == 4) {
-        words[0] = unit[product] & 0xf0f0f0f0;
-        words[1] = (0x10101010 - (unit[product] & 0x0f0f0f0f)) << 4 & 0xf0f0f0f0;
-    } else {
-        words[0] = turn(unit[0]), words[1] = turn(unit[1]);
-    }
-}
-
-// Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
-template <class T, int COUNT>
-struct Sums {
-    T re[COUNT], im[COUNT];
-};
-
-template <class T>
-__device__ __forceinline__ T load(const T* address)
-{
-    if constexpr (STREAM)
-        return __ldcs(address);
-    return *address;
-}
-
-template <class T>
-__device__ __forceinline__ void store(T* address, T value)
-{
-    if constexpr (STREAM)
-        __stcs(address, value);
-    else
-        *address = value;
-}
-
-// Adds to all products of a baseline, or to half of them. All loads come before any use.
-template <int COUNT>
-__device__ __forceinline__ void add_to(float* accumulator, const Sums<float, COUNT>& sums)
-{
-    float4* to = reinterpret_cast<float4*>(accumulator);  // two products
-    float4 before[COUNT / 2];
-#pragma unroll
-    for (int i = 0; i < COUNT / 2; ++i)
-        before[i] = load(to + i);
-#pragma unroll
-    for (int i = 0; i < COUNT / 2; ++i)
-        store(to + i, make_float4(before[i].x + sums.re[2 * i], before[i].y + sums.im[2 * i],
-                                  before[i].z + sums.re[2 * i + 1], before[i].w + sums.im[2 * i + 1]));
-}
-
-template <int COUNT>
-__device__ __forceinline__ void add_to(long long* accumulator, const Sums<int, COUNT>& sums)
-{
-    constexpr int APART = 4 / COUNT;  // half of the products: every other one
-    longlong2* to = reinterpret_cast<longlong2*>(accumulator);
-    longlong2 before[COUNT];
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i)
-        before[i] = load(to + i * APART);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i)  // a sum of nibbles is a multiple of 2^SUM_SHIFT
-        store(to + i * APART,
-              make_longlong2(before[i].x + (sums.re[i] >> SUM_SHIFT), before[i].y + (sums.im[i] >> SUM_SHIFT)));
-}
-
-// Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
-// bytes. The even lane has products 0 and 2 of integers, the odd one 1 and 3; of floats 0 and 1, and 2 and 3.
-__device__ __forceinline__ int start_of_half(bool odd)
-{
-    return odd ? (BITS == 16 ? 4 : 2) : 0;
-}
-
-// The lanes of a pair have a baseline each, and trade halves: `kept` is the lane's half of its own baseline, `received`
-// that of the other lane's. All lanes of the warp take part.
-template <class T>
-__device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, const Sums<T, 4>& own, bool odd)
-{
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const int of_even = BITS == 16 ? i : 2 * i, of_odd = BITS == 16 ? 2 + i : 2 * i + 1;
-        kept.re[i] = odd ? own.re[of_odd] : own.re[of_even];
-        kept.im[i] = odd ? own.im[of_odd] : own.im[of_even];
-        received.re[i] = __shfl_xor_sync(0xffffffffu, odd ? own.re[of_even] : own.re[of_odd], 1);
-        received.im[i] = __shfl_xor_sync(0xffffffffu, odd ? own.im[of_even] : own.im[of_odd], 1);
-    }
-}
-
 // A warp's part of a block's product. Rows of A: polarisation a of an octet of later receivers, then b of the same;
 // columns of B: one polarisation of an octet of earlier receivers, plain for real parts and turned for imaginary ones.
 // So lane l4 .. l0 holds, of each pair of octets, all four products of later receiver l4 l3 l2 with earlier receivers
@@ -429,7 +506,7 @@ struct Part {
     }
 
     // Adds the products of one unit; `j`, `i`: the lane's parts of the first octets.
-    __device__ __forceinline__ void add_unit(const unsigned char* j, const unsigned char* i)
+    __device__ __forceinline__ void add_unit(const unsigned char* j, const unsigned char* i, Lowest& lowest)
     {
         Octet columns[OCTETS_I], rows[OCTETS_J];
 #pragma unroll
@@ -438,6 +515,9 @@ struct Part {
 #pragma unroll
         for (int k = 0; k < OCTETS_J; ++k)
             rows[k] = load_octet<false>(j + k * 8 * UNIT_BYTES);
+#pragma unroll
+        for (int k = 0; k < OCTETS_J; ++k)
+            lowest.add(rows[k]);
 #pragma unroll
         for (int product = 0; product < PRODUCTS; ++product) {
             unsigned plain[OCTETS_I][2][2], turned[OCTETS_I][2][2];
@@ -474,41 +554,27 @@ struct Part {
         return made;
     }
 
-    // `accumulators`: of the slice and channel; first_j, first_i: the part's first receivers.
-    template <class Accumulator>
-    __device__ __forceinline__ void store(Accumulator* accumulators, int first_j, int first_i) const
+    // `results`: of the slice and channel; first_j, first_i: the part's first receivers.
+    __device__ __forceinline__ void store(Result* results, int first_j, int first_i) const
     {
         const int lane = threadIdx.x % 32;
-        const bool odd = lane % 2 != 0;
 #pragma unroll
         for (int row = 0; row < OCTETS_J; ++row) {
             const int j = first_j + row * 8 + lane / 4;
-            Accumulator* of_j = accumulators + static_cast<long long>(j * (j + 1) / 2) * 8;
+            Result* of_j = results + static_cast<long long>(j * (j + 1) / 2) * 8;
 #pragma unroll
             for (int k = 0; k < OCTETS_I * 2; ++k) {
                 const int column = k % 2, first = first_i + k / 2 * 8;
-                const int i = first + receiver_of_column(lane % 4 * 2 + column);
-                const bool valid = j < N_RECEIVERS && i <= j;
-                if constexpr (PAIRED) {
-                    const int other_i = first + receiver_of_column((lane % 4 ^ 1) * 2 + column);
-                    Sums<Sum, 2> kept, received;
-                    trade(kept, received, baseline(row, k / 2, column), odd);
-                    if (valid)
-                        add_to(of_j + i * 8 + start_of_half(odd), kept);
-                    if (j < N_RECEIVERS && other_i <= j)
-                        add_to(of_j + other_i * 8 + start_of_half(odd), received);
-                } else {
-                    if (valid)
-                        add_to(of_j + i * 8, baseline(row, k / 2, column));
-                }
+                deliver(of_j, baseline(row, k / 2, column), first + receiver_of_column(lane % 4 * 2 + column),
+                        first + receiver_of_column((lane % 4 ^ 1) * 2 + column), j, lane % 2 != 0);
             }
         }
     }
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) correlate(
-    long long* __restrict__ accumulators,
-    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
+    Result* __restrict__ results, const unsigned char* __restrict__ voltages, int n_channels,
+    int n_batches, int first_batch, int n_used)
 {
     extern __shared__ uint4 dynamic_shared[];
     unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);
@@ -543,6 +609,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
 
     Part part;
     part.clear();
+    Lowest lowest;
     constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
         copy_step(step, step);
@@ -560,13 +627,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
             const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
 #pragma unroll
             for (int unit = 0; unit < UNITS; ++unit)
-                part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i);
+                part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
         }
         buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
     }
-    if (is_needed && n_steps > 0) {
+    if (is_needed && (OVERWRITES || n_steps > 0)) {
         constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
         const long long of_channel = blockIdx.z * static_cast<long long>(n_channels) + blockIdx.y;
-        part.store(accumulators + of_channel * N_BASELINES * 8, first_j, first_i);
+        part.store(results + of_channel * N_BASELINES * 8, first_j, first_i);
     }
 }

@@ -1,0 +1,139 @@
+// The design for Hopper: the first warpgroup of a block copies, the last two multiply, {{ "the second one converts" if converts else "nobody waits for both" }}.
+//   stage       4 products along K of 64 later and 64 earlier receivers: UNITS units of a receiver
+//   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
+//               polarisations a, then all b; each product twice, for real and for imaginary parts
+{% if converts %}
+//   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, for two products one
+//               after the other: polarisation a of all receivers, then b. Converters make it of the voltages
+{% else %}
+//   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, of a receiver's
+//               polarisation a and then b, for one product: voltages as they are
+{% endif %}
+constexpr int STAGES = {{ config.STAGES }};  // that shared memory holds
+constexpr int IN_FLIGHT = {{ config.IN_FLIGHT }};  // products under way while the next one's rows are loaded
+constexpr int CHAIN = {{ config.CHAIN }};  // channels of a block, one after another
+constexpr bool TAPERED = {{ "true" if config.get("TAPER", 0) else "false" }};  // chains become shorter towards the last
+
+constexpr bool CONVERTS = {{ "true" if converts else "false" }};
+constexpr int STEPS = 4;  // products of a stage
+constexpr int UNITS = STEPS / PRODUCTS;
+constexpr int UNIT = RECEIVERS_J * UNIT_BYTES;  // of all receivers of a side
+constexpr int SIDE = UNITS * UNIT;
+constexpr bool IN_PLACE = CONVERTS && BITS != 4;  // converted where it lies, unless it becomes larger
+constexpr int OPERAND_AT = BITS == 4 ? 2 * SIDE : SIDE;
+constexpr int OPERAND = RECEIVERS_I * UNIT_BYTES;  // of one product
+constexpr int PAIR_UNITS = 2 / PRODUCTS;  // units that two products need
+constexpr int STAGE = OPERAND_AT + STEPS * OPERAND;
+constexpr int GROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = 2;  // warpgroups
+constexpr int THREADS = GROUP * (1 + CONVERTS + CONSUMERS);
+constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a divisor of STEPS
+constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
+constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
+static_assert(STAGES * (STAGE + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
+static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns of a product for each polarisation");
+
+// The stages in the order of their use, round and round; `parity` is that of the round.
+struct Ring {
+    unsigned base;  // of shared memory
+    int stage = 0;
+    unsigned parity = 0;
+
+    __device__ __forceinline__ explicit Ring(unsigned base) : base(base) {}
+    __device__ __forceinline__ unsigned address() const { return base + stage * STAGE; }
+    __device__ __forceinline__ unsigned copied() const { return base + STAGES * STAGE + stage * 24; }
+    __device__ __forceinline__ unsigned converted() const { return copied() + 8; }
+    __device__ __forceinline__ unsigned released() const { return copied() + 16; }
+    __device__ __forceinline__ unsigned released_before() const  // that of the stage before
+    {
+        return base + STAGES * STAGE + (stage == 0 ? STAGES - 1 : stage - 1) * 24 + 16;
+    }
+    __device__ __forceinline__ void advance()
+    {
+        if (++stage == STAGES)
+            stage = 0, parity ^= 1;
+    }
+};
+
+// Consecutive channels of a block. Tapered, half of the channels are in chains of CHAIN, half of the others in chains
+// of CHAIN / 2, and so on, and the rest one by one: blocks start in this order, so that the last ones end together.
+struct Chain {
+    int first, end;
+};
+
+__device__ __forceinline__ Chain chain_of(int index, int n_channels)
+{
+    int length = CHAIN, first = 0;
+    if constexpr (TAPERED) {
+        for (; length > 1; length /= 2) {
+            const int n = (n_channels - first) / 2 / length;
+            if (index < n)
+                break;
+            index -= n, first += n * length;
+        }
+    }
+    first += index * length;
+    return {first, min(first + length, n_channels)};
+}
+
+// The batches of a slice, in units.
+struct Range {
+    int first_batch, n_units;
+};
+
+{% include "correlate/wgmma_load.cuh" %}
+
+{% include "correlate/wgmma_multiply.cuh" %}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
+    Result* __restrict__ results, {{ "unsigned long long* __restrict__ n_lowest, " if problem.count_lowest }}const unsigned char* __restrict__ voltages, int n_channels,
+    int n_batches, int first_batch, int n_used, const __grid_constant__ TensorMap map)
+{
+    extern __shared__ __align__(1024) unsigned char dynamic_shared[];
+    Ring ring(shared_address(dynamic_shared));
+    if (threadIdx.x == 0) {
+        for (Ring each = ring; each.parity == 0; each.advance()) {
+            init_barrier(each.copied(), 1);
+            init_barrier(each.converted(), RECEIVERS_I / 32);
+            init_barrier(each.released(), CONSUMERS * GROUP / 32);
+        }
+        publish_barriers();
+    }
+    __syncthreads();  // the barriers are ready
+
+    const Block block = block_of(blockIdx.x, N_RECEIVERS);
+    const Chain chain = chain_of(blockIdx.y, n_channels);
+    const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
+    const int end = first_of_slice(blockIdx.z + 1, gridDim.z, n_used);
+    const Range range = {first_batch + begin, (end - begin) * BATCH_UNITS};
+    const int role = threadIdx.x / GROUP;
+    if (role == 0) {
+        give_registers<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0)
+            for (int channel = chain.first; channel < chain.end; ++channel)
+                copy_slice(ring, map, block, range, channel);
+    } else if (CONVERTS && role == 1) {
+        give_registers<CONVERTER_REGISTERS>();
+        for (int channel = chain.first; channel < chain.end; ++channel)
+            convert_slice(ring, range);
+    } else {
+        take_registers<CONSUMER_REGISTERS>();
+        const long long n_baselines = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
+        const int consumer = role - 1 - CONVERTS;
+        Lowest lowest;
+        for (int channel = chain.first; channel < chain.end; ++channel) {
+            Result* to = results + (blockIdx.z * static_cast<long long>(n_channels) + channel) * n_baselines * 8;
+            // Of the diagonal, the first consumer's rows need the first half of the columns only
+            if (block.first_j + consumer * 32 >= N_RECEIVERS)
+                skip_slice(ring, range);
+            else if (block.first_j == block.first_i && consumer == 0)
+                multiply_slice<32>(to, ring, block, range, consumer, lowest);
+            else
+                multiply_slice<64>(to, ring, block, range, consumer, lowest);
+        }
+{% if problem.count_lowest %}
+        if (block.first_i == 0)  // a block for each later receiver
+            lowest.report(n_lowest);
+{% endif %}
+    }
+}

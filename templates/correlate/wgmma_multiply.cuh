@@ -1,0 +1,151 @@
+// Rows of a consumer: of each warp polarisation a of 8 later receivers, then b of the same; in layout blocks both of a
+// receiver one after the other, so that the lanes of two rows have 32 contiguous bytes of 32-bit results.
+__device__ __forceinline__ int row_offset()
+{
+    const int lane = threadIdx.x % 32, matrix = lane / 8;
+    return BLOCKS ? place_of(matrix % 2 * 4 + lane % 8 / 2, lane % 2 * 2 + matrix / 2) : lane_offset<false>();
+}
+
+// The lane's part of A for one product, of 32 later receivers' rows; words of the same unit serve PRODUCTS of them.
+struct Rows {
+    unsigned plain[4], turned[4];
+
+    __device__ __forceinline__ void make(const Octet& octet, int product)
+    {
+#pragma unroll
+        for (int pol = 0; pol < 2; ++pol) {
+            unsigned words[2];
+            plain_words(words, octet.words[pol], product);
+            plain[pol] = words[0], plain[pol + 2] = words[1];
+            turned_words(words, octet.words[pol], product);
+            turned[pol] = words[0], turned[pol + 2] = words[1];
+        }
+    }
+};
+
+// The sums of one polarisation of the earlier receivers.
+template <int N>
+__device__ __forceinline__ Sum (&half_of(Sum (&sums)[N], int pol))[N / 2]
+{
+    return *reinterpret_cast<Sum(*)[N / 2]>(sums + pol * (N / 2));
+}
+
+// Products of a stage's step with N earlier receivers: real parts from plain rows, negative imaginary ones from turned.
+template <int N>
+__device__ __forceinline__ void add_product(Sum (&re)[N], Sum (&im)[N], const Rows& rows, unsigned operands, int step)
+{
+    constexpr int OF_B = (CONVERTS ? OPERAND : 32) / 16;  // from polarisation a to b, in the units of a description
+    operands += CONVERTS ? step / 2 * 2 * OPERAND + step % 2 * 32 : step * OPERAND;
+    const unsigned long long columns = rows_of_64_bytes(operands);
+    begin_products();
+    if constexpr (CONVERTS && N == RECEIVERS_I) {  // all rows, one after another
+        multiply<2 * N>(re, rows.plain, columns);
+        multiply<2 * N>(im, rows.turned, columns);
+    } else {
+        multiply<N>(half_of(re, 0), rows.plain, columns);
+        multiply<N>(half_of(re, 1), rows.plain, columns + OF_B);
+        multiply<N>(half_of(im, 0), rows.turned, columns);
+        multiply<N>(half_of(im, 1), rows.turned, columns + OF_B);
+    }
+    close_products();
+}
+
+__device__ __forceinline__ void wait_for_stage(const Ring& ring)
+{
+    wait(ring.copied(), ring.parity);
+    if constexpr (CONVERTS)
+        wait(ring.converted(), ring.parity);
+}
+
+// All units of a slice. A stage is released when the first products of the next one are under way.
+template <int N>
+__device__ __forceinline__ void add_slice(
+    Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, bool diagonal, Lowest& lowest)
+{
+    const unsigned later = diagonal && !IN_PLACE ? row + SIDE : row;
+    const bool is_first = threadIdx.x % 32 == 0;
+    Rows rows[BUFFERS];
+#pragma unroll 1
+    for (int stage = 0; stage < n_units / UNITS; ++stage) {
+        wait_for_stage(ring);
+        // Shuffled, so that the compiler knows it to be the same in all lanes, and describes operands in uniform registers
+        const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + OPERAND_AT, 0);
+        Octet octet;
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            if (step % PRODUCTS == 0) {
+                octet = load_octet<false>(shared_pointer(ring.address() + later + step / PRODUCTS * UNIT));
+                lowest.add(octet);
+            }
+            rows[step % BUFFERS].make(octet, step % PRODUCTS);
+            add_product<N>(re, im, rows[step % BUFFERS], operands, step);
+            wait_for_products<IN_FLIGHT>();
+            if (step == IN_FLIGHT - 1 && stage > 0 && is_first)
+                arrive(ring.released_before());
+        }
+        ring.advance();
+    }
+    wait_for_products<0>();
+    if (n_units >= UNITS && is_first)
+        arrive(ring.released_before());
+    if (n_units % UNITS == 0)
+        return;
+    wait_for_stage(ring);  // one that is full in part
+#pragma unroll 1
+    for (int unit = 0; unit < n_units % UNITS; ++unit) {
+        const Octet octet = load_octet<false>(shared_pointer(ring.address() + later + unit * UNIT));
+        lowest.add(octet);
+#pragma unroll
+        for (int product = 0; product < PRODUCTS; ++product) {
+            rows[0].make(octet, product);
+            add_product<N>(re, im, rows[0], ring.address() + OPERAND_AT, unit * PRODUCTS + product);
+            wait_for_products<0>();
+        }
+    }
+    if (is_first)
+        arrive(ring.released());
+    ring.advance();
+}
+
+template <int N>
+__device__ __forceinline__ void multiply_slice(
+    Result* results, Ring& ring, const Block& block, const Range& range, int consumer, Lowest& lowest)
+{
+    Sum re[N], im[N];  // of polarisation a of the earlier receivers, then b
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        re[i] = im[i] = 0;
+    {
+        const int first = consumer * 32 + threadIdx.x / 32 % 4 * 8;  // of the warp's receivers
+        const unsigned row = first * UNIT_BYTES + row_offset();
+        add_slice<N>(re, im, ring, range.n_units, row, block.first_j == block.first_i, lowest);
+    }
+    if (!OVERWRITES && range.n_units == 0)
+        return;
+    int thread;  // asked for again, so that nothing of it lives in a register all the while
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // rows 0 to 7, and 8 to 15
+        const int j = first_j + (BLOCKS ? half * 4 + lane / 8 : lane / 4), q = BLOCKS ? lane / 4 % 2 : half;
+        Result* of_j = results + static_cast<long long>(j * (j + 1) / 2) * 8 + q * 4;
+#pragma unroll
+        for (int octet = 0; octet < N / 8; octet += 2) {
+            constexpr int TOGETHER = 4;  // columns of two octets
+            Sums<Sum, 2> both[TOGETHER];  // polarisations of i
+            Result* to[TOGETHER];
+            bool valid[TOGETHER];
+#pragma unroll
+            for (int k = 0; k < TOGETHER; ++k) {
+                const int i = block.first_i + (octet + k / 2) * 8 + lane % 4 * 2 + k % 2;
+#pragma unroll
+                for (int p = 0; p < 2; ++p) {
+                    const int place = p * (N / 2) + (octet + k / 2) * 4 + half * 2 + k % 2;
+                    both[k].re[p] = re[place], both[k].im[p] = -im[place];
+                }
+                to[k] = of_j + i * 8, valid[k] = j < N_RECEIVERS && i <= j;
+            }
+            put(to, both, valid);
+        }
+    }
+}

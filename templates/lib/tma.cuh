@@ -1,0 +1,69 @@
+// Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
+// shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
+// Not for the host. Source: PTX ISA, "Tensors" and "mbarrier".
+struct alignas(64) TensorMap {
+    unsigned char bytes[128];
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* p)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+__device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
+{
+    return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
+}
+
+// A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
+__device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(n_threads) : "memory");
+}
+
+// After the first threads' calls of init_barrier: copies, too, see the barriers.
+__device__ __forceinline__ void publish_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+
+__device__ __forceinline__ void arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void arrive_and_expect(unsigned barrier, int n_bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(n_bytes) : "memory");
+}
+
+// Returns when the phase of that parity is over: 0 for the first one, 1 for the next, and so on; a barrier that is new
+// counts as being past a phase of parity 1.
+__device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
+{
+    unsigned is_over;
+    do {
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(is_over)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!is_over);
+}
+
+// What this thread wrote to shared memory before, copies and tensor cores see after.
+__device__ __forceinline__ void publish_writes()
+{
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
+
+// The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4, %5, %6}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                 : "memory");
+}

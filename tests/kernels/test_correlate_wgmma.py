@@ -1,0 +1,139 @@
+"""correlate on a GPU of sm_90: the design for wgmma, which no CPU can run, against the exact reference."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from autotune.kernels.correlate import Correlate, Problem, n_chains
+
+from autotune import Config, TrialFailure
+from autotune.bench import Bench
+from autotune.definition import Device
+from autotune.devices import Target, find_device
+from autotune.devices.worker import Job
+from autotune.render import render
+from autotune.verify import verify
+
+from .common import session_on
+
+KERNEL = Correlate()
+CONFIGS = [
+    Config(MMA="wgmma", STAGES=7, IN_FLIGHT=1, CHAIN=1, FETCH=128, STORE="stream"),
+    Config(MMA="wgmma", STAGES=5, IN_FLIGHT=3, CHAIN=4, TAPER=1, FETCH=256, STORE="stream"),
+    Config(MMA="wgmma", STAGES=7, IN_FLIGHT=2, CHAIN=8, TAPER=0, FETCH=128, STORE="direct"),
+]
+TIMES = {"blocks": {4: 32, 8: 16, 16: 8}, "batches": {4: 40, 8: 36, 16: 22}}  # those of batches end within a unit
+
+
+def problem_of(bits: int, layout: str, n_receivers: int, **values: Any) -> Problem:
+    given = {"bits": bits, "layout": layout, "n_times": TIMES[layout][bits], "n_receivers": n_receivers}
+    return KERNEL.problem({"n_channels": 11, "n_batches": 13, **given, **values})
+
+
+def config_for(problem: Problem, number: int, target: Target) -> Config:
+    """One of those above, or the nearest that converters leave registers for."""
+    configs = KERNEL.space.enumerate(problem, target.device, {"MMA": ("wgmma",)})
+    return configs.nearest(CONFIGS[number % len(CONFIGS)])
+
+
+def check(problem: Problem, config: Config, target: Target, *others: Problem) -> None:
+    """At ragged sizes, at its own and at those of ``others``, whose baked fields are the same."""
+    binary, session = target.module.compile(render(KERNEL, problem, config), target.device), session_on(target)
+    for each in (problem, *others):
+        verify(session, KERNEL, each, config, binary, full=True)
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Target:
+    return find_device("cuda:0")
+
+
+@pytest.fixture(scope="module")
+def bench(gpu: Target) -> Iterator[Bench]:
+    with Bench(gpu, compile_processes=1) as opened:
+        yield opened
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n_receivers", [1, 2, 31, 32, 33, 47, 64, 65, 100, 130])
+@pytest.mark.parametrize("layout", ["blocks", "batches"])
+@pytest.mark.parametrize("bits", [4, 8, 16])
+def test_any_problem_is_exact(bits: int, layout: str, n_receivers: int, gpu: Target) -> None:
+    """Added and overwritten; one batch, ranges that start anywhere, one slice and many, more slices than batches."""
+    for overwrites in (False, True):
+        counted = bits != 16 and n_receivers % 2 == 1
+        problem = problem_of(bits, layout, n_receivers, overwrites=overwrites, count_lowest=counted)
+        some, many = replace(problem, first_batch=2, n_used=7, n_slices=3), replace(problem, n_slices=20, n_channels=3)
+        check(problem, config_for(problem, n_receivers + overwrites, gpu), gpu, some, many)
+
+
+@pytest.mark.gpu
+def test_a_large_array_is_exact(gpu: Target) -> None:
+    problem = problem_of(8, "blocks", 576, overwrites=True, n_channels=2, n_batches=192)
+    check(problem, CONFIGS[0], gpu)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("bits", "layout", "old", "new"),
+    [
+        (8, "blocks", "        wait_for_stage(ring);\n", ""),  # nobody waits for the copies
+        (8, "blocks", "wait(ring.released(), ring.parity ^ 1);", ""),  # nor for those who read a stage
+        (4, "blocks", "        wait(ring.converted(), ring.parity);", "        ;"),  # nor for the converters
+        (8, "blocks", "while (index >= blocks", "while (index > blocks"),  # the row of the triangle
+        (8, "blocks", "N_RECEIVERS && i <= j", "N_RECEIVERS && i < j"),  # its diagonal
+        (8, "blocks", "place = p * (N / 2)", "place = (1 - p) * (N / 2)"),  # polarisations of i swapped
+        (8, "batches", "BLOCKS ? lane / 4 % 2 : half;", "1 - half;"),  # of j
+        (8, "blocks", "both.im[p] = -im[place]", "both.im[p] = im[place]"),
+        (8, "blocks", "first += index * length;", "first += index * length + 1;"),  # the channels of a chain
+        (8, "blocks", "stage < n_units / UNITS", "stage < (n_units + 1) / UNITS"),  # units of a stage
+        (8, "blocks", "unit < n_units % UNITS", "unit < n_units % UNITS - 1"),  # units past the last full stage
+        (4, "batches", "range.n_units - first - unit", "range.n_units - first - unit - 1"),  # that are converted
+        (16, "batches", "2 * product + half)", "2 * product + 1 - half)"),  # the order along K
+        (8, "blocks", "consumer == 0)", "consumer == 1)"),  # which rows need half of the columns
+    ],
+)
+def test_mutants_fail(bits: int, layout: str, old: str, new: str, bench: Bench) -> None:
+    """In a process of their own, and not for ever: one that does not wait as it must may hang, or break the context."""
+    problem = problem_of(bits, layout, 100, overwrites=True, n_batches=61)
+    config = config_for(problem, 0 if bits == 4 else 1, bench.target)
+    variant = render(KERNEL, problem, config)
+    assert old in variant.source
+    source, numbered = variant.source.replace(old, new), variant.numbered.replace(old, new)
+    binary = bench.target.module.compile(replace(variant, source=source, numbered=numbered), bench.target.device)
+    with pytest.raises(TrialFailure) as failure:
+        bench.worker.verify(Job("correlate", asdict(problem), config, binary), 10.0)
+    assert failure.value.status in ("wrong", "launch_failed", "timed_out")
+
+
+def test_chains_have_every_channel_once() -> None:
+    """As the template's chain_of walks them: as many chains, and as many channels in each."""
+    for length in (1, 2, 4, 8):
+        for taper in (0, 1) if length > 1 else (0,):
+            config = Config(MMA="wgmma", CHAIN=length, TAPER=taper)
+            for n_channels in range(1, 70):
+                found = []
+                for index in range(n_chains(n_channels, config)):
+                    first, n = chain_of(index, n_channels, length, bool(taper))
+                    found += list(range(first, min(first + n, n_channels)))
+                assert found == list(range(n_channels))
+
+
+def chain_of(index: int, n_channels: int, length: int, tapered: bool) -> tuple[int, int]:
+    """(first channel, most channels)."""
+    first = 0
+    while tapered and length > 1:
+        n = (n_channels - first) // 2 // length
+        if index < n:
+            break
+        index, first, length = index - n, first + n * length, length // 2
+    return first + index * length, length
+
+
+def test_only_hopper_has_it() -> None:
+    problem = problem_of(8, "blocks", 33)
+    for arch, exists in (("sm_80", False), ("sm_90", True), ("sm_120", False)):
+        broken = KERNEL.space.broken(problem, CONFIGS[0], Device("a GPU", "cuda", arch))
+        assert (broken is None) == exists
+    assert "a CPU has no wgmma" in str(KERNEL.unsupported(CONFIGS[0], find_device("host").device))
