@@ -272,12 +272,12 @@ class Correlate(Kernel[Problem]):
     space = SPACE
     default: Mapping[str, Any] = dict(
         MMA="mma_sync",
-        NR_RECEIVERS_PER_BLOCK=64,
-        NR_RECEIVERS_PER_BLOCK_X=64,
-        NR_TIMES_PER_BLOCK=32,
-        NR_SHARED_BUFFERS=4,
-        READ_AHEAD=3,
-        WARPS=8,
+        NR_RECEIVERS_PER_BLOCK=32,
+        NR_RECEIVERS_PER_BLOCK_X=32,
+        NR_TIMES_PER_BLOCK=64,
+        NR_SHARED_BUFFERS=3,
+        READ_AHEAD=2,
+        WARPS=4,
         WARPS_J=2,
         STORE="stream",
     )

@@ -1,4 +1,4 @@
-// correlate[bits=8,layout=blocks,n_receivers=256,n_times=16,overwrites=False,count_lowest=False|MMA=mma_sync,NR_RECEIVERS_PER_BLOCK=64,NR_RECEIVERS_PER_BLOCK_X=64,NR_TIMES_PER_BLOCK=32,NR_SHARED_BUFFERS=4,READ_AHEAD=3,WARPS=8,WARPS_J=2,STORE=stream]
+// correlate[bits=8,layout=blocks,n_receivers=256,n_times=16,overwrites=False,count_lowest=False|MMA=mma_sync,NR_RECEIVERS_PER_BLOCK=32,NR_RECEIVERS_PER_BLOCK_X=32,NR_TIMES_PER_BLOCK=64,NR_SHARED_BUFFERS=3,READ_AHEAD=2,WARPS=4,WARPS_J=2,STORE=stream]
 // results[z][c][b(i, j)][p + 2 q] += sum over t of x[i][p][t] conj(x[j][q][t]),  i <= j,  b = j (j + 1) / 2 + i
 //   results       inout  long long  [n_slices][n_channels][n_baselines][4][2]  (re, im) of aa, ba, ab, bb
 //   voltages      in     int8  [n_channels][n_batches][N_RECEIVERS][2][N_TIMES]  (re, im)
@@ -14,11 +14,11 @@ constexpr bool OVERWRITES = false;
 constexpr bool COUNTS_LOWEST = false;
 constexpr int N_RECEIVERS = 256;
 constexpr int N_TIMES = 16;  // samples of a batch
-constexpr int RECEIVERS_J = 64;  // later receivers of a block: rows of its product
-constexpr int RECEIVERS_I = 64;  // earlier ones: columns
+constexpr int RECEIVERS_J = 32;  // later receivers of a block: rows of its product
+constexpr int RECEIVERS_I = 32;  // earlier ones: columns
 constexpr bool STREAM = true;  // results are evicted first
 constexpr bool PAIRED = false;  // two lanes write a whole sector
-constexpr int SHARED_BYTES = 65536;
+constexpr int SHARED_BYTES = 49152;
 
 constexpr int UNIT_BYTES = 64;  // of a receiver
 constexpr int PIECES = UNIT_BYTES / 16;  // copies of a unit
@@ -433,10 +433,10 @@ __device__ __forceinline__ void wait_for_groups()
 #endif
 }
 
-constexpr int STEP_TIMES = 32;  // samples that are staged at once
-constexpr int N_BUFFERS = 4;  // steps that shared memory holds
-constexpr int READ_AHEAD = 3;  // steps under way while one is used
-constexpr int WARPS = 8;  // of a block
+constexpr int STEP_TIMES = 64;  // samples that are staged at once
+constexpr int N_BUFFERS = 3;  // steps that shared memory holds
+constexpr int READ_AHEAD = 2;  // steps under way while one is used
+constexpr int WARPS = 4;  // of a block
 constexpr int WARPS_J = 2;  // that share its later receivers
 
 constexpr int THREADS = 32 * WARPS;
