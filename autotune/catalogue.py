@@ -53,7 +53,8 @@ def _modules() -> dict[str, str]:
     from . import kernels
 
     found = dict(_installed())
-    own = {m.name: f"{kernels.__name__}.{m.name}" for m in pkgutil.iter_modules(kernels.__path__)}
+    names = [m.name for m in pkgutil.iter_modules(kernels.__path__) if not m.name.startswith("_")]  # those are parts
+    own = {name: f"{kernels.__name__}.{name}" for name in names}
     return {**found, **own}
 
 
@@ -67,7 +68,10 @@ def _import_file(path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
-    name = f"autotune_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"  # two files may share a stem
+    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # files may share a stem
+    package.__path__ = [str(path.parent)]  # so that a definition finds its parts
+    sys.modules.setdefault(package.__name__, package)
+    name = f"{package.__name__}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is no Python file")

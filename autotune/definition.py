@@ -6,6 +6,7 @@ tuner and the packages that ``autotune emit`` writes.
 
 import dataclasses
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 from .errors import UsageError
 from .space import Config, Space
 
+PART = re.compile(r"^from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
 P = TypeVar("P")
 Inputs = Mapping[str, Any]
 
@@ -176,6 +178,18 @@ class Kernel(ABC, Generic[P]):
     def source_path(self) -> Path:
         """The file of the definition."""
         return Path(inspect.getfile(type(self)))
+
+    @property
+    def source_paths(self) -> tuple[Path, ...]:
+        """That file, and the parts of the definition: files beside it that it imports (``from ._ddc_space import``)."""
+        found, unread = [self.source_path], [self.source_path]
+        while unread:
+            for name in PART.findall(unread.pop().read_text()):
+                path = self.source_path.with_name(f"{name}.py")
+                if path not in found:
+                    found.append(path)
+                    unread.append(path)
+        return tuple(found)
 
     # ------------------------------------------------------------------ what a definition must say
     @abstractmethod

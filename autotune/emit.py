@@ -21,7 +21,7 @@ from typing import Any
 
 from .definition import Kernel
 from .errors import UsageError
-from .vendor import core_sources, definition_source
+from .vendor import core_sources, definition_sources
 from .winners import gather
 from .wisdom import Wisdom
 
@@ -51,7 +51,7 @@ def emit(paths: Sequence[Path | str], out: Path | str, portfolio: int | None = N
         "py.typed": "",
         MARK: wisdom.as_json(),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
-        **{f"kernels/{name}.py": definition_source(kernel) for name, kernel in sorted(kernels.items())},
+        **{f"kernels/{file}": text for _, k in sorted(kernels.items()) for file, text in definition_sources(k).items()},
         **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
         **{f"_core/{name}": text for name, text in core_sources().items()},
     }

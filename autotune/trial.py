@@ -71,7 +71,8 @@ class Stations:
         self._case: tuple[Path, Pending[None]] | None = None
         self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)
-        self._fixed_stamp = (compiler, _station_digest(self.target), kernel.source_path.read_text())
+        definition = "".join(path.read_text() for path in kernel.source_paths)
+        self._fixed_stamp = (compiler, _station_digest(self.target), definition)
 
     def prepare(self) -> None:
         """Let a compile process make the timed problem's inputs and reference."""

@@ -29,13 +29,18 @@ def core_sources() -> dict[str, str]:
     return {"__init__.py": start, **{f"{name}.py": (here / f"{name}.py").read_text() for name in CORE}}
 
 
-def definition_source(kernel: Kernel[Any]) -> str:
-    """The definition's own text, with its imports from autotune turned to the package's core.
+def definition_sources(kernel: Kernel[Any]) -> dict[str, str]:
+    """File name -> text of the definition, called as the kernel, and of its parts; imports from autotune are turned to
+    the package's core.
 
     Raises:
-        UsageError: when it imports anything but NumPy, the standard library and autotune's public words.
+        UsageError: when one imports anything but NumPy, the standard library, parts and autotune's public words.
     """
-    path = kernel.source_path
+    first, *parts = kernel.source_paths
+    return {f"{kernel.name}.py": _emitted(first), **{path.name: _emitted(path) for path in parts}}
+
+
+def _emitted(path: Path) -> str:
     text = path.read_text()
     lines = text.splitlines(keepends=True)
     for node in ast.walk(ast.parse(text)):
@@ -53,7 +58,7 @@ def definition_source(kernel: Kernel[Any]) -> str:
                 line = lines[node.lineno - 1]
                 head, rest = line[: node.col_offset], line[node.col_offset :]
                 lines[node.lineno - 1] = head + rest.replace("autotune", ".._core", 1)
-            elif node.level or not _free(module):
+            elif not module.startswith("._") and (node.level or not _free(module)):
                 raise _refused(path, node, f"from {module} import ...")
     return "".join(lines)
 
@@ -76,6 +81,7 @@ def _free(module: str) -> bool:
 def _refused(path: Path, node: ast.stmt, statement: str) -> UsageError:
     words = sorted(name for names in _words().values() for name in names)
     return UsageError(
-        f"{path}:{node.lineno}: `{statement}` cannot be emitted: a definition may import NumPy, the standard library "
-        f"and, as `from autotune import ...`, its public words ({', '.join(words)})"
+        f"{path}:{node.lineno}: `{statement}` cannot be emitted: a definition may import NumPy, the standard library, "
+        "parts beside it (`from ._name import ...`) and, as `from autotune import ...`, its public words "
+        f"({', '.join(words)})"
     )

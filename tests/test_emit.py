@@ -16,7 +16,7 @@ from autotune import Config, UsageError
 from autotune.catalogue import load_kernel
 from autotune.emit import emit
 from autotune.lookup import report_choice
-from autotune.vendor import CORE, definition_source
+from autotune.vendor import CORE, definition_sources
 from autotune.winners import gather
 from autotune.wisdom import Entry, Wisdom
 
@@ -348,7 +348,7 @@ def test_definition_may_bring_only_what_a_package_has(tmp_path: Path, statement:
     path.write_text(text + "\n\n" + statement + "\n")
     line = len(text.splitlines()) + 3 + statement.count("\n")
     with pytest.raises(UsageError) as raised:
-        definition_source(kernel)
+        definition_sources(kernel)
     assert f"importing.py:{line}: `{culprit}" in str(raised.value)
     assert "Tolerance" in str(raised.value), "says what may be imported"
 
@@ -358,7 +358,7 @@ def test_definition_changes_in_its_imports_only() -> None:
     changed = [
         (before, after)
         for before, after in zip(
-            Path(EXAMPLE).read_text().splitlines(), definition_source(kernel).splitlines(), strict=True
+            Path(EXAMPLE).read_text().splitlines(), definition_sources(kernel)["detect.py"].splitlines(), strict=True
         )
         if before != after
     ]
@@ -366,9 +366,25 @@ def test_definition_changes_in_its_imports_only() -> None:
     assert changed[0][1] == changed[0][0].replace("from autotune import ", "from .._core import ")
 
 
-@pytest.mark.parametrize("name", ["ddc"])
+def test_a_definition_brings_its_parts(tmp_path: Path) -> None:
+    """What they import, too; and each is held to what a package has."""
+    text = Path(EXAMPLE).read_text()
+    (tmp_path / "split.py").write_text(text.replace("\nimport numpy", "\nfrom ._one import ONE\nimport numpy", 1))
+    (tmp_path / "_one.py").write_text("from ._two import ONE\n")
+    (tmp_path / "_two.py").write_text("from autotune import Space\n\nONE = Space()\n")
+    kernel = load_kernel(str(tmp_path / "split.py"))
+    assert [path.name for path in kernel.source_paths] == ["split.py", "_one.py", "_two.py"]
+    sources = definition_sources(kernel)
+    assert sorted(sources) == ["_one.py", "_two.py", "detect.py"]
+    assert sources["_two.py"].startswith("from .._core import Space")
+    (tmp_path / "_two.py").write_text("import cupy\n")
+    with pytest.raises(UsageError, match=r"_two\.py:1: `import cupy` cannot be emitted"):
+        definition_sources(kernel)
+
+
+@pytest.mark.parametrize("name", ["correlate", "ddc"])
 def test_own_kernels_can_be_emitted(name: str) -> None:
-    assert "from .._core" in definition_source(load_kernel(name))
+    assert "from .._core" in definition_sources(load_kernel(name))[f"{name}.py"]
 
 
 # ---------------------------------------------------------------------- the package on its own
