@@ -2,7 +2,7 @@
 // Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
-// Not for the host. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+// The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 template <int N>
 __device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 {% for n in widths %}
@@ -11,33 +11,45 @@ template <>
 __device__ __forceinline__ void multiply<{{ n }}>(
     Sum (&sums)[{{ n // 2 }}], const unsigned (&a)[4], unsigned long long b)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_{{ element }}<{{ n }}>(sums, a, b);
+#else
     asm volatile("{ .reg .pred add;\n"
                  "setp.eq.b32 add, 0, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n{{ n }}k{{ 32 if element == "s8" else 16 }}.{{ sum }}.{{ element }}.{{ element }} "
+                 "wgmma.mma_async.sync.aligned.m64n{{ n }}k{{ 32 if element == "s8" else 16 }}"
+                 ".{{ sum }}.{{ element }}.{{ element }} "
                  "{ %{{ range(n // 2) | join(", %") }}}, "
-                 "{ %{{ range(n // 2, n // 2 + 4) | join(", %") }}}, %{{ n // 2 + 4 }}, add{{ "" if element == "s8" else ", 1, 1, 0" }}; }"
+                 "{ %{{ range(n // 2, n // 2 + 4) | join(", %") }}}, %{{ n // 2 + 4 }}, "
+                 "add{{ "" if element == "s8" else ", 1, 1, 0" }}; }"
                  : "+{{ register }}"(sums[{{ range(n // 2) | join(']), "+' ~ register ~ '"(sums[') }}])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
 }
 {% endfor %}
 
 // Before the first product, and after threads have written to registers that the next one uses.
 __device__ __forceinline__ void begin_products()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+#endif
 }
 
 // The products since the last such call: a group.
 __device__ __forceinline__ void close_products()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+#endif
 }
 
 // Wait until at most N groups are under way.
 template <int N>
 __device__ __forceinline__ void wait_for_products()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+#endif
 }
 
 // What describes an operand to the hardware: rows of 64 bytes, pieces of 16 swizzled within them; groups of 8 rows lie

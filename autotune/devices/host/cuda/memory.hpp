@@ -30,3 +30,11 @@ CUDA_HOST_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t
 }
 CUDA_HOST_INLINE void __pipeline_commit() { cuda_host_async_commit(); }
 CUDA_HOST_INLINE void __pipeline_wait_prior(unsigned n_pending) { cuda_host_async_wait(n_pending); }
+
+// Addresses of shared memory count from the dynamic array, the only one that they are good for here.
+CUDA_HOST_INLINE size_t __cvta_generic_to_shared(const void* pointer) {
+    return size_t(static_cast<const char*>(pointer) - static_cast<const char*>(cuda_host_dynamic_shared()));
+}
+CUDA_HOST_INLINE void* __cvta_shared_to_generic(size_t address) {
+    return static_cast<char*>(cuda_host_dynamic_shared()) + address;
+}

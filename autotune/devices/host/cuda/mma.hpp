@@ -112,8 +112,37 @@ CUDA_HOST_UNCHECKED void ldmatrix(unsigned* words, const void* row, const char* 
     memcpy(words, taken.word, 4 * n);
 }
 
+// A warp's 16 rows of wgmma, by n columns of 32 bytes in shared memory that `b` describes (PTX ISA, "Matrix Descriptor
+// Format"): octets of columns, two pieces of 16 bytes each. At once: that is one of the times at which hardware may do it.
+template <class Element, class Sum, int n>
+CUDA_HOST_UNCHECKED void wgmma(Sum* c, const unsigned* a, unsigned long long b, const char* name, Site site) {
+    const unsigned long long start = (b & 0x3fff) * 16, swizzle = b >> 62, octet = (b >> 32 & 0x3fff) * 16;
+    if (swizzle != 0 && swizzle != 2)
+        cuda_host_stop(site, "%s: of swizzled operands the host knows those of 64 bytes only", name);
+    const unsigned long long column = swizzle ? 64 : 16, piece = swizzle ? 16 : (b >> 16 & 0x3fff) * 16;
+    for (int i = 0; i < n / 8; i++) {
+        unsigned words[2];
+        for (int r = 0; r < 2; r++) {
+            unsigned long long at = start + i * octet + lane() / 4 * column + r * piece + lane() % 4 * 4;
+            if (swizzle) at ^= at >> 3 & 0x30;
+            const char* from = static_cast<const char*>(cuda_host_dynamic_shared()) + at;
+            cuda_host_note_read(from, 4, site);
+            memcpy(&words[r], from, 4);
+        }
+        mma<Element, Sum, 2>(c + 4 * i, a, words, name, site);
+    }
+}
+
 }  // namespace cuda_host
 
+template <int n>
+CUDA_HOST_INLINE void cuda_host_wgmma_s8(int* c, const unsigned* a, unsigned long long b, CUDA_HOST_SITE) {
+    cuda_host::wgmma<int8_t, int, n>(c, a, b, "wgmma of s8", site);
+}
+template <int n>
+CUDA_HOST_INLINE void cuda_host_wgmma_f16(float* c, const unsigned* a, unsigned long long b, CUDA_HOST_SITE) {
+    cuda_host::wgmma<_Float16, float, n>(c, a, b, "wgmma of f16", site);
+}
 CUDA_HOST_INLINE void cuda_host_mma_m16n8k32_s8(int* c, const unsigned* a, const unsigned* b, CUDA_HOST_SITE) {
     cuda_host::mma<int8_t, int, 2>(c, a, b, "mma.m16n8k32 of s8", site);
 }
