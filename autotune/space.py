@@ -7,10 +7,13 @@ A space is enumerated before anything runs, so a search never proposes what cann
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import log
 from typing import Any
 
 from .errors import UsageError
+
+KEPT = 256  # enumerations of a space, one for each problem and device
 
 Value = int | float | str | bool
 Predicate = Callable[[Any, "Config", Any], bool]
@@ -126,6 +129,9 @@ class Space:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
         self._candidates: tuple[Config, ...] | None = None
+        self._enumerated = lru_cache(maxsize=KEPT)(
+            self._enumerate
+        )  # a search asks again and again, also for others' spaces
         for name, given in parameters.items():
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
@@ -140,6 +146,7 @@ class Space:
 
         def add(predicate: Predicate) -> Predicate:
             self.constraints.append(Constraint(getattr(predicate, "__name__", "constraint"), reason, predicate))
+            self._enumerated.cache_clear()
             return predicate
 
         return add
@@ -163,9 +170,12 @@ class Space:
         """
         for name, values in (restrict or {}).items():
             self.check_values(name, values)
+        return self._enumerated(problem, device, tuple(sorted((restrict or {}).items())))
+
+    def _enumerate(self, problem: Any, device: Any, restrict: tuple[tuple[str, tuple[Value, ...]], ...]) -> Enumeration:
         configs, refused = [], Counter[str]()
         for config in self.candidates():
-            if any(name in config and config[name] not in values for name, values in (restrict or {}).items()):
+            if any(name in config and config[name] not in values for name, values in restrict):
                 continue
             constraint = self.broken(problem, config, device)
             if constraint is None:

@@ -15,7 +15,8 @@ from autotune.space import Enumeration
 KERNEL = Ddc()
 DEVICE = cuda.of_architecture("sm_90")
 PROBLEM = Problem(taps=128, decimation=8)
-SPACE = KERNEL.space.enumerate(PROBLEM, DEVICE)
+ALGORITHMS = {"ALGORITHM": ("register", "subgroup")}  # which have the parameters of the bowl
+SPACE = KERNEL.space.enumerate(PROBLEM, DEVICE, ALGORITHMS)
 
 
 def seconds(config: Config, problem: Problem) -> float:
@@ -38,7 +39,7 @@ def neighbours(n_configs: int, **more: Any) -> list[Neighbour]:
     for decimation in (4, 16):
         for taps in (64, 128, 256):
             problem = Problem(taps=taps, decimation=decimation)
-            configs = KERNEL.space.enumerate(problem, DEVICE).configs
+            configs = KERNEL.space.enumerate(problem, DEVICE, ALGORITHMS).configs
             chosen = rng.choice(len(configs), n_configs, replace=False)
             found.append(neighbour(problem, [configs[i] for i in chosen], **more))
     return found
