@@ -97,8 +97,11 @@ struct Part {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) correlate(
-    Result* __restrict__ results, {{ "unsigned long long* __restrict__ n_lowest, " if problem.count_lowest }}const unsigned char* __restrict__ voltages, int n_channels,
-    int n_batches, int first_batch, int n_used)
+    Result* __restrict__ results,
+{% if problem.count_lowest %}
+    unsigned long long* __restrict__ n_lowest,
+{% endif %}
+    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
 {
     extern __shared__ uint4 dynamic_shared[];
     unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);

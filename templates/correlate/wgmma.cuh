@@ -1,4 +1,4 @@
-// The design for Hopper: the first warpgroup of a block copies, the last two multiply, {{ "the second one converts" if converts else "nobody waits for both" }}.
+// The design for Hopper: the first warpgroup of a block copies, the last two multiply; one between them may convert.
 //   stage       4 products along K of 64 later and 64 earlier receivers: UNITS units of a receiver
 //   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
 //               polarisations a, then all b; each product twice, for real and for imaginary parts
@@ -31,7 +31,7 @@ constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a d
 constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
 constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
 static_assert(STAGES * (STAGE + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
-static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns of a product for each polarisation");
+static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns for each polarisation");
 
 // The stages in the order of their use, round and round; `parity` is that of the round.
 struct Ring {
@@ -86,8 +86,12 @@ struct Range {
 {% include "correlate/wgmma_multiply.cuh" %}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
-    Result* __restrict__ results, {{ "unsigned long long* __restrict__ n_lowest, " if problem.count_lowest }}const unsigned char* __restrict__ voltages, int n_channels,
-    int n_batches, int first_batch, int n_used, const __grid_constant__ TensorMap map)
+    Result* __restrict__ results,
+{% if problem.count_lowest %}
+    unsigned long long* __restrict__ n_lowest,
+{% endif %}
+    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used,
+    const __grid_constant__ TensorMap map)
 {
     extern __shared__ __align__(1024) unsigned char dynamic_shared[];
     Ring ring(shared_address(dynamic_shared));

@@ -43,9 +43,11 @@ __device__ __forceinline__ void copy_slice(
     }
 }
 
-// Units of a receiver become a pair of products' operands, in the order along K in which lanes have the words of A: lane
-// l1 l0 of a row has words l1 l0 of both halves. A thread reads all units before it writes: they may lie where it writes.
-__device__ __forceinline__ void convert_pair(const unsigned char* raw, unsigned char* operand, int receiver, int n_units)
+// Units of a receiver become a pair of products' operands, in the order along K in which lanes have the words of A:
+// lane l1 l0 of a row has words l1 l0 of both halves. A thread reads all units before it writes: they may lie where it
+// writes.
+__device__ __forceinline__ void convert_pair(
+    const unsigned char* raw, unsigned char* operand, int receiver, int n_units)
 {
     Octet octets[PAIR_UNITS][4];  // what the four lanes of a row would have
 #pragma unroll

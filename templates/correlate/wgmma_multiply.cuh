@@ -68,7 +68,7 @@ __device__ __forceinline__ void add_slice(
 #pragma unroll 1
     for (int stage = 0; stage < n_units / UNITS; ++stage) {
         wait_for_stage(ring);
-        // Shuffled, so that the compiler knows it to be the same in all lanes, and describes operands in uniform registers
+        // Shuffled: then the compiler knows it to be the same in all lanes, and describes operands in uniform registers
         const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + OPERAND_AT, 0);
         Octet octet;
 #pragma unroll

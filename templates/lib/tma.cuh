@@ -59,7 +59,8 @@ __device__ __forceinline__ void publish_writes()
 }
 
 // The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
-__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+__device__ __forceinline__ void copy_box(
+    unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
                  "[%1, { %3, %4, %5, %6}], [%2];"

@@ -573,8 +573,8 @@ struct Part {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) correlate(
-    Result* __restrict__ results, const unsigned char* __restrict__ voltages, int n_channels,
-    int n_batches, int first_batch, int n_used)
+    Result* __restrict__ results,
+    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
 {
     extern __shared__ uint4 dynamic_shared[];
     unsigned char* ring = reinterpret_cast<unsigned char*>(dynamic_shared);

@@ -447,7 +447,8 @@ __device__ __forceinline__ void publish_writes()
 }
 
 // The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
-__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+__device__ __forceinline__ void copy_box(
+    unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
                  "[%1, { %3, %4, %5, %6}], [%2];"
@@ -459,7 +460,7 @@ __device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsi
 // Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
-// Not for the host. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+// The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 template <int N>
 __device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 
@@ -467,45 +468,63 @@ template <>
 __device__ __forceinline__ void multiply<32>(
     Sum (&sums)[16], const unsigned (&a)[4], unsigned long long b)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_s8<32>(sums, a, b);
+#else
     asm volatile("{ .reg .pred add;\n"
                  "setp.eq.b32 add, 0, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
+                 "wgmma.mma_async.sync.aligned.m64n32k32"
+                 ".s32.s8.s8 "
                  "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-                 "{ %16, %17, %18, %19}, %20, add; }"
+                 "{ %16, %17, %18, %19}, %20, "
+                 "add; }"
                  : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]), "+r"(sums[4]), "+r"(sums[5]), "+r"(sums[6]), "+r"(sums[7]), "+r"(sums[8]), "+r"(sums[9]), "+r"(sums[10]), "+r"(sums[11]), "+r"(sums[12]), "+r"(sums[13]), "+r"(sums[14]), "+r"(sums[15])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
 }
 
 template <>
 __device__ __forceinline__ void multiply<128>(
     Sum (&sums)[64], const unsigned (&a)[4], unsigned long long b)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_s8<128>(sums, a, b);
+#else
     asm volatile("{ .reg .pred add;\n"
                  "setp.eq.b32 add, 0, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 "
+                 "wgmma.mma_async.sync.aligned.m64n128k32"
+                 ".s32.s8.s8 "
                  "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "{ %64, %65, %66, %67}, %68, add; }"
+                 "{ %64, %65, %66, %67}, %68, "
+                 "add; }"
                  : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]), "+r"(sums[4]), "+r"(sums[5]), "+r"(sums[6]), "+r"(sums[7]), "+r"(sums[8]), "+r"(sums[9]), "+r"(sums[10]), "+r"(sums[11]), "+r"(sums[12]), "+r"(sums[13]), "+r"(sums[14]), "+r"(sums[15]), "+r"(sums[16]), "+r"(sums[17]), "+r"(sums[18]), "+r"(sums[19]), "+r"(sums[20]), "+r"(sums[21]), "+r"(sums[22]), "+r"(sums[23]), "+r"(sums[24]), "+r"(sums[25]), "+r"(sums[26]), "+r"(sums[27]), "+r"(sums[28]), "+r"(sums[29]), "+r"(sums[30]), "+r"(sums[31]), "+r"(sums[32]), "+r"(sums[33]), "+r"(sums[34]), "+r"(sums[35]), "+r"(sums[36]), "+r"(sums[37]), "+r"(sums[38]), "+r"(sums[39]), "+r"(sums[40]), "+r"(sums[41]), "+r"(sums[42]), "+r"(sums[43]), "+r"(sums[44]), "+r"(sums[45]), "+r"(sums[46]), "+r"(sums[47]), "+r"(sums[48]), "+r"(sums[49]), "+r"(sums[50]), "+r"(sums[51]), "+r"(sums[52]), "+r"(sums[53]), "+r"(sums[54]), "+r"(sums[55]), "+r"(sums[56]), "+r"(sums[57]), "+r"(sums[58]), "+r"(sums[59]), "+r"(sums[60]), "+r"(sums[61]), "+r"(sums[62]), "+r"(sums[63])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
 }
 
 // Before the first product, and after threads have written to registers that the next one uses.
 __device__ __forceinline__ void begin_products()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+#endif
 }
 
 // The products since the last such call: a group.
 __device__ __forceinline__ void close_products()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+#endif
 }
 
 // Wait until at most N groups are under way.
 template <int N>
 __device__ __forceinline__ void wait_for_products()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+#endif
 }
 
 // What describes an operand to the hardware: rows of 64 bytes, pieces of 16 swizzled within them; groups of 8 rows lie
@@ -517,7 +536,7 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
     return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
 }
 
-// The design for Hopper: the first warpgroup of a block copies, the last two multiply, the second one converts.
+// The design for Hopper: the first warpgroup of a block copies, the last two multiply; one between them may convert.
 //   stage       4 products along K of 64 later and 64 earlier receivers: UNITS units of a receiver
 //   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
 //               polarisations a, then all b; each product twice, for real and for imaginary parts
@@ -545,7 +564,7 @@ constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a d
 constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
 constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
 static_assert(STAGES * (STAGE + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
-static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns of a product for each polarisation");
+static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns for each polarisation");
 
 // The stages in the order of their use, round and round; `parity` is that of the round.
 struct Ring {
@@ -640,9 +659,11 @@ __device__ __forceinline__ void copy_slice(
     }
 }
 
-// Units of a receiver become a pair of products' operands, in the order along K in which lanes have the words of A: lane
-// l1 l0 of a row has words l1 l0 of both halves. A thread reads all units before it writes: they may lie where it writes.
-__device__ __forceinline__ void convert_pair(const unsigned char* raw, unsigned char* operand, int receiver, int n_units)
+// Units of a receiver become a pair of products' operands, in the order along K in which lanes have the words of A:
+// lane l1 l0 of a row has words l1 l0 of both halves. A thread reads all units before it writes: they may lie where it
+// writes.
+__device__ __forceinline__ void convert_pair(
+    const unsigned char* raw, unsigned char* operand, int receiver, int n_units)
 {
     Octet octets[PAIR_UNITS][4];  // what the four lanes of a row would have
 #pragma unroll
@@ -784,7 +805,7 @@ __device__ __forceinline__ void add_slice(
 #pragma unroll 1
     for (int stage = 0; stage < n_units / UNITS; ++stage) {
         wait_for_stage(ring);
-        // Shuffled, so that the compiler knows it to be the same in all lanes, and describes operands in uniform registers
+        // Shuffled: then the compiler knows it to be the same in all lanes, and describes operands in uniform registers
         const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + OPERAND_AT, 0);
         Octet octet;
 #pragma unroll
@@ -867,8 +888,10 @@ __device__ __forceinline__ void multiply_slice(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
-    Result* __restrict__ results, unsigned long long* __restrict__ n_lowest, const unsigned char* __restrict__ voltages, int n_channels,
-    int n_batches, int first_batch, int n_used, const __grid_constant__ TensorMap map)
+    Result* __restrict__ results,
+    unsigned long long* __restrict__ n_lowest,
+    const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used,
+    const __grid_constant__ TensorMap map)
 {
     extern __shared__ __align__(1024) unsigned char dynamic_shared[];
     Ring ring(shared_address(dynamic_shared));
