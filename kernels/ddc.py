@@ -1,12 +1,13 @@
 """Narrowband down-conversion: mix, low-pass filter and decimate in one kernel.
 
 y[p, j] = sum over k < taps of w[k] x[p, j D + k] e^(2 pi i (f (j D + k) + phase)), with D = decimation. Samples that
-decimation would throw away are never computed. 4 taps / D flops a sample against 10 bits of input: a good variant is
-bound by the multiply-adds. Template: templates/ddc.cu.j2; the page: docs/kernels/ddc.md.
+decimation would throw away are never computed. 4 taps / D flops a sample against 10 bits of input: variants that
+multiply in float32 are bound by that, those on tensor cores come near the memory's speed. Template:
+templates/ddc.cu.j2; the page: docs/kernels/ddc.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,156 +16,21 @@ import numpy as np
 from autotune import (
     Array,
     Config,
-    Device,
     Kernel,
     Launch,
-    Space,
     Tolerance,
     UsageError,
     Work,
     array_in,
     array_out,
-    baked,
     ceil_div,
-    runtime,
     unpack_samples,
-    when,
 )
 
-RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
-MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
+from ._ddc_matrices import Matrices, Problem
+from ._ddc_space import SPACE, shared_bytes, threads, tile_outputs
+
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A filter and the streams it is applied to."""
-
-    taps: int = baked(256, "weights of the filter, any number")
-    decimation: int = baked(16, "samples from one output to the next")
-    sample_bits: int = baked(10, "bits of a sample, 2 to 16, two's complement")
-    n_pols: int = runtime(2, "streams that share the filter and the mixer")
-    n_samples: int = runtime(2**25, "samples of each stream, at least taps")
-
-    def __post_init__(self) -> None:
-        if self.taps < 1 or self.decimation < 1 or self.n_pols < 1:
-            given = f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}"
-            raise ValueError(f"{given}: each is at least 1")
-        if not 2 <= self.sample_bits <= 16:
-            raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16")
-        if self.n_samples < self.taps:
-            raise ValueError(f"n_samples={self.n_samples} holds no output: the first needs taps={self.taps} samples")
-
-    @property
-    def n_out(self) -> int:
-        return (self.n_samples - self.taps) // self.decimation + 1
-
-    @property
-    def row_bytes(self) -> int:
-        return ceil_div(self.n_samples * self.sample_bits, 8)
-
-    @property
-    def rows(self) -> int:
-        """Rows of ``decimation`` taps, the last one filled up with zeros."""
-        return ceil_div(self.taps, self.decimation)
-
-    @property
-    def group(self) -> int:
-        """Samples that fill whole 32-bit words: the unit of unpacking."""
-        return 32 if self.sample_bits % 2 else 16
-
-
-SPACE = Space(
-    ALGORITHM=("register", "subgroup"),  # who shares COARSEN outputs: one thread, or SG_SIZE threads
-    WGS=(64, 96, 128, 192, 256),  # threads of a block
-    SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
-    COARSEN=(4, 8, 12, 16),  # consecutive outputs that share a window of samples
-    PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads
-    MIN_BLOCKS=when((1, 2, 4, 8), ALGORITHM="register"),  # blocks that a multiprocessor must have registers for
-    TILES=(1, 4),  # tiles that a block makes, with the weights mixed once
-    STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
-)
-
-
-def tile_outputs(config: Config) -> int:
-    """Outputs that a block makes between two barriers."""
-    return int(config.WGS * config.COARSEN) // int(config.get("SG_SIZE", 1))
-
-
-def shared_bytes(problem: Problem, config: Config) -> int:
-    """Dynamic shared memory: mixed weights, turns and samples; the template asserts the same."""
-    rows, group = problem.rows, problem.group
-    groups = ceil_div((tile_outputs(config) + rows - 1) * problem.decimation, group)
-    if config.ALGORITHM == "subgroup":
-        stride = (config.COARSEN | 1) * config.SG_SIZE
-        chunks = ceil_div(ceil_div(groups * group, problem.decimation), config.COARSEN)
-        n_weights = ceil_div(problem.decimation, config.SG_SIZE) * config.SG_SIZE * rows
-        members = (8 * n_weights, 8 * config.COARSEN // config.SG_SIZE, 8, 2 * 4 * chunks * stride)
-    else:
-        chunk = config.COARSEN * problem.decimation
-        stride = (chunk // config.PHASES | 1) * config.PHASES
-        members = (8 * rows * problem.decimation, 8 * config.COARSEN, 8, 4 * ceil_div(groups * group, chunk) * stride)
-    return sum(ceil_div(member, 16) * 16 for member in members)
-
-
-def own_words(problem: Problem, config: Config) -> int:
-    """Words of packed samples that a thread of the subgroup algorithm holds."""
-    groups = ceil_div((tile_outputs(config) + problem.rows - 1) * problem.decimation, problem.group)
-    return ceil_div(groups, int(config.WGS)) * problem.group * problem.sample_bits // 32
-
-
-def registers(problem: Problem, config: Config) -> int:
-    """About what a thread needs where it needs most; fewer would be spilled. From what nvcc 13.0 uses for sm_90."""
-    if config.ALGORITHM == "register":
-        return int(config.COARSEN * (2 + config.PHASES) + 4 * config.PHASES + 24)
-    return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
-
-
-@SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be")
-def phases_divide(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "register":
-        return True
-    return bool(problem.decimation % config.PHASES == 0 and (config.PHASES > 1 or problem.decimation % 2))
-
-
-@SPACE.constraint("the threads of a subgroup divide its outputs, and there are not more of them than phases")
-def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "subgroup":
-        return True
-    return bool(config.COARSEN % config.SG_SIZE == 0 and max(problem.decimation, 2) * 2 > config.SG_SIZE)
-
-
-@SPACE.constraint("the samples and the weights of MIN_BLOCKS blocks fit in shared memory")
-def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
-    return bool(config.get("MIN_BLOCKS", 1) * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES)
-
-
-@SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
-def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
-    n_blocks = config.get("MIN_BLOCKS", 1)
-    return bool(n_blocks == 1 or n_blocks * config.WGS * (device.max_registers + 1) > device.registers_per_block)
-
-
-@SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples")
-def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return config.ALGORITHM != "subgroup" or own_words(problem, config) <= MAX_OWN_WORDS
-
-
-@SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
-def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
-    allowed = min(device.max_registers, device.registers_per_block // int(config.WGS * config.get("MIN_BLOCKS", 1)))
-    return registers(problem, config) <= allowed
-
-
-@SPACE.constraint("a chunk has room for its outputs where they are staged in it")
-def staging_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return config.get("STORE") != "staged" or problem.decimation >= 2
-
-
-@SPACE.constraint("the grid's y axis has room for the polarisations")
-def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return problem.n_pols <= device.max_grid[1]
 
 
 class Ddc(Kernel[Problem]):
@@ -194,12 +60,22 @@ class Ddc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        tiles = ceil_div(problem.n_out, tile_outputs(config))
-        grid = (ceil_div(tiles, int(config.TILES)), problem.n_pols, 1)
-        return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
+        lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
+        tiles = ceil_div(problem.n_out + lead, tile_outputs(config))
+        grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
+        return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config))
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
-        return {"shared_bytes": shared_bytes(problem, config)}
+        made = {"shared_bytes": shared_bytes(problem, config), "threads": threads(config)}
+        if config.ALGORITHM != "tensor":
+            return made
+        matrices = Matrices(problem, config)
+        return made | {
+            "min_blocks": matrices.min_blocks,
+            "live": matrices.live,
+            "chain": matrices.chain,
+            "shared_weights": "true" if matrices.weights_are_shared else "false",
+        }
 
     def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
         high, low = divmod(fixed_point("mix_frequency", float(inputs["mix_frequency"]), 128), 2**64)

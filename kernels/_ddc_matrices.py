@@ -1,0 +1,168 @@
+"""What ddc computes, and what its tensor algorithm makes of it: tiles, products, registers and shared memory."""
+
+from dataclasses import dataclass
+
+from autotune import Config, baked, ceil_div, runtime
+
+TENSOR_ROWS = 16  # of a matrix of samples
+MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
+LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
+MAX_PART_WORDS = 128  # of sums, above which fewer samples are in registers together
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A filter and the streams it is applied to."""
+
+    taps: int = baked(256, "weights of the filter, any number")
+    decimation: int = baked(16, "samples from one output to the next")
+    sample_bits: int = baked(10, "bits of a sample, 2 to 16, two's complement")
+    n_pols: int = runtime(2, "streams that share the filter and the mixer")
+    n_samples: int = runtime(2**25, "samples of each stream, at least taps")
+
+    def __post_init__(self) -> None:
+        if self.taps < 1 or self.decimation < 1 or self.n_pols < 1:
+            given = f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}"
+            raise ValueError(f"{given}: each is at least 1")
+        if not 2 <= self.sample_bits <= 16:
+            raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16")
+        if self.n_samples < self.taps:
+            raise ValueError(f"n_samples={self.n_samples} holds no output: the first needs taps={self.taps} samples")
+
+    @property
+    def n_out(self) -> int:
+        return (self.n_samples - self.taps) // self.decimation + 1
+
+    @property
+    def row_bytes(self) -> int:
+        return ceil_div(self.n_samples * self.sample_bits, 8)
+
+    @property
+    def rows(self) -> int:
+        """Rows of ``decimation`` taps, the last one filled up with zeros."""
+        return ceil_div(self.taps, self.decimation)
+
+    @property
+    def group(self) -> int:
+        """Samples that fill whole 32-bit words: the unit of unpacking."""
+        return 32 if self.sample_bits % 2 else 16
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """What the tensor algorithm makes of a problem; the template derives the same."""
+
+    problem: Problem
+    config: Config
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return int(self.config.get("WARPS", 4))
+
+    @property
+    def min_blocks(self) -> int:
+        """Blocks that a multiprocessor has registers for."""
+        return int(self.config.get("RESIDENT", 16)) // self.warps
+
+    @property
+    def step_samples(self) -> int:
+        """New samples of a row in a step."""
+        return int(self.config.STEP) * self.problem.decimation
+
+    @property
+    def products(self) -> int:
+        """Of 16 samples each, that a step takes."""
+        return self.step_samples // 16
+
+    @property
+    def live(self) -> int:
+        """Tiles of outputs that are under way."""
+        return ceil_div(self.problem.taps + (int(self.config.STEP) - 1) * self.problem.decimation, self.step_samples)
+
+    @property
+    def uses_wgmma(self) -> bool:
+        return bool(self.config.MMA == "wgmma")
+
+    @property
+    def sum_words(self) -> int:
+        return 4 * self.live * int(self.config.STEP) // 2
+
+    @property
+    def fragments(self) -> int:
+        """Of weights: two words of each lane."""
+        return self.live * self.products * int(self.config.STEP) // 2
+
+    @property
+    def weights_are_shared(self) -> bool:
+        """Fragments that would fill a thread's registers stay in shared memory."""
+        return 2 * self.fragments + self.sum_words > MAX_MATRIX_WORDS
+
+    @property
+    def chain(self) -> int:
+        """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
+        if self.live * self.products <= LONG_CHAIN or self.products < 4:
+            return 0
+        return 8 if self.sum_words < MAX_PART_WORDS else 4
+
+    @property
+    def paired(self) -> bool:
+        """Samples 4 apart share a register; runs may have to start 4 samples earlier for it."""
+        problem = self.problem
+        room = self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
+        return problem.sample_bits == 10 and self.products % 2 == 0 and room >= 4
+
+    @property
+    def group(self) -> tuple[int, int]:
+        """Consecutive samples of a lane, and the words that they lie in."""
+        samples = 8 if self.problem.sample_bits % 2 or self.paired else 4
+        return samples, max(2, ceil_div(samples * self.problem.sample_bits // 8 + 3 - self.paired, 4))
+
+    @property
+    def part(self) -> int:
+        """Products whose samples are in registers together."""
+        least = self.group[0] // 4
+        part = max(least, self.chain or 2)
+        while part > least and (self.products % part or part % least):
+            part -= 1
+        return part
+
+    @property
+    def stage_bytes(self) -> int:
+        """Of a row, without what its alignment adds."""
+        return int(self.config.STAGE) * self.step_samples * self.problem.sample_bits // 8
+
+    @property
+    def shared_bytes(self) -> int:
+        samples, words = self.group
+        group_bytes = samples * self.problem.sample_bits // 8
+        pieces = ceil_div((self.stage_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16)
+        warps = self.warps
+        stages = warps * int(self.config.STAGES) * TENSOR_ROWS * (pieces | 1) * 16
+        windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
+        mixed = ceil_div(8 * self.problem.taps + 4 * warps, 16) * 16
+        if self.uses_wgmma:
+            ring = self.products * (2 * self.live - 1) * int(self.config.STEP) // 2 * 256
+            return ring + stages + max(windows, mixed + 256 * self.fragments)
+        fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
+        return stages + max(windows, fragments_at + 256 * self.fragments)
+
+    @property
+    def registers(self) -> int:
+        if self.uses_wgmma:
+            return self.wgmma_registers
+        own = 0 if self.weights_are_shared else 2 * self.fragments
+        words = 2 * self.part // (self.group[0] // 4) * self.group[1]
+        extra = (
+            8 * bool(self.config.get("UNROLL") != 2)
+            + 4 * (self.group[1] > 2 and not self.paired)
+            + 4 * bool(self.config.WINDOW == 64)
+            + 40 * self.weights_are_shared
+            + 16 * (self.chain > 0)
+        )
+        return self.sum_words + own + 8 * self.part + words + extra + 32
+
+    @property
+    def wgmma_registers(self) -> int:
+        words = 2 * self.part // (self.group[0] // 4) * self.group[1]
+        return self.sum_words + 8 * self.products + words + 40

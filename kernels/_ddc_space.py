@@ -1,0 +1,179 @@
+"""The variants of ddc: the tuning space, and what its constraints need to know of a block."""
+
+from math import gcd
+
+from autotune import Config, Device, Space, ceil_div, when
+
+from ._ddc_matrices import LONG_CHAIN, TENSOR_ROWS, Matrices, Problem
+
+RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
+MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
+MAX_TENSOR_BITS = 12  # what halves hold exactly: integers up to 2^11
+
+SPACE = Space(
+    ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
+    WGS=when((64, 96, 128, 192, 256), ALGORITHM=("register", "subgroup")),  # threads of a block
+    SG_SIZE=when((2, 4, 8, 16), ALGORITHM="subgroup"),  # threads that share COARSEN outputs
+    COARSEN=when((4, 8, 12, 16), ALGORITHM=("register", "subgroup")),  # consecutive outputs that share a window
+    PHASES=when((1, 2, 4), ALGORITHM="register"),  # columns of the window: the width of its loads
+    MIN_BLOCKS=when((1, 2, 4, 8), ALGORITHM="register"),  # blocks that a multiprocessor must have registers for
+    TILES=when((1, 4), ALGORITHM=("register", "subgroup")),  # tiles that a block makes, with the weights mixed once
+    STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
+    MMA=when(("mma_sync", "wgmma"), ALGORITHM="tensor"),  # the instruction that multiplies
+    WARPS=when((4, 8), MMA="wgmma"),  # of a block
+    RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
+    STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
+    RUN=when((64, 128, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
+    STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
+    STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
+    UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
+    WINDOW=when((32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
+)
+
+
+def threads(config: Config) -> int:
+    """Of a block."""
+    return 32 * int(config.get("WARPS", 4)) if config.ALGORITHM == "tensor" else int(config.WGS)
+
+
+def min_blocks(problem: Problem, config: Config) -> int:
+    """Blocks that a multiprocessor has registers and shared memory for."""
+    if config.ALGORITHM == "tensor":
+        return Matrices(problem, config).min_blocks
+    return int(config.get("MIN_BLOCKS", 1))
+
+
+def tile_outputs(config: Config) -> int:
+    """Outputs that a block makes between two barriers; or, of tensor, all its warps' runs of one task each."""
+    if config.ALGORITHM == "tensor":
+        return int(config.get("WARPS", 4)) * TENSOR_ROWS * int(config.RUN)
+    return int(config.WGS * config.COARSEN) // int(config.get("SG_SIZE", 1))
+
+
+def shared_bytes(problem: Problem, config: Config) -> int:
+    """Dynamic shared memory: mixed weights, turns and samples; the template asserts the same."""
+    if config.ALGORITHM == "tensor":
+        return Matrices(problem, config).shared_bytes
+    rows, group = problem.rows, problem.group
+    groups = ceil_div((tile_outputs(config) + rows - 1) * problem.decimation, group)
+    if config.ALGORITHM == "subgroup":
+        stride = (config.COARSEN | 1) * config.SG_SIZE
+        chunks = ceil_div(ceil_div(groups * group, problem.decimation), config.COARSEN)
+        n_weights = ceil_div(problem.decimation, config.SG_SIZE) * config.SG_SIZE * rows
+        members = (8 * n_weights, 8 * config.COARSEN // config.SG_SIZE, 8, 2 * 4 * chunks * stride)
+    else:
+        chunk = config.COARSEN * problem.decimation
+        stride = (chunk // config.PHASES | 1) * config.PHASES
+        members = (8 * rows * problem.decimation, 8 * config.COARSEN, 8, 4 * ceil_div(groups * group, chunk) * stride)
+    return sum(ceil_div(member, 16) * 16 for member in members)
+
+
+def own_words(problem: Problem, config: Config) -> int:
+    """Words of packed samples that a thread of the subgroup algorithm holds."""
+    groups = ceil_div((tile_outputs(config) + problem.rows - 1) * problem.decimation, problem.group)
+    return ceil_div(groups, int(config.WGS)) * problem.group * problem.sample_bits // 32
+
+
+def registers(problem: Problem, config: Config) -> int:
+    """About what a thread needs where it needs most; fewer would be spilled. From what nvcc 13.0 uses for sm_90."""
+    if config.ALGORITHM == "tensor":
+        return Matrices(problem, config).registers
+    if config.ALGORITHM == "register":
+        return int(config.COARSEN * (2 + config.PHASES) + 4 * config.PHASES + 24)
+    return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
+
+
+@SPACE.constraint("the samples of a step are whole products of 16 and whole words; STEP is the least such, or twice it")
+def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
+    if config.ALGORITHM != "tensor":
+        return True
+    unit = 32 if problem.sample_bits % 2 else 16
+    least = max(2, unit // gcd(unit, problem.decimation))
+    return bool(config.STEP in (least, 2 * least))
+
+
+@SPACE.constraint("tensor has samples of at most 12 bits, which halves hold exactly")
+def halves_hold_samples(problem: Problem, config: Config, device: Device) -> bool:
+    return config.ALGORITHM != "tensor" or problem.sample_bits <= MAX_TENSOR_BITS
+
+
+@SPACE.constraint("rows and stages are whole pieces of 16 bytes; stages and windows, whole turns of the unrolled loop")
+def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
+    if config.ALGORITHM != "tensor":
+        return True
+    matrices, unroll = Matrices(problem, config), int(config.get("UNROLL", 1))
+    return bool(
+        config.RUN * problem.decimation * problem.sample_bits % 128 == 0
+        and matrices.stage_bytes % 16 == 0
+        and config.STAGE % unroll == 0
+        and (unroll > 1 or config.STAGE % 2 == 1 or matrices.uses_wgmma)
+        and config.WINDOW // config.STEP % unroll == 0
+    )
+
+
+@SPACE.constraint("a stage has 120 to 640 bytes of a row")
+def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
+    return config.ALGORITHM != "tensor" or 120 <= Matrices(problem, config).stage_bytes <= 640
+
+
+@SPACE.constraint("tensor cores add at most LONG_CHAIN products, or part by part")
+def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
+    if config.ALGORITHM != "tensor":
+        return True
+    matrices = Matrices(problem, config)
+    return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
+
+
+@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most, and adds all products of a sum")
+def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
+    if config.get("MMA") != "wgmma":
+        return True
+    matrices = Matrices(problem, config)
+    return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256 and matrices.chain == 0)
+
+
+@SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be")
+def phases_divide(problem: Problem, config: Config, device: Device) -> bool:
+    if config.ALGORITHM != "register":
+        return True
+    return bool(problem.decimation % config.PHASES == 0 and (config.PHASES > 1 or problem.decimation % 2))
+
+
+@SPACE.constraint("the threads of a subgroup divide its outputs, and there are not more of them than phases")
+def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
+    if config.ALGORITHM != "subgroup":
+        return True
+    return bool(config.COARSEN % config.SG_SIZE == 0 and max(problem.decimation, 2) * 2 > config.SG_SIZE)
+
+
+@SPACE.constraint("the samples and the weights of the blocks that a multiprocessor must have fit in shared memory")
+def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
+    each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
+    return min_blocks(problem, config) * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES
+
+
+@SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
+def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
+    n_blocks = config.get("MIN_BLOCKS", 1)
+    return bool(n_blocks == 1 or n_blocks * config.WGS * (device.max_registers + 1) > device.registers_per_block)
+
+
+@SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples")
+def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return config.ALGORITHM != "subgroup" or own_words(problem, config) <= MAX_OWN_WORDS
+
+
+@SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
+def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
+    n_threads = threads(config) * min_blocks(problem, config)
+    return registers(problem, config) <= min(device.max_registers, device.registers_per_block // n_threads)
+
+
+@SPACE.constraint("a chunk has room for its outputs where they are staged in it")
+def staging_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return config.get("STORE") != "staged" or problem.decimation >= 2
+
+
+@SPACE.constraint("the grid's y axis has room for the polarisations")
+def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.n_pols <= device.max_grid[1]

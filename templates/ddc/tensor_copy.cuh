@@ -1,0 +1,132 @@
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time, task after task. A row starts at any
+// byte; its copies, from the multiple of 16 bytes before it.
+constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
+// The words of the stage's last group, wherever the row starts, end within them.
+constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+static_assert(STAGE_BYTES % 16 == 0, "stages start alike within 16 bytes");
+
+// Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
+__host__ __device__ constexpr int turns_of(int lanes_a_row)
+{
+    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+}
+
+__host__ __device__ constexpr int best_lanes()
+{
+    int best = PIECES < 32 ? PIECES : 32;
+    for (int lanes = 16; lanes >= 4; lanes /= 2)
+        if (turns_of(lanes) < turns_of(best))
+            best = lanes;
+    return best;
+}
+
+// Of a task, counted from the first one's.
+__device__ __forceinline__ long long first_output(int task)
+{
+    return static_cast<long long>(task) * (ROWS * RUN);
+}
+
+struct Copier {
+    static constexpr int LANES = best_lanes();  // that copy pieces of one row
+    static constexpr int ROWS_AT_ONCE = 32 / LANES;
+    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+    static constexpr int LAST_PIECES =
+        PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + LAST_PIECES * 16;  // of a row
+
+    uint4* const stages;  // the lane's first piece in the first of them
+    const unsigned char* const samples;
+    const long long n_bytes;
+    const long long origin;  // of the lane's first piece in task 0
+    const long long n_out;
+    long long from;  // the lane's first piece of the next stage, in the buffer
+    enum { NOTHING, GUARDED, INSIDE } task_is;  // past the last task; reaching out of the buffer; not so
+    int task;
+    int stage;  // the next one of the task
+    int slot;
+
+    __device__ __forceinline__ Copier(
+        uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long origin,
+        int task, long long n_out)
+        : stages(&stages[0][lane_row()][lane_piece()]), samples(samples), n_bytes(n_bytes),
+          origin(origin + lane_row() * ROW_BYTES + lane_piece() * 16), n_out(n_out), task(task), slot(0)
+    {
+        begin_task();
+    }
+
+    __device__ __forceinline__ static int lane_row() { return threadIdx.x % 32 / LANES; }
+    __device__ __forceinline__ static int lane_piece() { return threadIdx.x % 32 % LANES; }
+
+    __device__ __forceinline__ void begin_task()
+    {
+        stage = 0;
+        from = origin + task * (ROWS * ROW_BYTES);
+        const long long first = from - lane_row() * ROW_BYTES - lane_piece() * 16;  // the warp's
+        const bool inside = first >= 0 && first + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes;
+        task_is = first_output(task) >= n_out ? NOTHING : inside ? INSIDE : GUARDED;
+    }
+
+    // Closes a group in any case, so that the number of groups under way stays the same.
+    __device__ __forceinline__ void next_stage()
+    {
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        if (LANES * ROWS_AT_ONCE == 32 || lane_row() < ROWS_AT_ONCE) {
+            if (task_is == INSIDE)
+                copy<true>(pieces);
+            else if (task_is == GUARDED)
+                copy<false>(pieces);
+        }
+        close_group();
+        from += STAGE_BYTES;
+        if (++slot == STAGES)
+            slot = 0;
+        if (++stage == TASK_STAGES) {
+            task += gridDim.x * WARPS;
+            begin_task();
+        }
+    }
+
+    // What lies outside of the buffer is 0.
+    template <bool IS_INSIDE>
+    __device__ __forceinline__ void copy(int pieces)
+    {
+        uint4* const to = stages + slot * (ROWS * PITCH);
+        const unsigned char* const address = samples + from;
+#pragma unroll(IS_INSIDE ? 32 : 1)
+        for (int i = 0; i < turns_of(LANES); ++i) {
+            constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
+            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row() + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece() + p >= pieces))
+                continue;
+            const long long offset = r * ROW_BYTES + p * 16;
+            if constexpr (IS_INSIDE) {
+                copy_async(to + r * PITCH + p, address + offset);
+            } else {
+                const long long left = from + offset < 0 ? 0 : n_bytes - (from + offset);
+                const int n = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+            }
+        }
+    }
+};
+
+__device__ __forceinline__ void wait_for_stage()
+{
+    wait_for_groups<STAGES - 1>();  // the oldest is there
+    __syncwarp();  // for every lane
+}
+
+// `from`: the lane's first word of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
+        const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
+        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+    }
+}

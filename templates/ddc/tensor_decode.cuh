@@ -1,0 +1,188 @@
+// Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
+// weights is free: lane l1 l0 of a row takes GROUP consecutive ones, whole bytes, from each GROUP_STEPS products.
+//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if GROUP is 4; a register holds two,
+//     the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
+// A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
+//     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
+// 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
+// Samples of 10 bits, where products come in pairs: a lane takes 8, and those in a register are 4 apart, 5 bytes. They
+// start at the same bit of a byte, so that one shift and one mask serve both:
+//     product 2 m + p, lane l, register r: samples 32 m + 8 l + 2 p + r (high half) and 4 more (low half)
+// Lanes then start at even bytes, for which runs may have to start 4 samples earlier (`skew`): the weights must leave
+// the room.
+constexpr bool PAIRED = SAMPLE_BITS == 10 && K_STEPS % 2 == 0
+    && LIVE * STEP_SAMPLES >= TAPS + (STEP - 1) * DECIMATION + 4;
+constexpr int GROUP = SAMPLE_BITS % 2 == 0 && !PAIRED ? 4 : 8;
+constexpr int GROUP_STEPS = GROUP / 4;
+constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
+constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
+constexpr int MOST_REST = PAIRED ? 2 : 3;  // bytes of the first word before a group
+constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
+// A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
+constexpr bool NARROW = SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+
+// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
+__host__ __device__ constexpr int part_of(int n, int most)
+{
+    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
+    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
+        --part;
+    return part;
+}
+constexpr int PART_STEPS = part_of(K_STEPS, CHAIN > 0 ? CHAIN : 2);
+constexpr int PARTS = K_STEPS / PART_STEPS;
+constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
+constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
+constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
+static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+
+// The sample of a product's row `l` (0 to 3: a lane), register `r` and half `h` of it (0: the low one).
+__host__ __device__ constexpr int sample_of(int product, int l, int r, int h)
+{
+    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP;
+    return PAIRED ? first + product % 2 * 2 + r + 4 * (1 - h) : first + product % GROUP_STEPS * 4 + r * 2 + 1 - h;
+}
+
+// One PRMT takes the two bytes that hold it, most significant first.
+__host__ __device__ constexpr int byte_of(int sample)
+{
+    const int first = sample * SAMPLE_BITS / 8;
+    const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
+    return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
+}
+
+// Bits behind it in those two bytes.
+__host__ __device__ constexpr int shift_of(int sample)
+{
+    return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
+}
+
+// Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
+template <int SAMPLE, int AT>
+__device__ __forceinline__ unsigned place(const unsigned (&group)[ALIGNED_WORDS])
+{
+    constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
+    constexpr int word = (end - 1) / 32;
+    constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
+    constexpr bool in_two = end - SAMPLE_BITS < word * 32;
+    if constexpr (right < 0)
+        return group[word] << -right;
+    else if constexpr (in_two)
+        return __funnelshift_r(group[word], group[word - in_two], right);
+    else
+        return group[word] >> right;
+}
+
+__device__ __forceinline__ __half2 as_halves(unsigned word)
+{
+    return *reinterpret_cast<const __half2*>(&word);
+}
+
+__device__ __forceinline__ unsigned as_word(__half2 halves)
+{
+    return *reinterpret_cast<const unsigned*>(&halves);
+}
+
+// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves.
+__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
+{
+    constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+    constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+    constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+    constexpr unsigned EXPONENT = 0x6400;  // of 1024
+    if constexpr (TOP_BITS == 0) {
+        constexpr unsigned MAGIC = (EXPONENT | 1u << (SAMPLE_BITS - 1)) * 0x10001;
+        const unsigned biased = and_xor(low, LOW, and_xor(high, LOW << 16, MAGIC));
+        const __half2 bias = __half2half2(__ushort_as_half(0xe400 | 1u << (SAMPLE_BITS - 1)));
+        return as_word(__hadd2(as_halves(biased), bias));
+    } else {
+        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+        constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
+        const unsigned fields = and_xor(low, ALL, and_xor(high, ALL << 16, 0));
+        const unsigned lower = and_xor(fields, LOW * 0x10001, EXPONENT * 0x10001);  // 1024 + the low 10 bits
+        const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
+        // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
+        const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
+        return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
+    }
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves.
+__device__ __forceinline__ unsigned two_halves(unsigned fields)
+{
+    const unsigned biased = and_xor(fields, 0x03ff03ff, 0x66006600);
+    return as_word(__hadd2(as_halves(biased), __half2half2(__ushort_as_half(0xe600))));
+}
+
+// What of unpacking depends on where in its word a lane's group starts: always the same.
+struct Decoder {
+    int byte;  // of the lane's first group, in its row of a stage
+    unsigned selectors[3];  // PAIRED: of four bytes, samples 0 and 4, samples 3 and 7; NARROW: samples 0 and 1, 2 and 3
+
+    // `rest`: where in its first 16 bytes a row starts.
+    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    {
+        const unsigned shift = 0x1111u * (byte % 4);
+        selectors[0] = shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u);
+        selectors[1] = PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u);
+        selectors[2] = 0x2345u + (shift & 0x00ffu);
+    }
+
+    __device__ __forceinline__ int first_word() const { return byte / 4; }
+
+    __host__ __device__ static constexpr unsigned selector(int sample)
+    {
+        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+    }
+
+    // The two registers of products `STEP` of a group, for one row.
+    template <int IN_GROUP>
+    __device__ __forceinline__ void decode_group(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+        if constexpr (IN_GROUP < GROUP_STEPS) {
+            if constexpr (NARROW) {
+                const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
+                const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
+                samples[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
+                samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
+            } else {
+                unsigned aligned[ALIGNED_WORDS];
+#pragma unroll
+                for (int w = 0; w < ALIGNED_WORDS; ++w)
+                    aligned[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                constexpr int S = IN_GROUP * 4;
+                samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
+                samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
+            }
+            decode_group<IN_GROUP + 1>(samples, first, r, words);
+        }
+    }
+
+    // The four registers of two products, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the group.
+    __device__ __forceinline__ void decode_pair(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+        constexpr int LAST = GROUP_WORDS - 1;
+        const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
+        const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
+        samples[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
+        samples[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
+        samples[first + GROUP_STEPS - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+    }
+
+    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * PART_GROUPS; ++i) {
+            const int g = i / 2, r = i % 2;
+            if constexpr (PAIRED)
+                decode_pair(samples, g * GROUP_STEPS, r, words[r][g]);
+            else
+                decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
+        }
+    }
+};

@@ -1,0 +1,84 @@
+// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
+// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+struct Mixed {
+    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+
+__device__ __forceinline__ ushort2 split(float x)
+{
+    const __half high = __float2half_rn(x);
+    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+}
+
+// The fragments of all weights, by the whole block. Returns what sums are to be multiplied by.
+__device__ __forceinline__ float mix_weights(
+    unsigned char* scratch, const float* __restrict__ weights, Frequency frequency, int skew = 0)
+{
+    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
+    unsigned largest = 0;
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    largest = __reduce_max_sync(0xffffffff, largest);
+    if (threadIdx.x % 32 == 0)
+        mixed.largest[threadIdx.x / 32] = largest;
+    __syncthreads();  // the largest of each warp is there
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        largest = max(largest, mixed.largest[w]);
+    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
+    const float scale = __uint_as_float((268 - exponent) << 23);
+    for (int k = threadIdx.x; k < TAPS; k += WGS) {
+        const float2 turn = unit_vector(advance(frequency, k));
+        const float weight = weights[k] * scale;
+        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
+        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
+    }
+    __syncthreads();  // the mixed weights are complete
+    const unsigned short* const parts = &mixed.weights[0].x;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
+        const int l = i % 4, column = i / 4 % 8, octet = i / 32 % OCTETS;
+        const int product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
+        const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
+        unsigned words[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            unsigned halves[2];
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int k = first + sample_of(product, l, r, h);
+                halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+            }
+            words[r] = halves[0] | halves[1] << 16;
+        }
+        fragments[i] = make_uint2(words[0], words[1]);
+    }
+    __syncthreads();  // the fragments are complete
+    return __uint_as_float((exponent - 14) << 23);
+}
+
+struct Weights {
+    uint2 own[SHARED_WEIGHTS ? 1 : FRAGMENTS];
+    const uint2* shared;
+
+    __device__ __forceinline__ explicit Weights(const unsigned char* scratch)
+        : shared(reinterpret_cast<const uint2*>(scratch + FRAGMENTS_AT) + threadIdx.x % 32)
+    {
+        if constexpr (!SHARED_WEIGHTS) {
+#pragma unroll
+            for (int i = 0; i < FRAGMENTS; ++i)
+                own[i] = shared[i * 32];
+            __syncthreads();  // all have theirs: windows may take the place of the fragments
+        }
+    }
+
+    __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
+    {
+        const int i = (block * K_STEPS + product) * OCTETS + octet;
+        return SHARED_WEIGHTS ? shared[i * 32] : own[SHARED_WEIGHTS ? 0 : i];
+    }
+};

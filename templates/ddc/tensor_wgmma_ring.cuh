@@ -1,0 +1,44 @@
+// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each 16 samples of a step, with L = LIVE, so that blocks
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns, 256 bytes
+// each.
+// What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
+// the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
+// the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
+constexpr int RING_BLOCKS = 2 * LIVE - 1;
+
+struct Ring {
+    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
+};
+
+// By the whole block; the fragments are free when it returns.
+__device__ __forceinline__ void fill_ring(Ring& ring, const uint2* fragments)
+{
+    unsigned* const words = &ring.words[0][0][0][0][0];
+#pragma unroll 1
+    for (int i = threadIdx.x; i < K_STEPS * RING_BLOCKS * OCTETS * 32; i += WGS) {
+        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % RING_BLOCKS, product = i / 32 / OCTETS / RING_BLOCKS;
+        const int block = (2 * LIVE - at) % LIVE;
+        const uint2 fragment = fragments[((block * K_STEPS + product) * OCTETS + octet) * 32 + i % 32];
+        words[i / 32 * 64 + i % 32] = fragment.x;
+        words[i / 32 * 64 + 32 + i % 32] = fragment.y;
+    }
+#ifndef AUTOTUNE_HOST
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
+#endif
+    __syncthreads();  // the ring is complete
+}
+
+// Where the ring starts, in units of 16 bytes, as the hardware wants to be told.
+__device__ __forceinline__ unsigned address_of(const Ring& ring)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(&ring)) >> 4;
+}
+
+// Describes the blocks that step v needs for product `product` of it; place: v % LIVE. No swizzle; 128 bytes from the
+// first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix Descriptor Format".
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int place)
+{
+    constexpr unsigned PIECE = 128 / 16 << 16, OCTET = 256 / 16;
+    const int blocks = product * RING_BLOCKS + (LIVE - place) % LIVE;
+    return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
+}

@@ -1,0 +1,1017 @@
+// ddc[taps=128,decimation=8,sample_bits=10|ALGORITHM=tensor,MMA=wgmma,WARPS=4,STEP=2,RUN=64,STAGE=12,STAGES=2,WINDOW=32]
+// y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
+//   baseband  out  float2 [n_pols][n_out]       (re, im)
+//   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
+//   weights   in   float  [TAPS]
+//   f = (frequency_high, frequency_low), a 128-bit fraction of a cycle a sample; phase, a 64-bit fraction of a cycle
+// The mixer goes into the weights, h[k] = w[k] e^(2 pi i f k), so that real samples meet complex weights: two
+// multiply-adds for a tap of an output. What is left of it is one rotation of each output.
+
+constexpr int TAPS = 128;  // weights of the filter
+constexpr int DECIMATION = 8;  // samples from one output to the next
+constexpr int SAMPLE_BITS = 10;
+constexpr int WGS = 128;  // blockDim.x
+
+// N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
+template <int N>
+struct alignas(4 * N) Floats {
+    float at[N];
+};
+
+template <int N>
+__device__ __forceinline__ Floats<N> load_floats(const float* address)
+{
+    return *reinterpret_cast<const Floats<N>*>(address);
+}
+
+template <int N>
+__device__ __forceinline__ void store_floats(float* address, Floats<N> floats)
+{
+    *reinterpret_cast<Floats<N>*>(address) = floats;
+}
+
+__host__ __device__ constexpr int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+__device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
+{
+#ifdef AUTOTUNE_HOST
+    return (value & mask) ^ pattern;
+#else
+    unsigned result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
+    return result;
+#endif
+}
+
+// A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
+// A frequency, in cycles a sample, is a 128-bit fraction in two words: rounded at 2^-128, it adds up to less than
+// 2^-64 cycles of error over any number of samples that fits 64 bits.
+typedef unsigned long long Phase;
+
+struct Frequency {
+    Phase high, low;
+};
+
+// f * n modulo 1
+__device__ __forceinline__ Phase advance(Frequency f, unsigned long long n)
+{
+    return f.high * n + __umul64hi(f.low, n);
+}
+
+// e^(2 pi i phase). Its top 32 bits as a signed fraction of half a cycle: within 2^-25 half cycles of the phase.
+__device__ __forceinline__ float2 unit_vector(Phase phase)
+{
+    float2 z;
+    sincospif(static_cast<float>(static_cast<int>(phase >> 32)) * 4.656612873077393e-10f, &z.y, &z.x);  // 2^-31
+    return z;
+}
+
+__device__ __forceinline__ float2 multiply(float2 a, float2 b)
+{
+    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
+// 16. Of the 16 bytes, `n` are read, and the others become 0.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16, 16 - n);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// The copies so far, of this thread, since the last such call: a group.
+__device__ __forceinline__ void close_group()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most N of this thread's groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_groups()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_wait_prior(N);
+#else
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// ALGORITHM tensor, MMA wgmma: the products of ddc/tensor.cuh, by the four warps of a warpgroup together and while they
+// unpack the samples of the next step. The runs of the four are the 64 rows of a product.
+// Steps   as there: STEP_SAMPLES new samples of each row, and STEP more outputs done. A tile stays in the place where
+//         it began, since wgmma adds to sums where they are. So the weights move: they lie in shared memory as a
+//         ring of blocks, unrolled, and each step reads it from one block further back.
+//             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
+//             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
+//                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
+//         The code of LIVE steps is written out, so that places are registers. A loop that ends in its middle, to copy
+//         samples or to store outputs, goes on there.
+// Time    step v starts its products; unpacks the samples of step v + 1, whose words are in registers, and loads the
+//         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
+//         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
+//         registers of their own.
+// Columns and windows as there. For sm_90a only.
+#include <cuda_fp16.h>
+
+constexpr int STEP = 2;  // outputs of a row that a step begins
+constexpr int RUN = 64;  // outputs of a row
+constexpr int STAGE = 12;  // steps whose samples are copied together
+constexpr int STAGES = 2;  // such copies that there is room for
+constexpr int WINDOW = 32;  // outputs of a row between stores
+constexpr int CHAIN = 0;  // all products of a sum are added by the tensor core
+
+constexpr int WARPS = WGS / 32;
+constexpr int ROWS = 16;  // of a warp
+constexpr int STEP_SAMPLES = STEP * DECIMATION;
+constexpr int K_STEPS = STEP_SAMPLES / 16;
+constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
+constexpr int OCTETS = STEP / 2;  // of columns
+constexpr int COLUMNS = LIVE * OCTETS * 8;
+constexpr int FRAGMENTS = LIVE * K_STEPS * OCTETS;  // of weights
+constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
+constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
+constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
+constexpr int WINDOW_STEPS = WINDOW / STEP;
+constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
+constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
+static_assert(WARPS % 4 == 0, "whole warpgroups");
+static_assert(LIVE == 9 && COLUMNS <= 256, "the steps that are written out; what a product takes");
+static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
+static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
+static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
+static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
+
+// Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
+// weights is free: lane l1 l0 of a row takes GROUP consecutive ones, whole bytes, from each GROUP_STEPS products.
+//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if GROUP is 4; a register holds two,
+//     the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
+// A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
+//     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
+// 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
+// Samples of 10 bits, where products come in pairs: a lane takes 8, and those in a register are 4 apart, 5 bytes. They
+// start at the same bit of a byte, so that one shift and one mask serve both:
+//     product 2 m + p, lane l, register r: samples 32 m + 8 l + 2 p + r (high half) and 4 more (low half)
+// Lanes then start at even bytes, for which runs may have to start 4 samples earlier (`skew`): the weights must leave
+// the room.
+constexpr bool PAIRED = SAMPLE_BITS == 10 && K_STEPS % 2 == 0
+    && LIVE * STEP_SAMPLES >= TAPS + (STEP - 1) * DECIMATION + 4;
+constexpr int GROUP = SAMPLE_BITS % 2 == 0 && !PAIRED ? 4 : 8;
+constexpr int GROUP_STEPS = GROUP / 4;
+constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
+constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
+constexpr int MOST_REST = PAIRED ? 2 : 3;  // bytes of the first word before a group
+constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
+// A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
+constexpr bool NARROW = SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+
+// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
+__host__ __device__ constexpr int part_of(int n, int most)
+{
+    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
+    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
+        --part;
+    return part;
+}
+constexpr int PART_STEPS = part_of(K_STEPS, CHAIN > 0 ? CHAIN : 2);
+constexpr int PARTS = K_STEPS / PART_STEPS;
+constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
+constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
+constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
+static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+
+// The sample of a product's row `l` (0 to 3: a lane), register `r` and half `h` of it (0: the low one).
+__host__ __device__ constexpr int sample_of(int product, int l, int r, int h)
+{
+    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP;
+    return PAIRED ? first + product % 2 * 2 + r + 4 * (1 - h) : first + product % GROUP_STEPS * 4 + r * 2 + 1 - h;
+}
+
+// One PRMT takes the two bytes that hold it, most significant first.
+__host__ __device__ constexpr int byte_of(int sample)
+{
+    const int first = sample * SAMPLE_BITS / 8;
+    const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
+    return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
+}
+
+// Bits behind it in those two bytes.
+__host__ __device__ constexpr int shift_of(int sample)
+{
+    return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
+}
+
+// Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
+template <int SAMPLE, int AT>
+__device__ __forceinline__ unsigned place(const unsigned (&group)[ALIGNED_WORDS])
+{
+    constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
+    constexpr int word = (end - 1) / 32;
+    constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
+    constexpr bool in_two = end - SAMPLE_BITS < word * 32;
+    if constexpr (right < 0)
+        return group[word] << -right;
+    else if constexpr (in_two)
+        return __funnelshift_r(group[word], group[word - in_two], right);
+    else
+        return group[word] >> right;
+}
+
+__device__ __forceinline__ __half2 as_halves(unsigned word)
+{
+    return *reinterpret_cast<const __half2*>(&word);
+}
+
+__device__ __forceinline__ unsigned as_word(__half2 halves)
+{
+    return *reinterpret_cast<const unsigned*>(&halves);
+}
+
+// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves.
+__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
+{
+    constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+    constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+    constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+    constexpr unsigned EXPONENT = 0x6400;  // of 1024
+    if constexpr (TOP_BITS == 0) {
+        constexpr unsigned MAGIC = (EXPONENT | 1u << (SAMPLE_BITS - 1)) * 0x10001;
+        const unsigned biased = and_xor(low, LOW, and_xor(high, LOW << 16, MAGIC));
+        const __half2 bias = __half2half2(__ushort_as_half(0xe400 | 1u << (SAMPLE_BITS - 1)));
+        return as_word(__hadd2(as_halves(biased), bias));
+    } else {
+        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+        constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
+        const unsigned fields = and_xor(low, ALL, and_xor(high, ALL << 16, 0));
+        const unsigned lower = and_xor(fields, LOW * 0x10001, EXPONENT * 0x10001);  // 1024 + the low 10 bits
+        const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
+        // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
+        const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
+        return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
+    }
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves.
+__device__ __forceinline__ unsigned two_halves(unsigned fields)
+{
+    const unsigned biased = and_xor(fields, 0x03ff03ff, 0x66006600);
+    return as_word(__hadd2(as_halves(biased), __half2half2(__ushort_as_half(0xe600))));
+}
+
+// What of unpacking depends on where in its word a lane's group starts: always the same.
+struct Decoder {
+    int byte;  // of the lane's first group, in its row of a stage
+    unsigned selectors[3];  // PAIRED: of four bytes, samples 0 and 4, samples 3 and 7; NARROW: samples 0 and 1, 2 and 3
+
+    // `rest`: where in its first 16 bytes a row starts.
+    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    {
+        const unsigned shift = 0x1111u * (byte % 4);
+        selectors[0] = shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u);
+        selectors[1] = PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u);
+        selectors[2] = 0x2345u + (shift & 0x00ffu);
+    }
+
+    __device__ __forceinline__ int first_word() const { return byte / 4; }
+
+    __host__ __device__ static constexpr unsigned selector(int sample)
+    {
+        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+    }
+
+    // The two registers of products `STEP` of a group, for one row.
+    template <int IN_GROUP>
+    __device__ __forceinline__ void decode_group(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+        if constexpr (IN_GROUP < GROUP_STEPS) {
+            if constexpr (NARROW) {
+                const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
+                const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
+                samples[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
+                samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
+            } else {
+                unsigned aligned[ALIGNED_WORDS];
+#pragma unroll
+                for (int w = 0; w < ALIGNED_WORDS; ++w)
+                    aligned[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                constexpr int S = IN_GROUP * 4;
+                samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
+                samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
+            }
+            decode_group<IN_GROUP + 1>(samples, first, r, words);
+        }
+    }
+
+    // The four registers of two products, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the group.
+    __device__ __forceinline__ void decode_pair(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+        constexpr int LAST = GROUP_WORDS - 1;
+        const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
+        const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
+        samples[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
+        samples[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
+        samples[first + GROUP_STEPS - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+    }
+
+    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * PART_GROUPS; ++i) {
+            const int g = i / 2, r = i % 2;
+            if constexpr (PAIRED)
+                decode_pair(samples, g * GROUP_STEPS, r, words[r][g]);
+            else
+                decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
+        }
+    }
+};
+
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time, task after task. A row starts at any
+// byte; its copies, from the multiple of 16 bytes before it.
+constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
+// The words of the stage's last group, wherever the row starts, end within them.
+constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+static_assert(STAGE_BYTES % 16 == 0, "stages start alike within 16 bytes");
+
+// Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
+__host__ __device__ constexpr int turns_of(int lanes_a_row)
+{
+    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+}
+
+__host__ __device__ constexpr int best_lanes()
+{
+    int best = PIECES < 32 ? PIECES : 32;
+    for (int lanes = 16; lanes >= 4; lanes /= 2)
+        if (turns_of(lanes) < turns_of(best))
+            best = lanes;
+    return best;
+}
+
+// Of a task, counted from the first one's.
+__device__ __forceinline__ long long first_output(int task)
+{
+    return static_cast<long long>(task) * (ROWS * RUN);
+}
+
+struct Copier {
+    static constexpr int LANES = best_lanes();  // that copy pieces of one row
+    static constexpr int ROWS_AT_ONCE = 32 / LANES;
+    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+    static constexpr int LAST_PIECES =
+        PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + LAST_PIECES * 16;  // of a row
+
+    uint4* const stages;  // the lane's first piece in the first of them
+    const unsigned char* const samples;
+    const long long n_bytes;
+    const long long origin;  // of the lane's first piece in task 0
+    const long long n_out;
+    long long from;  // the lane's first piece of the next stage, in the buffer
+    enum { NOTHING, GUARDED, INSIDE } task_is;  // past the last task; reaching out of the buffer; not so
+    int task;
+    int stage;  // the next one of the task
+    int slot;
+
+    __device__ __forceinline__ Copier(
+        uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long origin,
+        int task, long long n_out)
+        : stages(&stages[0][lane_row()][lane_piece()]), samples(samples), n_bytes(n_bytes),
+          origin(origin + lane_row() * ROW_BYTES + lane_piece() * 16), n_out(n_out), task(task), slot(0)
+    {
+        begin_task();
+    }
+
+    __device__ __forceinline__ static int lane_row() { return threadIdx.x % 32 / LANES; }
+    __device__ __forceinline__ static int lane_piece() { return threadIdx.x % 32 % LANES; }
+
+    __device__ __forceinline__ void begin_task()
+    {
+        stage = 0;
+        from = origin + task * (ROWS * ROW_BYTES);
+        const long long first = from - lane_row() * ROW_BYTES - lane_piece() * 16;  // the warp's
+        const bool inside = first >= 0 && first + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes;
+        task_is = first_output(task) >= n_out ? NOTHING : inside ? INSIDE : GUARDED;
+    }
+
+    // Closes a group in any case, so that the number of groups under way stays the same.
+    __device__ __forceinline__ void next_stage()
+    {
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        if (LANES * ROWS_AT_ONCE == 32 || lane_row() < ROWS_AT_ONCE) {
+            if (task_is == INSIDE)
+                copy<true>(pieces);
+            else if (task_is == GUARDED)
+                copy<false>(pieces);
+        }
+        close_group();
+        from += STAGE_BYTES;
+        if (++slot == STAGES)
+            slot = 0;
+        if (++stage == TASK_STAGES) {
+            task += gridDim.x * WARPS;
+            begin_task();
+        }
+    }
+
+    // What lies outside of the buffer is 0.
+    template <bool IS_INSIDE>
+    __device__ __forceinline__ void copy(int pieces)
+    {
+        uint4* const to = stages + slot * (ROWS * PITCH);
+        const unsigned char* const address = samples + from;
+#pragma unroll(IS_INSIDE ? 32 : 1)
+        for (int i = 0; i < turns_of(LANES); ++i) {
+            constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
+            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row() + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece() + p >= pieces))
+                continue;
+            const long long offset = r * ROW_BYTES + p * 16;
+            if constexpr (IS_INSIDE) {
+                copy_async(to + r * PITCH + p, address + offset);
+            } else {
+                const long long left = from + offset < 0 ? 0 : n_bytes - (from + offset);
+                const int n = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+            }
+        }
+    }
+};
+
+__device__ __forceinline__ void wait_for_stage()
+{
+    wait_for_groups<STAGES - 1>();  // the oldest is there
+    __syncwarp();  // for every lane
+}
+
+// `from`: the lane's first word of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
+        const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
+        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+    }
+}
+
+// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each 16 samples of a step, with L = LIVE, so that blocks
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns, 256 bytes
+// each.
+// What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
+// the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
+// the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
+constexpr int RING_BLOCKS = 2 * LIVE - 1;
+
+struct Ring {
+    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
+};
+
+// By the whole block; the fragments are free when it returns.
+__device__ __forceinline__ void fill_ring(Ring& ring, const uint2* fragments)
+{
+    unsigned* const words = &ring.words[0][0][0][0][0];
+#pragma unroll 1
+    for (int i = threadIdx.x; i < K_STEPS * RING_BLOCKS * OCTETS * 32; i += WGS) {
+        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % RING_BLOCKS, product = i / 32 / OCTETS / RING_BLOCKS;
+        const int block = (2 * LIVE - at) % LIVE;
+        const uint2 fragment = fragments[((block * K_STEPS + product) * OCTETS + octet) * 32 + i % 32];
+        words[i / 32 * 64 + i % 32] = fragment.x;
+        words[i / 32 * 64 + 32 + i % 32] = fragment.y;
+    }
+#ifndef AUTOTUNE_HOST
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
+#endif
+    __syncthreads();  // the ring is complete
+}
+
+// Where the ring starts, in units of 16 bytes, as the hardware wants to be told.
+__device__ __forceinline__ unsigned address_of(const Ring& ring)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(&ring)) >> 4;
+}
+
+// Describes the blocks that step v needs for product `product` of it; place: v % LIVE. No swizzle; 128 bytes from the
+// first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix Descriptor Format".
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int place)
+{
+    constexpr unsigned PIECE = 128 / 16 << 16, OCTET = 256 / 16;
+    const int blocks = product * RING_BLOCKS + (LIVE - place) % LIVE;
+    return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
+}
+
+constexpr bool SHARED_WEIGHTS = true;  // the fragments of the weights are only a step towards the ring
+constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
+constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
+constexpr int FRAGMENTS_AT = MIXED_BYTES;
+constexpr int SCRATCH_BYTES =
+    FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
+
+struct Shared {
+    alignas(16) Ring ring;
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights and their fragments, then the windows
+};
+static_assert(sizeof(Shared) == 56576, "what the definition asks for at launch");
+
+// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
+// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+struct Mixed {
+    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+
+__device__ __forceinline__ ushort2 split(float x)
+{
+    const __half high = __float2half_rn(x);
+    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+}
+
+// The fragments of all weights, by the whole block. Returns what sums are to be multiplied by.
+__device__ __forceinline__ float mix_weights(
+    unsigned char* scratch, const float* __restrict__ weights, Frequency frequency, int skew = 0)
+{
+    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
+    unsigned largest = 0;
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    largest = __reduce_max_sync(0xffffffff, largest);
+    if (threadIdx.x % 32 == 0)
+        mixed.largest[threadIdx.x / 32] = largest;
+    __syncthreads();  // the largest of each warp is there
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        largest = max(largest, mixed.largest[w]);
+    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
+    const float scale = __uint_as_float((268 - exponent) << 23);
+    for (int k = threadIdx.x; k < TAPS; k += WGS) {
+        const float2 turn = unit_vector(advance(frequency, k));
+        const float weight = weights[k] * scale;
+        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
+        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
+    }
+    __syncthreads();  // the mixed weights are complete
+    const unsigned short* const parts = &mixed.weights[0].x;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
+        const int l = i % 4, column = i / 4 % 8, octet = i / 32 % OCTETS;
+        const int product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
+        const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
+        unsigned words[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            unsigned halves[2];
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int k = first + sample_of(product, l, r, h);
+                halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+            }
+            words[r] = halves[0] | halves[1] << 16;
+        }
+        fragments[i] = make_uint2(words[0], words[1]);
+    }
+    __syncthreads();  // the fragments are complete
+    return __uint_as_float((exponent - 14) << 23);
+}
+
+struct Weights {
+    uint2 own[SHARED_WEIGHTS ? 1 : FRAGMENTS];
+    const uint2* shared;
+
+    __device__ __forceinline__ explicit Weights(const unsigned char* scratch)
+        : shared(reinterpret_cast<const uint2*>(scratch + FRAGMENTS_AT) + threadIdx.x % 32)
+    {
+        if constexpr (!SHARED_WEIGHTS) {
+#pragma unroll
+            for (int i = 0; i < FRAGMENTS; ++i)
+                own[i] = shared[i * 32];
+            __syncthreads();  // all have theirs: windows may take the place of the fragments
+        }
+    }
+
+    __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
+    {
+        const int i = (block * K_STEPS + product) * OCTETS + octet;
+        return SHARED_WEIGHTS ? shared[i * 32] : own[SHARED_WEIGHTS ? 0 : i];
+    }
+};
+
+struct Tile {
+    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
+};
+
+// Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
+// whole number of bytes of samples.
+__device__ __forceinline__ int lead_of(const float2* row)
+{
+    constexpr int BITS = DECIMATION * SAMPLE_BITS % 8;
+    constexpr int WHOLE = BITS == 0 ? 1 : BITS % 4 == 0 ? 2 : BITS % 2 == 0 ? 4 : 8;  // outputs
+    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
+}
+
+// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of its outputs number 0 and 32 of
+// every 64: e^(2 pi i (f D j + phase)).
+struct Writer {
+    float* const window;
+    float2* const row;
+    const long long n_out;
+    const int lead;
+    const Frequency frequency;
+    const Phase phase;  // of output -lead
+    float2 lane_turns[2];  // from output 0 of 32 to the lane's two, and out of the weights' scale
+    long long first;  // of the task, counted from output -lead
+
+    __device__ __forceinline__ Writer(
+        unsigned char* scratch, float2* row, long long n_out, int lead, Frequency frequency, Phase phase, float scale)
+        : window(reinterpret_cast<float*>(scratch) + threadIdx.x / 32 * (ROWS * WINDOW_PITCH)), row(row), n_out(n_out),
+          lead(lead), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)), first(0)
+    {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            lane_turns[i] = unit_vector(advance(frequency, (threadIdx.x % 16 * 2 + i) * DECIMATION));
+            lane_turns[i].x *= scale, lane_turns[i].y *= scale;
+        }
+    }
+
+    __device__ __forceinline__ void begin(long long first_output) { first = first_output; }
+
+    // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
+    __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
+    {
+        const int lane = threadIdx.x % 32;
+        float* const to = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
+#pragma unroll
+        for (int o = 0; o < OCTETS; ++o) {
+            to[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+            to[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+        }
+    }
+
+    // Outputs [at, at + WINDOW) of each run.
+    __device__ __forceinline__ void drain(int at)
+    {
+        const int lane = threadIdx.x % 32;
+        if (WINDOW == 64 || at % 64 == 0) {
+            const long long output = first + lane % ROWS * RUN + at + lane / ROWS * 32;
+            float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
+            *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
+        }
+        __syncwarp();  // the window and its turns are complete
+        // A half of the warp takes a row, a lane two outputs of it.
+        const int lane_row = lane / 16, lane_output = lane % 16 * 2;
+#pragma unroll
+        for (int half = 0; half < WINDOW / 32; ++half) {
+            const float* const from = window + lane_row * WINDOW_PITCH + half * 64 + 2 * lane_output;
+            const float* const turns =
+                window + lane_row * WINDOW_PITCH + 2 * WINDOW + (WINDOW == 64 ? half : at / 32 % 2) * 2;
+            const long long j = first - lead + at + half * 32;  // of the first row, for lane 0
+            float2* const to = row + j + lane_row * RUN + lane_output;
+            if (j >= 0 && j + (ROWS - 1) * RUN + 32 <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r += 2) {
+                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
+                    store_floats<4>(&to[r * RUN].x, pair);
+                }
+            } else {
+#pragma unroll 1
+                for (int r = 0; r < ROWS; r += 2) {
+                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
+                    const long long output = j + (lane_row + r) * RUN + lane_output;
+                    if (output >= 0 && output < n_out)
+                        to[r * RUN] = make_float2(pair.at[0], pair.at[1]);
+                    if (output + 1 >= 0 && output + 1 < n_out)
+                        to[r * RUN + 1] = make_float2(pair.at[2], pair.at[3]);
+                }
+            }
+        }
+        __syncwarp();  // nobody reads the window any more
+    }
+
+    __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const
+    {
+        const Floats<4> y = load_floats<4>(outputs);
+        const float2 row_turn = *reinterpret_cast<const float2*>(turn);
+        const float2 a = multiply(make_float2(y.at[0], y.at[1]), multiply(row_turn, lane_turns[0]));
+        const float2 b = multiply(make_float2(y.at[2], y.at[3]), multiply(row_turn, lane_turns[1]));
+        return {a.x, a.y, b.x, b.y};
+    }
+};
+
+typedef float Sum;
+typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
+typedef unsigned Samples[K_STEPS][4];
+
+// Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
+// with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
+// the threads do, which must leave the registers of A and of the sums alone until they have waited.
+// The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+template <int N>
+__device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
+
+template <>
+__device__ __forceinline__ void multiply<72>(
+    Sum (&sums)[36], const unsigned (&a)[4], unsigned long long b)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_f16<72>(sums, a, b);
+#else
+    asm volatile("{ .reg .pred add;\n"
+                 "setp.eq.b32 add, 0, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n72k16"
+                 ".f32.f16.f16 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35}, "
+                 "{ %36, %37, %38, %39}, %40, "
+                 "add, 1, 1, 0; }"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31]), "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]), "+f"(sums[35])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+
+// Before the first product, and after threads have written to registers that the next one uses.
+__device__ __forceinline__ void begin_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+#endif
+}
+
+// The products since the last such call: a group.
+__device__ __forceinline__ void close_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+#endif
+}
+
+// Wait until at most N groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// What describes an operand to the hardware: rows of 64 bytes, pieces of 16 swizzled within them; groups of 8 rows lie
+// 512 bytes apart. `address`: of the first row's 32 bytes.
+__device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
+{
+    constexpr unsigned long long SWIZZLE_64 = 2ull << 62, GROUP = 512ull / 16 << 32;
+    constexpr unsigned UNUSED = 1 << 16;
+    return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
+}
+
+constexpr int STEP_WORDS = PARTS * PART_WORDS;
+
+// Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
+// part, those of the next step are loaded if there are `more`.
+template <int PART>
+__device__ __forceinline__ void decode_step(
+    Samples& samples, Words& words, const unsigned* next, bool more, const Decoder& decoder)
+{
+    if constexpr (PART < PARTS) {
+        decoder.decode(*reinterpret_cast<unsigned(*)[PART_STEPS][4]>(samples + PART * PART_STEPS), words);
+        if (PART + 1 < PARTS || more)
+            load_part(words, next);
+        decode_step<PART + 1>(samples, words, next + PART_WORDS, more, decoder);
+    }
+}
+
+// Wait for the products. To the compiler they are over where they start: what uses the sums must not move to before
+// here.
+__device__ __forceinline__ void wait_for_sums(Sums& sums)
+{
+    wait_for_products<0>();
+#ifndef AUTOTUNE_HOST
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; ++i)
+        asm volatile("" : "+f"(sums[i]));
+#endif
+}
+
+// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums)
+{
+#pragma unroll
+    for (int i = 0; i < OCTETS * 2; ++i) {
+        Sum* const parts = sums + PLACE * OCTETS * 4 + i * 2;
+        to[i / 2 * 4 + i % 2 * (8 * WINDOW_PITCH)] = parts[0] + parts[1] * 0x1p-11f;
+        parts[0] = parts[1] = 0.0f;
+    }
+}
+
+// The same samples in other registers, for products. ptxas lets products go on while the next samples are made only if
+// their registers are written by an instruction that it cannot leave out, behind any branch: so 0 is added.
+__device__ __forceinline__ void take_samples(Samples& taken, const Samples& samples)
+{
+#pragma unroll
+    for (int i = 0; i < K_STEPS * 4; ++i) {
+#ifdef AUTOTUNE_HOST
+        taken[i / 4][i % 4] = samples[i / 4][i % 4];
+#else
+        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(taken[i / 4][i % 4]) : "r"(samples[i / 4][i % 4]), "r"(0));
+#endif
+    }
+}
+
+// Step v of a task, v % LIVE = PLACE, and the samples of the step after it, whose words are in `words`; `next`: where
+// the words behind those are. The outputs that are done go to the window at `to`.
+template <int PLACE>
+__device__ __forceinline__ void take_step(
+    Sums& sums, Samples& samples, Words& words, const unsigned* next, bool more, float* to, unsigned ring,
+    const Decoder& decoder)
+{
+    Samples taken;
+    take_samples(taken, samples);
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < K_STEPS; ++k)
+        multiply<COLUMNS>(sums, taken[k], blocks_of(ring, k, PLACE));
+    close_products();
+    decode_step<0>(samples, words, next, more, decoder);  // while the products go on
+    wait_for_sums(sums);
+    put_outputs<(PLACE + 1) % LIVE>(to, sums);
+}
+
+// The stage at `slot`: wait for it, and load the words of its first step. Returns where they are.
+__device__ __forceinline__ const unsigned* begin_stage(Words& words, const unsigned* lane_words, int slot)
+{
+    wait_for_groups<STAGES - 1>();  // the oldest is there
+    __syncwarp();  // for every lane
+    const unsigned* const from = lane_words + slot * (ROWS * PITCH * 4);
+    load_part(words, from);
+    return from;
+}
+
+// Before which step words cannot be loaded from the stage any more, if the last ones loaded were of step `step` + 1: a
+// step before the one that they are for is begun. Or there are none.
+__device__ __forceinline__ int stage_end_after(int step)
+{
+    return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
+}
+
+// The compiler must not make a number again from others wherever it is used.
+__device__ __forceinline__ int kept(int number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
+extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
+    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
+    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
+    long long row_bytes)
+{
+    extern __shared__ float4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    const Frequency frequency = {frequency_high, frequency_low};
+    float2* const row = baseband + n_out * blockIdx.y;
+    const int lead = lead_of(row);
+    // Of the first task's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
+    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
+    first_byte -= skew * SAMPLE_BITS / 8;
+    Copier copier(
+        shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll,
+        blockIdx.x * WARPS + warp, n_out + lead + first_output(warp));  // as many tasks as the block's first warp
+#pragma unroll
+    for (int i = 0; i < STAGES; ++i)
+        copier.next_stage();
+
+    const float scale = mix_weights(shared.scratch, weights, frequency, skew);
+    fill_ring(shared.ring, reinterpret_cast<const uint2*>(shared.scratch + FRAGMENTS_AT));
+    const unsigned ring = address_of(shared.ring);
+    const Decoder decoder(static_cast<int>(first_byte & 15));
+    Writer writer(shared.scratch, row, n_out, lead, frequency, phase, scale);
+    float* const lane_window = writer.window + lane / 4 * WINDOW_PITCH + lane % 4;
+    const unsigned* const lane_words =
+        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
+
+    int slot = 0;
+    // All warps of a block make as many tasks as its first one, since products need them all; what is too much is zeros
+    // and is not stored.
+    for (int task = blockIdx.x * WARPS; first_output(task) < n_out + lead; task += gridDim.x * WARPS) {
+        writer.begin(first_output(task + warp));
+        Sums sums = {};
+        Samples samples;
+        Words words;
+        const unsigned* next = begin_stage(words, lane_words, slot) + PART_WORDS;
+        decode_step<0>(samples, words, next, true, decoder);
+        next += STEP_WORDS;
+        int step = -WARM_UP;
+        int stage_end = stage_end_after(step - 1);
+        int window_end = step - FIRST_PLACE + WINDOW_STEPS;
+        float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+#pragma unroll 1
+        while (step < RUN / STEP) {
+            const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
+            switch ((step + WARM_UP) % LIVE) {
+            case 0:
+                take_step<0>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 1:
+                take_step<1>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 2:
+                take_step<2>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 3:
+                take_step<3>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 4:
+                take_step<4>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 5:
+                take_step<5>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 6:
+                take_step<6>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 7:
+                take_step<7>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            case 8:
+                take_step<8>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                next += STEP_WORDS, to += 2 * STEP;
+                if (++step == end)
+                    break;
+            }
+            if (step == window_end) {
+                if (step > 0)
+                    writer.drain(step * STEP - WINDOW);
+                to = lane_window;
+                window_end += WINDOW_STEPS;
+            }
+            if (step == RUN / STEP - 1) {
+                next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
+            } else if (step == stage_end) {
+                __syncwarp();  // nobody reads the stage any more
+                copier.next_stage();
+                slot = slot + 1 < STAGES ? slot + 1 : 0;
+                next = begin_stage(words, lane_words, slot) + PART_WORDS;
+                stage_end = stage_end_after(step);
+            }
+        }
+        copier.next_stage();  // nobody reads the last stage any more: drain() ended in a barrier
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
+    }
+}

@@ -1,0 +1,80 @@
+"""ddc by wgmma: variants against the definition, on the host too, which multiplies at once; and mutants."""
+
+from typing import Any
+
+import pytest
+from autotune.kernels.ddc import Ddc
+
+from autotune import Config
+from autotune.definition import Device
+from autotune.devices import Target
+
+from .common import check, check_golden, check_mutant, session_on, write_goldens
+
+KERNEL = Ddc()
+WGMMA = Config(
+    ALGORITHM="tensor", MMA="wgmma", WARPS=4, STEP=2, RUN=64, STAGE=12, STAGES=2, WINDOW=32
+)  # for decimation 8
+VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
+    ({"taps": 128, "decimation": 8}, {"RUN": 128, "STAGE": 8, "STAGES": 3}),
+    ({"taps": 256, "decimation": 16}, {"WARPS": 8, "STAGE": 6}),  # samples in pairs
+    ({"taps": 256, "decimation": 16}, {"WARPS": 8, "STEP": 4, "RUN": 256, "STAGE": 2}),
+    ({"taps": 257, "decimation": 32, "sample_bits": 8}, {"WARPS": 8, "STAGE": 2, "STAGES": 3}),
+    ({"taps": 129, "decimation": 16, "sample_bits": 11}, {"WARPS": 8, "STAGE": 4}),
+    ({"taps": 65, "decimation": 8, "sample_bits": 9}, {"STEP": 4, "STAGE": 4}),
+    ({"taps": 64, "decimation": 4, "sample_bits": 12}, {"STEP": 4, "STAGE": 12, "WINDOW": 64}),
+    ({"taps": 1, "decimation": 16}, {"STEP": 4, "STAGE": 2}),
+]
+
+
+@pytest.mark.parametrize(("values", "changes"), VARIANTS, ids=[f"{v}-{c}" for v, c in VARIANTS])
+def test_variants_are_right(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
+    problem = KERNEL.problem(values)
+    config = KERNEL.space.enumerate(problem, target.device, {"MMA": ("wgmma",)}).nearest(Config({**WGMMA, **changes}))
+    check(KERNEL, problem, config, target, session_on(target).check_builds[0])
+
+
+MUTANTS = {
+    "order of the ring": ("(2 * LIVE - at) % LIVE", "at % LIVE", "wrong"),
+    "place that is done": ("(PLACE + 1) % LIVE>", "PLACE % LIVE>", "wrong"),
+    "no zeros": ("parts[0] = parts[1] = 0.0f;", "", "wrong"),
+    "blocks of a step": ("(LIVE - place) % LIVE", "place % LIVE", "wrong"),
+    "first window": ("step - FIRST_PLACE + WINDOW_STEPS", "step - FIRST_PLACE + 2 * WINDOW_STEPS", "launch_failed"),
+    "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
+    "end of a stage": ("RUN / STEP - 1 ? step + STAGE", "RUN / STEP - 1 ? step + STAGE + 1", "launch_failed"),
+    "tasks of a block's warps": ("n_out + lead + first_output(warp));", "n_out + lead);", "launch_failed"),
+    "pieces of a column": ("PIECE = 128 / 16 << 16", "PIECE = 64 / 16 << 16", "wrong"),
+    "octets of columns": ("OCTET = 256 / 16;", "OCTET = 128 / 16;", "wrong"),
+    "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
+    "without a barrier: ring": ("__syncthreads();  // the ring is complete", "", "launch_failed"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_fail(name: str) -> None:
+    problem = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 20001})
+    check_mutant(KERNEL, problem, WGMMA, *MUTANTS[name])
+
+
+def test_only_hopper_has_it_and_filters_are_short() -> None:
+    def broken(taps: int, arch: str) -> str:
+        problem = KERNEL.problem({"taps": taps, "decimation": 8})
+        found = KERNEL.space.broken(problem, WGMMA, Device("a GPU", "cuda", arch))
+        return found.name if found else ""
+
+    assert broken(128, "sm_90") == ""
+    assert broken(128, "sm_80") == "wgmma_fits"
+    assert broken(600, "sm_90") == "chain_is_short"
+
+
+GOLDENS: dict[str, tuple[Any, Any]] = {"wgmma": (KERNEL.problem({"taps": 128, "decimation": 8}), WGMMA)}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_goldens(name: str) -> None:
+    """After a change: `python -m tests.kernels.test_ddc_wgmma`, and read the diff."""
+    check_golden(KERNEL, name, *GOLDENS[name])
+
+
+if __name__ == "__main__":
+    write_goldens(KERNEL, GOLDENS)
