@@ -1,42 +1,46 @@
-// Copies the units of N consecutive receivers. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces
-// threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
+// Copies the units of N consecutive receivers, one after another. Piece i of a unit is piece i % 4 of receiver i / 4; a
+// thread has pieces threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
 template <int N>
 struct Copier {
     static constexpr int OWN = (N * PIECES + THREADS - 1) / THREADS;
+    static constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
 
-    const unsigned char* voltages;
-    const unsigned char* from;  // the thread's first piece of the slice's first unit
+    const unsigned char* next;  // the thread's first piece of the next unit
     long long receiver_stride, batch_stride;
-    int receiver;  // that the thread's first piece is of
-    int n_units;  // of the slice
+    int receiver;  // that this piece is of
+    int n_left;  // units of the slice
+    int in_batch;  // bytes of the batch before this piece
 
     __device__ __forceinline__ Copier(
         const unsigned char* voltages, int n_channels, int n_batches, int first_receiver, int first_batch, int n_units)
-        : voltages(voltages), receiver(first_receiver + threadIdx.x / PIECES), n_units(n_units)
+        : receiver(first_receiver + threadIdx.x / PIECES), n_left(n_units), in_batch(threadIdx.x % PIECES * 16)
     {
         receiver_stride = BLOCKS ? BATCH_BYTES : static_cast<long long>(n_channels) * BATCH_BYTES;
         batch_stride = N_RECEIVERS * receiver_stride;
         const long long channel = blockIdx.y * (BLOCKS ? n_batches * batch_stride : BATCH_BYTES);
-        from = voltages
-            + (channel + first_batch * batch_stride + receiver * receiver_stride + threadIdx.x % PIECES * 16);
+        next = voltages + (channel + first_batch * batch_stride + receiver * receiver_stride + in_batch);
     }
 
-    // What is past the slice, the batch or the last receiver becomes 0. `to`: of the side's receivers.
-    __device__ __forceinline__ void copy(unsigned char* to, int unit)
+    // What is past the slice, the batch or the last receiver is not read, and becomes 0. `to`: of the side's receivers.
+    __device__ __forceinline__ void copy(unsigned char* to, bool is_needed)
     {
-        const int batch = unit / BATCH_UNITS, in_batch = unit % BATCH_UNITS * UNIT_BYTES;
-        const bool valid = unit < n_units
-            && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch + threadIdx.x % PIECES * 16 < BATCH_BYTES);
-        const unsigned char* address = from + (batch * batch_stride + in_batch);
+        const bool is_valid = n_left > 0 && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch < BATCH_BYTES);
         to += place_of(threadIdx.x / PIECES, threadIdx.x % PIECES);
 #pragma unroll
         for (int i = 0; i < OWN; ++i) {
-            constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
             const bool is_piece = (i + 1) * THREADS <= N * PIECES || i * THREADS + threadIdx.x < N * PIECES;
-            const bool is_valid = valid && receiver + i * APART < N_RECEIVERS;
-            if (is_piece)
-                copy_async(to + i * APART * UNIT_BYTES, is_valid ? address + i * APART * receiver_stride : voltages,
-                           is_valid ? 16 : 0);
+            const int n_bytes = is_valid && receiver + i * APART < N_RECEIVERS ? 16 : 0;
+            if (is_piece && is_needed)
+                copy_async(to + i * APART * UNIT_BYTES, next + i * APART * receiver_stride, n_bytes);
+        }
+        --n_left;
+        if constexpr (BATCH_UNITS == 1) {
+            next += batch_stride;
+        } else {
+            constexpr int OTHERS = (BATCH_UNITS - 1) * UNIT_BYTES;
+            const bool is_last = in_batch >= OTHERS;  // of its batch
+            next += is_last ? batch_stride - OTHERS : UNIT_BYTES;
+            in_batch += is_last ? -OTHERS : UNIT_BYTES;
         }
     }
 };

@@ -112,17 +112,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     const int n_steps = (n_units + UNITS - 1) / UNITS;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
-    // Closes a group in any case, so that the number of groups under way stays the same.
-    const auto copy_step = [&](int step, int buffer) {
-        if (step < n_steps) {
-            unsigned char* to = ring + buffer * UNITS * ALL_UNITS;
+    const auto copy_unit = [&](int buffer, int unit) {
+        unsigned char* to = ring + (buffer * UNITS + unit) * ALL_UNITS;
+        copier_j.copy(to, true);
+        copier_i.copy(to + UNITS_J, !square);
+    };
+    // A step that is past the slice is a group, too, so that the number of groups under way stays the same.
+    const auto copy_step = [&](int buffer) {
 #pragma unroll
-            for (int unit = 0; unit < UNITS; ++unit) {
-                copier_j.copy(to + unit * ALL_UNITS, step * UNITS + unit);
-                if (!square)
-                    copier_i.copy(to + unit * ALL_UNITS + UNITS_J, step * UNITS + unit);
-            }
-        }
+        for (int unit = 0; unit < UNITS; ++unit)
+            copy_unit(buffer, unit);
         close_group();
     };
 
@@ -139,22 +138,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     Lowest lowest;
     constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
-        copy_step(step, step);
+        copy_step(step);
     int buffer = 0;
 #pragma unroll 1
     for (int step = 0; step < n_steps; ++step) {
         const int next = buffer + READ_AHEAD < N_BUFFERS ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_BUFFERS;
         if constexpr (BEFORE)
-            copy_step(step + READ_AHEAD, next);
+            copy_step(next);
         wait_for_groups<BEFORE ? READ_AHEAD : READ_AHEAD - 1>();
         __syncthreads();  // the step is complete; and nobody reads the one before it any more
-        if constexpr (!BEFORE)
-            copy_step(step + READ_AHEAD, next);
+        const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
         if (is_needed) {
-            const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
 #pragma unroll
-            for (int unit = 0; unit < UNITS; ++unit)
+            for (int unit = 0; unit < UNITS; ++unit) {
                 part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
+                if constexpr (!BEFORE)  // in the shadow of the products
+                    copy_unit(next, unit);
+            }
+            if constexpr (!BEFORE)
+                close_group();
+        } else if constexpr (!BEFORE) {
+            copy_step(next);
         }
         buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
     }

@@ -448,45 +448,49 @@ constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
 constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
 static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
 
-// Copies the units of N consecutive receivers. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces
-// threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
+// Copies the units of N consecutive receivers, one after another. Piece i of a unit is piece i % 4 of receiver i / 4; a
+// thread has pieces threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
 template <int N>
 struct Copier {
     static constexpr int OWN = (N * PIECES + THREADS - 1) / THREADS;
+    static constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
 
-    const unsigned char* voltages;
-    const unsigned char* from;  // the thread's first piece of the slice's first unit
+    const unsigned char* next;  // the thread's first piece of the next unit
     long long receiver_stride, batch_stride;
-    int receiver;  // that the thread's first piece is of
-    int n_units;  // of the slice
+    int receiver;  // that this piece is of
+    int n_left;  // units of the slice
+    int in_batch;  // bytes of the batch before this piece
 
     __device__ __forceinline__ Copier(
         const unsigned char* voltages, int n_channels, int n_batches, int first_receiver, int first_batch, int n_units)
-        : voltages(voltages), receiver(first_receiver + threadIdx.x / PIECES), n_units(n_units)
+        : receiver(first_receiver + threadIdx.x / PIECES), n_left(n_units), in_batch(threadIdx.x % PIECES * 16)
     {
         receiver_stride = BLOCKS ? BATCH_BYTES : static_cast<long long>(n_channels) * BATCH_BYTES;
         batch_stride = N_RECEIVERS * receiver_stride;
         const long long channel = blockIdx.y * (BLOCKS ? n_batches * batch_stride : BATCH_BYTES);
-        from = voltages
-            + (channel + first_batch * batch_stride + receiver * receiver_stride + threadIdx.x % PIECES * 16);
+        next = voltages + (channel + first_batch * batch_stride + receiver * receiver_stride + in_batch);
     }
 
-    // What is past the slice, the batch or the last receiver becomes 0. `to`: of the side's receivers.
-    __device__ __forceinline__ void copy(unsigned char* to, int unit)
+    // What is past the slice, the batch or the last receiver is not read, and becomes 0. `to`: of the side's receivers.
+    __device__ __forceinline__ void copy(unsigned char* to, bool is_needed)
     {
-        const int batch = unit / BATCH_UNITS, in_batch = unit % BATCH_UNITS * UNIT_BYTES;
-        const bool valid = unit < n_units
-            && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch + threadIdx.x % PIECES * 16 < BATCH_BYTES);
-        const unsigned char* address = from + (batch * batch_stride + in_batch);
+        const bool is_valid = n_left > 0 && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch < BATCH_BYTES);
         to += place_of(threadIdx.x / PIECES, threadIdx.x % PIECES);
 #pragma unroll
         for (int i = 0; i < OWN; ++i) {
-            constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
             const bool is_piece = (i + 1) * THREADS <= N * PIECES || i * THREADS + threadIdx.x < N * PIECES;
-            const bool is_valid = valid && receiver + i * APART < N_RECEIVERS;
-            if (is_piece)
-                copy_async(to + i * APART * UNIT_BYTES, is_valid ? address + i * APART * receiver_stride : voltages,
-                           is_valid ? 16 : 0);
+            const int n_bytes = is_valid && receiver + i * APART < N_RECEIVERS ? 16 : 0;
+            if (is_piece && is_needed)
+                copy_async(to + i * APART * UNIT_BYTES, next + i * APART * receiver_stride, n_bytes);
+        }
+        --n_left;
+        if constexpr (BATCH_UNITS == 1) {
+            next += batch_stride;
+        } else {
+            constexpr int OTHERS = (BATCH_UNITS - 1) * UNIT_BYTES;
+            const bool is_last = in_batch >= OTHERS;  // of its batch
+            next += is_last ? batch_stride - OTHERS : UNIT_BYTES;
+            in_batch += is_last ? -OTHERS : UNIT_BYTES;
         }
     }
 };
@@ -585,17 +589,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     const int n_steps = (n_units + UNITS - 1) / UNITS;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
-    // Closes a group in any case, so that the number of groups under way stays the same.
-    const auto copy_step = [&](int step, int buffer) {
-        if (step < n_steps) {
-            unsigned char* to = ring + buffer * UNITS * ALL_UNITS;
+    const auto copy_unit = [&](int buffer, int unit) {
+        unsigned char* to = ring + (buffer * UNITS + unit) * ALL_UNITS;
+        copier_j.copy(to, true);
+        copier_i.copy(to + UNITS_J, !square);
+    };
+    // A step that is past the slice is a group, too, so that the number of groups under way stays the same.
+    const auto copy_step = [&](int buffer) {
 #pragma unroll
-            for (int unit = 0; unit < UNITS; ++unit) {
-                copier_j.copy(to + unit * ALL_UNITS, step * UNITS + unit);
-                if (!square)
-                    copier_i.copy(to + unit * ALL_UNITS + UNITS_J, step * UNITS + unit);
-            }
-        }
+        for (int unit = 0; unit < UNITS; ++unit)
+            copy_unit(buffer, unit);
         close_group();
     };
 
@@ -612,22 +615,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     Lowest lowest;
     constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
-        copy_step(step, step);
+        copy_step(step);
     int buffer = 0;
 #pragma unroll 1
     for (int step = 0; step < n_steps; ++step) {
         const int next = buffer + READ_AHEAD < N_BUFFERS ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_BUFFERS;
         if constexpr (BEFORE)
-            copy_step(step + READ_AHEAD, next);
+            copy_step(next);
         wait_for_groups<BEFORE ? READ_AHEAD : READ_AHEAD - 1>();
         __syncthreads();  // the step is complete; and nobody reads the one before it any more
-        if constexpr (!BEFORE)
-            copy_step(step + READ_AHEAD, next);
+        const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
         if (is_needed) {
-            const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
 #pragma unroll
-            for (int unit = 0; unit < UNITS; ++unit)
+            for (int unit = 0; unit < UNITS; ++unit) {
                 part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
+                if constexpr (!BEFORE)  // in the shadow of the products
+                    copy_unit(next, unit);
+            }
+            if constexpr (!BEFORE)
+                close_group();
+        } else if constexpr (!BEFORE) {
+            copy_step(next);
         }
         buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
     }
