@@ -90,10 +90,18 @@ class Launch:
 
 @dataclass(frozen=True)
 class Work:
-    """What is owed whatever the variant: floating-point (or integer) operations, and bytes moved once."""
+    """What is owed whatever the variant: floating-point (or integer) operations, and bytes moved once.
+
+    ``unit``: what is fastest at such operations: float32, or tensor cores, at products of float16 or of int8.
+    """
 
     flops: float
     bytes: float
+    unit: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("float32", "float16", "int8"):
+            raise ValueError(f"unit={self.unit} must be float32, float16 or int8")
 
 
 @dataclass(frozen=True)

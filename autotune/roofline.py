@@ -16,11 +16,11 @@ class Rates:
 
 
 def floor_s(work: Work, ceilings: Ceilings) -> float:
-    """Seconds: the larger of bytes over the copy's rate and operations over the multiply-add rate.
+    """Seconds: the larger of bytes over the copy's rate and operations over the rate of the unit that does them best.
 
     Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
     """
-    return max(work.bytes / ceilings.bytes_per_s, work.flops / ceilings.flops_per_s)
+    return max(work.bytes / ceilings.bytes_per_s, work.flops / ceilings.of(work.unit))
 
 
 def rates(work: Work, median_s: float, ceilings: Ceilings | None) -> Rates:

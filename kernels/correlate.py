@@ -180,7 +180,9 @@ class Correlate(Kernel[Problem]):
         visibilities = problem.n_channels * problem.n_baselines * PRODUCTS
         voltages = problem.n_channels * n_samples * problem.n_receivers * problem.bits // 2
         each = 8 if problem.overwrites else 16 if problem.bits == 16 else 32
-        return Work(flops=8.0 * n_samples * visibilities, bytes=voltages + each * problem.n_slices * visibilities)
+        n_bytes = voltages + each * problem.n_slices * visibilities
+        unit = "float16" if problem.bits == 16 else "int8"
+        return Work(8.0 * n_samples * visibilities, n_bytes, unit)
 
     def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """One batch; one of several, fewer than the slices; a range that fills each stage again, and one in part."""

@@ -28,7 +28,7 @@ from autotune import (
 )
 
 from ._ddc_matrices import Matrices, Problem
-from ._ddc_space import SPACE, shared_bytes, threads, tile_outputs
+from ._ddc_space import MAX_TENSOR_BITS, SPACE, shared_bytes, threads, tile_outputs
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
 
@@ -95,10 +95,14 @@ class Ddc(Kernel[Problem]):
         return {"n_pols": n_pols, "n_samples": n_bytes * 8 // problem.sample_bits}
 
     def work(self, problem: Problem) -> Work:
-        """A multiply-add for the real and the imaginary part of each tap and output; each byte moves once."""
+        """A multiply-add for the real and the imaginary part of each tap and output; each byte moves once. Tensor cores
+        can do them in float16, two for each, where halves hold the samples.
+        """
         outputs = problem.n_pols * problem.n_out
         n_bytes = problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * outputs
-        return Work(flops=4.0 * problem.taps * outputs, bytes=n_bytes)
+        if problem.sample_bits > MAX_TENSOR_BITS:
+            return Work(4.0 * problem.taps * outputs, n_bytes)
+        return Work(8.0 * problem.taps * outputs, n_bytes, "float16")
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         """Samples of all values alike; weights of random sign and like size, so that each tap shows."""

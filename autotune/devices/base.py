@@ -45,6 +45,12 @@ class Ceilings:
 
     bytes_per_s: float  # read plus written, of a large copy
     flops_per_s: float  # float32 multiply-adds, two operations each
+    float16_per_s: float = 0.0  # operations of tensor cores, of products of float16 summed in float32; 0: it has none
+    int8_per_s: float = 0.0  # of products of int8
+
+    def of(self, unit: str) -> float:
+        """Operations a second of a unit that Work names; of float32 where the device has no such unit."""
+        return {"float16": self.float16_per_s, "int8": self.int8_per_s}.get(unit, 0.0) or self.flops_per_s
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,9 @@ class CudaSession:
         self._read_all((blocks,), (256,), (self._flush, np.uint64(self._n_flush), self._sink))
 
     def ceilings(self) -> Ceilings:
-        """A copy of 1 GiB, and multiply-adds from registers: the best of several, with the clock up."""
+        """A copy of 1 GiB, multiply-adds from registers, and products of matrices: the best of several, with the clock
+        up.
+        """
         n_bytes, n_steps = 1 << 30, 4096
         a, b = cupy.zeros(n_bytes, cupy.uint8), cupy.zeros(n_bytes, cupy.uint8)
         blocks, threads = 32 * max(1, self.device.n_multiprocessors), 256
@@ -176,7 +178,25 @@ class CudaSession:
 
         copy_s, fma_s = _best_of(20, copy), _best_of(20, multiply_add)
         flops = 2.0 * 16 * n_steps * blocks * threads
-        return Ceilings(bytes_per_s=2 * n_bytes / copy_s, flops_per_s=flops / fma_s)
+        halves, bytes_ = self._tensor_ceilings()
+        return Ceilings(2 * n_bytes / copy_s, flops / fma_s, halves, bytes_)
+
+    def _tensor_ceilings(self) -> tuple[float, float]:
+        """Operations a second on tensor cores, of float16 and of int8; 0 where there are none."""
+        if int(self.device.arch.removeprefix("sm_")) < 80:
+            return 0.0, 0.0
+        by_wgmma = self.device.arch == "sm_90"
+        source = files(__package__).joinpath(f"{'wgmma' if by_wgmma else 'tensor'}_probes.cu").read_text()
+        n_steps, blocks, threads = 2048, 4 * max(1, self.device.n_multiprocessors), 256
+        rates = []
+        for name, n_k in (("multiply_halves", 16), ("multiply_bytes", 32)):
+            cubin = cached_cubin(cache_dir("cubin"), source, name, self.device.arch, OPTIONS)
+            probe = cupy.RawModule(path=str(cubin.path)).get_function(name)
+            arguments = (self._sink, np.int32(n_steps))
+            seconds = _best_of(5, lambda probe=probe, arguments=arguments: probe((blocks,), (threads,), arguments))
+            each = 64 * 64 * (threads // 128) if by_wgmma else 16 * 8 * (threads // 32)
+            rates.append(2.0 * 8 * n_k * each * n_steps * blocks / seconds)
+        return rates[0], rates[1]
 
 
 def _best_of(n: int, work: Any) -> float:
