@@ -20,6 +20,7 @@ from .verify import POISONS, Placed, bytes_of
 
 MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
 LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # between two looks at it
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
@@ -136,6 +137,7 @@ class _Samples:
     """The samples of one binary so far."""
 
     def __init__(self, session: Session, cold: bool) -> None:
+        self.session = session
         self.lowest_clock = MIN_CLOCK * session.device.max_clock_hz
         self.cold = cold
         self.kept: list[Sample] = []
@@ -151,7 +153,6 @@ class _Samples:
 
     def take(self, function: Function, geometry: Launch, placed: Placed, until: int) -> None:
         """Samples until ``until`` good ones are kept."""
-        pause_s = 0.05
         while len(self.kept) < until:
             new = function.samples(geometry, placed.arguments, until - len(self.kept), cold=self.cold)
             good = [s for s in new if not 0 < s.clock_hz < self.lowest_clock]
@@ -159,6 +160,12 @@ class _Samples:
             if len(good) == len(new):
                 continue
             self.n_throttled += len(new) - len(good)
+            self._wait_for_the_clock()
+
+    def _wait_for_the_clock(self) -> None:
+        """Until an idle device has its clock back: launches meanwhile would keep it down."""
+        pause_s = SHORTEST_PAUSE_S
+        while True:
             if self.waited_s > LONGEST_WAIT_S:
                 raise TrialFailure(
                     "noisy",
@@ -167,7 +174,9 @@ class _Samples:
                 )
             time.sleep(pause_s)
             self.waited_s += pause_s
-            pause_s *= 2
+            if not 0 < self.session.clock_hz() < self.lowest_clock:
+                return
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def summary(self, stopped_early: bool, errors: tuple[float, float]) -> Measurement:
         seconds = tuple(s.seconds for s in self.kept)

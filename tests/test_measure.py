@@ -28,13 +28,19 @@ class Scripted:
     """A session and a function in one: it computes with NumPy, and its samples are given."""
 
     check_builds, timed_build = ("plain",), "plain"
+    cool_after = 0  # looks at the clock
 
     def __init__(self, samples: list[Sample], wrong: bool = False) -> None:
         self.device = Device("scripted", "host", "host", max_clock_hz=FAST)
         self.script, self.wrong, self.n_taken, self.order = list(samples), wrong, 0, [self]
+        self.n_looks = 0  # at the clock
 
     def load(self, binary: Binary, build: str) -> Any:
         return self
+
+    def clock_hz(self) -> float:
+        self.n_looks += 1
+        return FAST if self.n_looks > self.cool_after else 0.6 * FAST
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> HostBuffer:
         return HostBuffer(name, shape, dtype, written=written)
@@ -67,6 +73,13 @@ def test_throttled_samples_are_thrown_away_and_taken_again(monkeypatch: pytest.M
     script = [Sample(1.0, FAST), Sample(7.0, 0.7 * FAST), Sample(1.0, FAST), Sample(1.0, FAST), Sample(1.0, FAST)]
     found, _ = run(script, monkeypatch, n_samples=4)
     assert found.samples_s == (1.0,) * 4 and found.n_throttled == 1
+
+
+def test_nothing_is_launched_until_the_clock_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [Sample(7.0, 0.7 * FAST), *[Sample(1.0, FAST)] * 4]
+    monkeypatch.setattr(Scripted, "cool_after", 5)
+    found, session = run(script, monkeypatch, n_samples=4)
+    assert found.n_throttled == 1 and session.n_looks == 6 and session.n_taken == 2 + 5
 
 
 def test_a_clock_that_stays_down_is_noisy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,9 @@ class Session(Protocol):
         """The build that is measured."""
 
     def load(self, binary: Binary, build: str) -> Function: ...
+    def clock_hz(self) -> float:
+        """Of the idle device's multiprocessors; 0 where there is none."""
+
     def ceilings(self) -> Ceilings | None:
         """What this device reaches, measured here; None where efficiency means nothing."""
 

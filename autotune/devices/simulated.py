@@ -154,6 +154,9 @@ class _Session:
     def load(self, binary: Binary, build: str) -> _Function:
         return _Function(binary.files[build])
 
+    def clock_hz(self) -> float:
+        return 0.0
+
     def ceilings(self) -> Ceilings:
         return CEILINGS
 

@@ -23,11 +23,11 @@ def session_on(target: Target) -> Session:
     return _sessions.setdefault(target.identifier, target.module.open(target.identifier))
 
 
-def covering(kernel: Kernel[Any], problem: Any, target: Target) -> list[Config]:
-    """Few configurations with every value of every parameter among them."""
+def covering(kernel: Kernel[Any], problem: Any, target: Target, **only: tuple[Any, ...]) -> list[Config]:
+    """Few configurations with every value of every parameter among them; ``only`` narrows parameters."""
     chosen: list[Config] = []
     missing: set[tuple[str, Any]] = set()
-    allowed = kernel.space.enumerate(problem, target.device).configs
+    allowed = kernel.space.enumerate(problem, target.device, only).configs
     configs = [config for config in allowed if kernel.unsupported(config, target.device) is None]
     for config in configs:
         missing |= set(config.items())

@@ -56,16 +56,15 @@ def bench(gpu: Target) -> Iterator[Bench]:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("n_receivers", [1, 2, 31, 32, 33, 47, 64, 65, 100, 130])
+@pytest.mark.parametrize("n_receivers", [1, 2, 31, 33, 47, 64, 65, 100])
 @pytest.mark.parametrize("layout", ["blocks", "batches"])
 @pytest.mark.parametrize("bits", [4, 8, 16])
 def test_any_problem_is_exact(bits: int, layout: str, n_receivers: int, gpu: Target) -> None:
-    """Added and overwritten; one batch, ranges that start anywhere, one slice and many, more slices than batches."""
-    for overwrites in (False, True):
-        counted = bits != 16 and n_receivers % 2 == 1
-        problem = problem_of(bits, layout, n_receivers, overwrites=overwrites, count_lowest=counted)
-        some, many = replace(problem, first_batch=2, n_used=7, n_slices=3), replace(problem, n_slices=20, n_channels=3)
-        check(problem, config_for(problem, n_receivers + overwrites, gpu), gpu, some, many)
+    """Added or overwritten; one batch, ranges that start anywhere, one slice and many, more slices than batches."""
+    counted, number = bits != 16 and n_receivers % 2 == 1, n_receivers + bits // 4
+    problem = problem_of(bits, layout, n_receivers, overwrites=number % 2 == 1, count_lowest=counted)
+    some, many = replace(problem, first_batch=2, n_used=7, n_slices=3), replace(problem, n_slices=20, n_channels=3)
+    check(problem, config_for(problem, number, gpu), gpu, some, many)
 
 
 @pytest.mark.gpu

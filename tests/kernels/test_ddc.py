@@ -126,7 +126,7 @@ def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Targ
 
 # ---------------------------------------------------------------------- the variants
 def test_every_parameter_value_is_right(target: Target) -> None:
-    for config in covering(KERNEL, DEFAULT, target):
+    for config in covering(KERNEL, DEFAULT, target, ALGORITHM=("register", "subgroup")):
         check(KERNEL, DEFAULT, config, target)
 
 

@@ -11,7 +11,7 @@ from autotune.devices import Target, find_device
 from autotune.render import render
 from autotune.verify import Placed
 
-from .common import check, check_golden, check_mutant, packed_bits, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 
 KERNEL = Ddc()
 TENSOR = Config(
@@ -53,13 +53,8 @@ def tensor_configs(values: Any, target: Target, **only: tuple[Any, ...]) -> list
 
 # ---------------------------------------------------------------------- the variants
 def test_every_parameter_value_is_right(target: Target) -> None:
-    problem = SHORT
-    configs = tensor_configs(problem, target)
-    missing = {item for config in configs for item in config.items()}
-    while missing:
-        chosen = max(configs, key=lambda config: len(missing & set(config.items())))
-        missing -= set(chosen.items())
-        check(KERNEL, problem, chosen, target, session_on(target).check_builds[0])
+    for config in covering(KERNEL, SHORT, target, ALGORITHM=("tensor",)):
+        check(KERNEL, SHORT, config, target, session_on(target).check_builds[0])
 
 
 @pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))

@@ -162,6 +162,12 @@ class CudaSession:
         blocks = 8 * max(1, self.device.n_multiprocessors)
         self._read_all((blocks,), (256,), (self._flush, np.uint64(self._n_flush), self._sink))
 
+    def clock_hz(self) -> float:
+        passed = cupy.zeros(2, dtype=cupy.uint64)
+        self.spin((1,), (1,), (passed, np.int64(SPIN_CYCLES)))
+        cycles, ns = passed.get()
+        return 1e9 * float(cycles) / max(1.0, float(ns))
+
     def ceilings(self) -> Ceilings:
         """A copy of 1 GiB, multiply-adds from registers, and products of matrices: the best of several, with the clock
         up.

@@ -34,6 +34,9 @@ class HostSession:
     def load(self, binary: Binary, build: str) -> "HostFunction":
         return HostFunction(self.device, binary, build)
 
+    def clock_hz(self) -> float:
+        return 0.0
+
     def ceilings(self) -> None:
         """None: a CPU's roofline says nothing of the variants of a GPU kernel."""
 

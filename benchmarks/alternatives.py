@@ -1,0 +1,70 @@
+"""The best config of each value of a parameter, side by side: which algorithm wins where.
+
+    python benchmarks/alternatives.py --kernel ddc --parameter ALGORITHM taps=64,decimation=16 taps=256,decimation=16
+
+For each problem and value a sweep that keeps to the value, then a final round of the winners, interleaved. One line
+each: median and quartiles, efficiency, the largest and the rms error relative to rms(reference), and the config.
+"""
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.bench import Bench
+from autotune.console import print_table, seconds
+from autotune.errors import UsageError
+from autotune.finals import final_round
+from autotune.ledger import Ledger
+from autotune.progress import Quiet
+from autotune.request import problems_on, resolve
+from autotune.roofline import rates
+from autotune.settings import Settings
+from autotune.sweep import run_sweep
+from autotune.trial import Stations
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", required=True)
+    parser.add_argument("--parameter", required=True)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--trials", type=int, default=80)
+    parser.add_argument("problems", nargs="+")
+    given = parser.parse_args()
+    kernel, target = resolve(given.kernel, given.device)
+    rows = []
+    with Bench(target) as bench, tempfile.TemporaryDirectory() as folder:
+        for number, problem in enumerate(problems_on(kernel, given.problems, target)):
+            winners = []
+            for value in kernel.space.parameters[given.parameter].values:
+                results, only = Path(folder) / f"{number}-{value}", {given.parameter: (value,)}
+                settings = Settings(results, given.trials, n_hints=0, n_finalists=1, restrict=only)
+                try:
+                    sweep = run_sweep(kernel, problem, bench, settings, Quiet())
+                except UsageError:  # no config has this value
+                    continue
+                if sweep.best is not None and sweep.best.config.get(given.parameter) == value:
+                    winners.append(sweep.best)
+            stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
+            many = replace(settings, n_finalists=len(winners))
+            for found in final_round(stations, winners, dict(winners[0].config), many, Quiet()):
+                m = found.measurement
+                share = rates(kernel.work(problem), m.median_s, bench.ceilings()).efficiency
+                rows.append(
+                    (
+                        given.problems[number],
+                        str(found.trial.config[given.parameter]),
+                        f"{seconds(m.median_s)} ({seconds(m.q1_s)} to {seconds(m.q3_s)})",
+                        "-" if share is None else f"{100 * share:.1f} %",
+                        f"{m.max_error:.2g}",
+                        f"{m.rms_error:.2g}",
+                        str(found.trial.config),
+                    )
+                )
+            stations.close()
+    print_table(("problem", given.parameter, "median (quartiles)", "efficiency", "largest", "rms", "config"), rows)
+
+
+if __name__ == "__main__":
+    main()
