@@ -15,7 +15,7 @@ from typing import Any
 from . import gpu
 from .arrays import Layout, allocate, check_fit, check_kind, layout, reader_for, readers
 from .definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
-from .errors import UsageError
+from .errors import TrialFailure, UsageError
 from .lookup import Choice, choose, find_device
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
 from .tensor_map import addresses, encoded
@@ -232,7 +232,11 @@ class TunedKernel:
 
         def launch(arguments: tuple[Any, ...], stream: Any) -> None:
             at = addresses(arguments)
-            function(grid, block, (*arguments, *(encoded(m, at[m.argument]) for m in maps)), dynamic, stream)
+            try:
+                made = [encoded(m, at[m.argument]) for m in maps]
+            except TrialFailure as failure:
+                raise UsageError(f"{name} cannot be launched: {failure.message}") from failure
+            function(grid, block, (*arguments, *made), dynamic, stream)
 
         return launch
 
