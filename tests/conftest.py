@@ -1,5 +1,6 @@
 """What tests share: one cache of compiled things for the whole run, and devices by name."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from autotune.devices import Target, find_device
 DEFINITIONS = Path(__file__).parent / "definitions"
 FAULTY = str(DEFINITIONS / "faulty.py")
 EXAMPLE = str(Path(__file__).parents[1] / "docs" / "example" / "detect.py")
+
+
+def pytest_configure() -> None:
+    """A shell starts what it leaves in the background with SIGINT ignored, and so would be what tests interrupt."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -117,11 +117,12 @@ def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
             done = subprocess.run([*python, "autotune", *words], capture_output=True, text=True, timeout=120)
             if "has no workers; on each host run: autotune worker" not in done.stderr:
                 break
-    finally:
         serving.send_signal(signal.SIGINT)
-        serving.wait(30)
-        scheduler.terminate()
-        scheduler.wait(30)
+        assert serving.wait(30) == 0
+    finally:
+        for process in (serving, scheduler):  # who stays has the device, and others wait for it for ever
+            process.kill()
+            process.wait(30)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["tuned"] == N_PROBLEMS and summary["devices"] == ["simulated:0"]
