@@ -163,7 +163,7 @@ class _Samples:
             self._wait_for_the_clock()
 
     def _wait_for_the_clock(self) -> None:
-        """Until an idle device has its clock back: launches meanwhile would keep it down."""
+        """Until an idle device has its clock back: launches meanwhile might keep it down."""
         pause_s = SHORTEST_PAUSE_S
         while True:
             if self.waited_s > LONGEST_WAIT_S:
