@@ -19,7 +19,7 @@ import numpy as np
 from .errors import UsageError
 from .space import Config, Space
 
-PART = re.compile(r"^from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
+PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
 P = TypeVar("P")
 Inputs = Mapping[str, Any]
 

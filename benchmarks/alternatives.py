@@ -46,6 +46,8 @@ def main() -> None:
                     continue
                 if sweep.best is not None and sweep.best.config.get(given.parameter) == value:
                     winners.append(sweep.best)
+            if not winners:
+                continue
             stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
             many = replace(settings, n_finalists=len(winners))
             for found in final_round(stations, winners, dict(winners[0].config), many, Quiet()):

@@ -298,9 +298,8 @@ def test_visibilities_are_overwritten(values: dict[str, Any], target: Target) ->
         np.testing.assert_array_equal(got, KERNEL.reference(problem, **inputs)["visibilities"])
 
 
-@pytest.mark.parametrize("wgmma", [False, pytest.param(True, marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("values", [PROBLEMS[2], PROBLEMS[6], PROBLEMS[4]], ids=["batches", "blocks", "nibbles"])
-def test_the_lowest_integers_are_counted(values: dict[str, Any], wgmma: bool, target: Target) -> None:
+def test_the_lowest_integers_are_counted(values: dict[str, Any], target: Target) -> None:
     """Each once, however many blocks read it; of the batches that are used."""
     problem = small(**values, count_lowest=True, first_batch=1, n_used=3, n_slices=2)
     inputs = KERNEL.inputs(problem, np.random.default_rng(6))
@@ -310,10 +309,8 @@ def test_the_lowest_integers_are_counted(values: dict[str, Any], wgmma: bool, ta
     inputs["voltages"] = rng.integers(-128, 128, inputs["voltages"].shape, dtype=np.int8)
     expected = KERNEL.reference(problem, **inputs)["n_lowest"]
     assert expected > nothing
-    if wgmma and target.device.kind == "host":
-        return
     for wanted in (SMALL, WIDE, TALL):
-        config = Config(WGMMA) if wgmma else KERNEL.space.enumerate(problem, target.device).nearest(wanted)
+        config = KERNEL.space.enumerate(problem, target.device).nearest(wanted)
         np.testing.assert_array_equal(run(problem, config, target, inputs, "n_lowest"), expected)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from autotune.kernels.correlate import Correlate, Problem, n_chains
 
@@ -13,7 +14,7 @@ from autotune.definition import Device
 from autotune.devices import Target, find_device
 from autotune.devices.worker import Job
 from autotune.render import render
-from autotune.verify import verify
+from autotune.verify import Placed, verify
 
 from .common import session_on
 
@@ -68,37 +69,62 @@ def test_any_problem_is_exact(bits: int, layout: str, n_receivers: int, gpu: Tar
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(("bits", "layout"), [(8, "blocks"), (8, "batches"), (4, "blocks")])
+def test_the_lowest_integers_are_counted(bits: int, layout: str, gpu: Target) -> None:
+    problem = problem_of(bits, layout, 100, count_lowest=True, first_batch=1, n_used=7, n_slices=2)
+    rng = np.random.default_rng(7)
+    inputs = KERNEL.inputs(problem, rng)
+    inputs["voltages"] = rng.integers(-128, 128, inputs["voltages"].shape, dtype=np.int8)
+    config, session = config_for(problem, 0, gpu), session_on(gpu)
+    binary = gpu.module.compile(render(KERNEL, problem, config), gpu.device)
+    with Placed(session, KERNEL, problem, inputs) as placed:
+        placed.launch(session.load(binary, session.timed_build), KERNEL.launch(problem, config))
+        counted = placed.outputs()["n_lowest"]
+    expected = KERNEL.reference(problem, **inputs)["n_lowest"]
+    assert counted == expected and expected > inputs["n_lowest"]
+
+
+@pytest.mark.gpu
 def test_a_large_array_is_exact(gpu: Target) -> None:
     problem = problem_of(8, "blocks", 576, overwrites=True, n_channels=2, n_batches=192)
     check(problem, CONFIGS[0], gpu)
 
 
+MUTANTS = [
+    (8, "blocks", "        wait_for_stage(ring);\n", ""),  # nobody waits for the copies
+    (8, "blocks", "wait(ring.released(), ring.parity ^ 1);", ""),  # nor for those who read a stage
+    (4, "blocks", "        wait(ring.converted(), ring.parity);", "        ;"),  # nor for the converters
+    (8, "blocks", "while (index >= blocks", "while (index > blocks"),  # the row of the triangle
+    (8, "blocks", "N_RECEIVERS && i <= j", "N_RECEIVERS && i < j"),  # its diagonal
+    (8, "blocks", "place = p * (N / 2)", "place = (1 - p) * (N / 2)"),  # polarisations of i swapped
+    (8, "batches", "BLOCKS ? lane / 4 % 2 : half;", "1 - half;"),  # of j
+    (8, "blocks", "im[p] = -im[place]", "im[p] = im[place]"),
+    (8, "blocks", "first += index * length;", "first += index * length + 1;"),  # the channels of a chain
+    (8, "blocks", "stage < n_units / UNITS", "stage < (n_units + 1) / UNITS"),  # units of a stage
+    (8, "blocks", "unit < n_units % UNITS", "unit < n_units % UNITS - 1"),  # units past the last full stage
+    (4, "batches", "range.n_units - first - unit", "range.n_units - first - unit - 1"),  # that are converted
+    (16, "batches", "2 * product + half)", "2 * product + 1 - half)"),  # the order along K
+    (8, "blocks", "consumer == 0)", "consumer == 1)"),  # which rows need half of the columns
+]
+
+
+def mutated(bits: int, layout: str, target: Target) -> tuple[Problem, Config]:
+    problem = problem_of(bits, layout, 100, overwrites=True, n_batches=61)
+    return problem, config_for(problem, 0 if bits == 4 else 1, target)
+
+
+@pytest.mark.parametrize(("bits", "layout", "old", "new"), MUTANTS)
+def test_mutants_change_something(bits: int, layout: str, old: str, new: str) -> None:
+    """Said where there is no GPU, so that a change of the template does not leave a mutant behind."""
+    assert old in render(KERNEL, *mutated(bits, layout, find_device("host"))).source
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    ("bits", "layout", "old", "new"),
-    [
-        (8, "blocks", "        wait_for_stage(ring);\n", ""),  # nobody waits for the copies
-        (8, "blocks", "wait(ring.released(), ring.parity ^ 1);", ""),  # nor for those who read a stage
-        (4, "blocks", "        wait(ring.converted(), ring.parity);", "        ;"),  # nor for the converters
-        (8, "blocks", "while (index >= blocks", "while (index > blocks"),  # the row of the triangle
-        (8, "blocks", "N_RECEIVERS && i <= j", "N_RECEIVERS && i < j"),  # its diagonal
-        (8, "blocks", "place = p * (N / 2)", "place = (1 - p) * (N / 2)"),  # polarisations of i swapped
-        (8, "batches", "BLOCKS ? lane / 4 % 2 : half;", "1 - half;"),  # of j
-        (8, "blocks", "both.im[p] = -im[place]", "both.im[p] = im[place]"),
-        (8, "blocks", "first += index * length;", "first += index * length + 1;"),  # the channels of a chain
-        (8, "blocks", "stage < n_units / UNITS", "stage < (n_units + 1) / UNITS"),  # units of a stage
-        (8, "blocks", "unit < n_units % UNITS", "unit < n_units % UNITS - 1"),  # units past the last full stage
-        (4, "batches", "range.n_units - first - unit", "range.n_units - first - unit - 1"),  # that are converted
-        (16, "batches", "2 * product + half)", "2 * product + 1 - half)"),  # the order along K
-        (8, "blocks", "consumer == 0)", "consumer == 1)"),  # which rows need half of the columns
-    ],
-)
+@pytest.mark.parametrize(("bits", "layout", "old", "new"), MUTANTS)
 def test_mutants_fail(bits: int, layout: str, old: str, new: str, bench: Bench) -> None:
     """In a process of their own, and not for ever: one that does not wait as it must may hang, or break the context."""
-    problem = problem_of(bits, layout, 100, overwrites=True, n_batches=61)
-    config = config_for(problem, 0 if bits == 4 else 1, bench.target)
+    problem, config = mutated(bits, layout, bench.target)
     variant = render(KERNEL, problem, config)
-    assert old in variant.source
     source, numbered = variant.source.replace(old, new), variant.numbered.replace(old, new)
     binary = bench.target.module.compile(replace(variant, source=source, numbered=numbered), bench.target.device)
     with pytest.raises(TrialFailure) as failure:
