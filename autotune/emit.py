@@ -51,12 +51,22 @@ def emit(paths: Sequence[Path | str], out: Path | str, portfolio: int | None = N
         "py.typed": "",
         MARK: wisdom.as_json(),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
-        **{f"kernels/{file}": text for _, k in sorted(kernels.items()) for file, text in definition_sources(k).items()},
+        **_definitions(kernels),
         **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
         **{f"_core/{name}": text for name, text in core_sources().items()},
     }
     _replace(folder, files)
     return folder
+
+
+def _definitions(kernels: Mapping[str, Kernel[Any]]) -> dict[str, str]:
+    """Raises UsageError where parts of two definitions have one name and are not the same."""
+    found: dict[str, str] = {}
+    for name, kernel in sorted(kernels.items()):
+        for file, text in definition_sources(kernel).items():
+            if found.setdefault(f"kernels/{file}", text) != text:
+                raise UsageError(f"{name} and another kernel have different parts called {file}; rename one of them")
+    return found
 
 
 def _replace(folder: Path, files: Mapping[str, str]) -> None:

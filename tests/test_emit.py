@@ -14,7 +14,7 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.catalogue import load_kernel
-from autotune.emit import emit
+from autotune.emit import _definitions, emit
 from autotune.lookup import report_choice
 from autotune.vendor import CORE, definition_sources
 from autotune.winners import gather
@@ -380,6 +380,21 @@ def test_a_definition_brings_its_parts(tmp_path: Path) -> None:
     (tmp_path / "_two.py").write_text("import cupy\n")
     with pytest.raises(UsageError, match=r"_two\.py:1: `import cupy` cannot be emitted"):
         definition_sources(kernel)
+
+
+def test_parts_of_one_name_must_be_the_same(tmp_path: Path) -> None:
+    kernels = {}
+    for name, value in (("a", 1), ("b", 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        text = Path(EXAMPLE).read_text().replace("class Detect(", f"class {name.upper()}(")
+        (folder / f"{name}.py").write_text(text + "\nfrom ._one import ONE  # noqa: E402, F401\n")
+        (folder / "_one.py").write_text(f"ONE = {value}\n")
+        kernels[name] = load_kernel(str(folder / f"{name}.py"))
+    with pytest.raises(UsageError, match=r"b and another kernel have different parts called _one\.py"):
+        _definitions(kernels)
+    (tmp_path / "b" / "_one.py").write_text("ONE = 1\n")
+    assert sorted(_definitions(kernels)) == ["kernels/_one.py", "kernels/a.py", "kernels/b.py"]
 
 
 @pytest.mark.parametrize("name", ["correlate", "ddc"])
