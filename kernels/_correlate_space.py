@@ -8,7 +8,7 @@ from autotune import Config, Device, Space, baked, ceil_div, runtime, when
 PRODUCTS = 4  # of the two polarisations of each receiver of a baseline: aa, ba, ab, bb
 OCTET = 8  # receivers whose both polarisations fill the 16 rows of a tensor core's product
 UNIT_BYTES = 64  # of a receiver
-UNIT_BITS = 512  # of a receiver: samples of both polarisations that a product needs
+UNIT_BITS = 8 * UNIT_BYTES  # samples of both polarisations that a product needs
 MAX_RECEIVERS = 1024
 SHIFTS = {4: 256, 8: 1}  # sums of nibbles are made 256 times as large
 TILE = 64  # receivers of either side of a block of the design for wgmma
