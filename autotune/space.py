@@ -141,11 +141,23 @@ class Space:
                     raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")
             self.parameters[name] = Parameter(name, tuple(values), condition)
 
-    def constraint(self, reason: str) -> Callable[[Predicate], Predicate]:
-        """Decorator: ``predicate(problem, config, device)`` must hold; ``reason`` says what then is true."""
+    def constraint(self, reason: str, **condition: Value) -> Callable[[Predicate], Predicate]:
+        """Decorator: ``predicate(problem, config, device)`` must hold; ``reason`` says what then is true. With a
+        condition (``MMA="wgmma"``) it is asked only of configurations that have these values.
+
+        Raises:
+            UsageError: when the condition names no parameter, or a value that it does not have.
+        """
+        for name, value in condition.items():
+            self.check_values(name, (value,))
 
         def add(predicate: Predicate) -> Predicate:
-            self.constraints.append(Constraint(getattr(predicate, "__name__", "constraint"), reason, predicate))
+            def holds(problem: Any, config: Config, device: Any) -> bool:
+                applies = all(config.get(name) == value for name, value in condition.items())
+                return not applies or bool(predicate(problem, config, device))
+
+            name = getattr(predicate, "__name__", "constraint")
+            self.constraints.append(Constraint(name, reason, holds if condition else predicate))
             self._enumerated.cache_clear()
             return predicate
 

@@ -148,59 +148,57 @@ def n_blocks(problem: Problem, config: Config) -> int:
     return sum(ceil_div(min(end, problem.n_receivers), columns) for end in ends)
 
 
-@SPACE.constraint("a block's side is the shortest, or less than 16 longer than all receivers")
+@SPACE.constraint("a block's side is the shortest, or less than 16 longer than all receivers", MMA="mma_sync")
 def side_is_needed(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA == "wgmma" or max(sides(config)) <= max(32, problem.n_receivers + 15)
+    return max(sides(config)) <= max(32, problem.n_receivers + 15)
 
 
-@SPACE.constraint("a stage is one, two or four units of times")
+@SPACE.constraint("a stage is one, two or four units of times", MMA="mma_sync")
 def times_are_units(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA == "wgmma" or config.NR_TIMES_PER_BLOCK in (
+    return config.NR_TIMES_PER_BLOCK in (
         problem.unit_times,
         2 * problem.unit_times,
         4 * problem.unit_times,
     )
 
 
-@SPACE.constraint("one stage at most is neither used nor under way")
+@SPACE.constraint("one stage at most is neither used nor under way", MMA="mma_sync")
 def buffers_are_used(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA == "wgmma" or bool(1 <= config.NR_SHARED_BUFFERS - config.READ_AHEAD <= 2)
+    return bool(1 <= config.NR_SHARED_BUFFERS - config.READ_AHEAD <= 2)
 
 
-@SPACE.constraint("warps share a block evenly, whole octets of receivers each")
+@SPACE.constraint("warps share a block evenly, whole octets of receivers each", MMA="mma_sync")
 def warps_divide(problem: Problem, config: Config, device: Device) -> bool:
-    if config.MMA == "wgmma":
-        return True
     j, i = OCTET * config.WARPS_J, OCTET * (config.WARPS // config.WARPS_J)
     return bool(config.NR_RECEIVERS_PER_BLOCK % j == 0 and config.NR_RECEIVERS_PER_BLOCK_X % i == 0)
 
 
-@SPACE.constraint("a warp has 4 to 9 pairs of octets, and no side is more than twice the other")
+@SPACE.constraint("a warp has 4 to 9 pairs of octets, and no side is more than twice the other", MMA="mma_sync")
 def parts_are_square(problem: Problem, config: Config, device: Device) -> bool:
-    if config.MMA == "wgmma":
-        return True
     j, i = octets(config)
     return 4 <= j * i <= 9 and j <= 2 * i and i <= 2 * j
 
 
-@SPACE.constraint("only sm_90 has wgmma")
+@SPACE.constraint("only sm_90 has wgmma", MMA="wgmma")
 def wgmma_exists(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA != "wgmma" or device.arch in ("sm_90", "host")
+    return device.arch in ("sm_90", "host")
 
 
-@SPACE.constraint("with registers left to converters, one product is under way while the next one's rows are loaded")
+@SPACE.constraint(
+    "with registers left to converters, one product is under way while the next one's rows are loaded", MMA="wgmma"
+)
 def rows_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA != "wgmma" or not converts(problem) or config.IN_FLIGHT == 1
+    return bool(not converts(problem) or config.IN_FLIGHT == 1)
 
 
-@SPACE.constraint("lanes of wgmma trade nothing")
+@SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")
 def store_is_known(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA != "wgmma" or config.STORE != "paired"
+    return bool(config.STORE != "paired")
 
 
-@SPACE.constraint("a tensor map's strides are less than 2^40 bytes")
+@SPACE.constraint("a tensor map's strides are less than 2^40 bytes", MMA="wgmma")
 def strides_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return config.MMA != "wgmma" or max(strides(problem)) < 2**40
+    return max(strides(problem)) < 2**40
 
 
 @SPACE.constraint("a thread's sums and operands fit in its registers")

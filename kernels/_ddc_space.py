@@ -83,24 +83,26 @@ def registers(problem: Problem, config: Config) -> int:
     return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
 
 
-@SPACE.constraint("the samples of a step are whole products of 16 and whole words; STEP is the least such, or twice it")
+@SPACE.constraint(
+    "the samples of a step are whole products of 16 and whole words; STEP is the least such, or twice it",
+    ALGORITHM="tensor",
+)
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "tensor":
-        return True
     unit = 32 if problem.sample_bits % 2 else 16
     least = max(2, unit // gcd(unit, problem.decimation))
     return bool(config.STEP in (least, 2 * least))
 
 
-@SPACE.constraint("tensor has samples of at most 12 bits, which halves hold exactly")
+@SPACE.constraint("tensor has samples of at most 12 bits, which halves hold exactly", ALGORITHM="tensor")
 def halves_hold_samples(problem: Problem, config: Config, device: Device) -> bool:
-    return config.ALGORITHM != "tensor" or problem.sample_bits <= MAX_TENSOR_BITS
+    return problem.sample_bits <= MAX_TENSOR_BITS
 
 
-@SPACE.constraint("rows and stages are whole pieces of 16 bytes; stages and windows, whole turns of the unrolled loop")
+@SPACE.constraint(
+    "rows and stages are whole pieces of 16 bytes; stages and windows, whole turns of the unrolled loop",
+    ALGORITHM="tensor",
+)
 def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "tensor":
-        return True
     matrices, unroll = Matrices(problem, config), int(config.get("UNROLL", 1))
     return bool(
         config.RUN * problem.decimation * problem.sample_bits % 128 == 0
@@ -111,38 +113,32 @@ def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
     )
 
 
-@SPACE.constraint("a stage has 120 to 640 bytes of a row")
+@SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")
 def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
-    return config.ALGORITHM != "tensor" or 120 <= Matrices(problem, config).stage_bytes <= 640
+    return 120 <= Matrices(problem, config).stage_bytes <= 640
 
 
-@SPACE.constraint("tensor cores add at most LONG_CHAIN products, or part by part")
+@SPACE.constraint("tensor cores add at most LONG_CHAIN products, or part by part", ALGORITHM="tensor")
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "tensor":
-        return True
     matrices = Matrices(problem, config)
     return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
 
 
-@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most, and adds all products of a sum")
+@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most, and adds all products of a sum", MMA="wgmma")
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
-    if config.get("MMA") != "wgmma":
-        return True
     matrices = Matrices(problem, config)
     return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256 and matrices.chain == 0)
 
 
-@SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be")
+@SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")
 def phases_divide(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "register":
-        return True
     return bool(problem.decimation % config.PHASES == 0 and (config.PHASES > 1 or problem.decimation % 2))
 
 
-@SPACE.constraint("the threads of a subgroup divide its outputs, and there are not more of them than phases")
+@SPACE.constraint(
+    "the threads of a subgroup divide its outputs, and there are not more of them than phases", ALGORITHM="subgroup"
+)
 def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
-    if config.ALGORITHM != "subgroup":
-        return True
     return bool(config.COARSEN % config.SG_SIZE == 0 and max(problem.decimation, 2) * 2 > config.SG_SIZE)
 
 
@@ -158,9 +154,9 @@ def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(n_blocks == 1 or n_blocks * config.WGS * (device.max_registers + 1) > device.registers_per_block)
 
 
-@SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples")
+@SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples", ALGORITHM="subgroup")
 def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return config.ALGORITHM != "subgroup" or own_words(problem, config) <= MAX_OWN_WORDS
+    return own_words(problem, config) <= MAX_OWN_WORDS
 
 
 @SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
@@ -169,9 +165,9 @@ def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     return registers(problem, config) <= min(device.max_registers, device.registers_per_block // n_threads)
 
 
-@SPACE.constraint("a chunk has room for its outputs where they are staged in it")
+@SPACE.constraint("a chunk has room for its outputs where they are staged in it", STORE="staged")
 def staging_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return config.get("STORE") != "staged" or problem.decimation >= 2
+    return problem.decimation >= 2
 
 
 @SPACE.constraint("the grid's y axis has room for the polarisations")

@@ -79,3 +79,18 @@ def test_config_is_immutable_and_equal_whatever_the_order() -> None:
 def test_a_parameter_may_only_depend_on_an_earlier_one() -> None:
     with pytest.raises(ValueError, match="must be declared before"):
         Space(SG_SIZE=when((4,), ALGORITHM="subgroup"), ALGORITHM=("subgroup",))
+
+
+def test_a_conditional_constraint_is_asked_only_where_it_applies() -> None:
+    space = Space(MMA=("a", "b"), WIDTH=(1, 2))
+
+    @space.constraint("a is narrow", MMA="a")
+    def narrow(problem: object, config: Config, device: object) -> bool:
+        return bool(config.WIDTH == 1)
+
+    found = space.enumerate(None, None)
+    assert [str(c) for c in found.configs] == ["MMA=a,WIDTH=1", "MMA=b,WIDTH=1", "MMA=b,WIDTH=2"]
+    assert found.refused == {"a is narrow": 1}
+    for wrong in ({"MMA": "c"}, {"SIZE": 1}):
+        with pytest.raises(UsageError):
+            space.constraint("never asked", **wrong)
