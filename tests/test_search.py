@@ -6,9 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune import Config, UsageError
-from autotune.search import SAMPLERS, Searcher, searcher
+from autotune.search import SAMPLERS, Searcher, bayesian, searcher
 from autotune.search.base import Request
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.features import features_of, levels_of
@@ -271,3 +272,19 @@ def test_slow_outliers_do_not_stretch_what_the_model_sees() -> None:
     fast, with_outlier = standardized(plain), standardized(np.append(plain, math.log(1e6)))
     assert np.argsort(with_outlier).tolist() == [0, 1, 2, 3, 4, 5]
     assert np.ptp(with_outlier[:5]) > 0.3 * np.ptp(fast)
+
+
+# ---------------------------------------------------------------------- its threads
+def test_the_model_is_built_and_asked_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+
+    class Watched(Posterior):
+        def mean(self, values: np.ndarray) -> np.ndarray:
+            numbers.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+            return super().mean(values)
+
+    monkeypatch.setattr(bayesian, "Posterior", Watched)
+    with threadpool_limits(2, user_api="blas"):
+        drive(GaussianProcess(Request(CONFIGS, DEFAULT, 30)), 30)
+        after = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    assert set(numbers) == {1} and set(after) == {2}

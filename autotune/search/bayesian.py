@@ -6,10 +6,13 @@ Setting, 2010). docs/search.md tells the rest: features, slow configs, failures,
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from .base import Listed, Request
 from .features import features_of, levels_of
@@ -17,6 +20,15 @@ from .kernel import Hyperparameters, squared_differences
 from .posterior import Posterior
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
+_libraries = ThreadpoolController()  # the BLAS among them; made once, since it looks through all of the process
+_at_work = Lock()  # a second search of the process waits, rather than set the number of threads meanwhile
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread: compile processes have the other cores, and a call waits for its last thread."""
+    with _at_work, _libraries.limit(limits=1, user_api="blas"):
+        yield
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,8 @@ class GaussianProcess(Listed):
         super().__init__(request)
         self.limits = limits
         self.levels = levels_of(self.configs)
-        self.features = features_of(self.levels)
+        with one_thread():
+            self.features = features_of(self.levels)
         self.hyper = Hyperparameters(self.features.n_groups)
         self.n_first = min(limits.n_first, max(4, self.budget // limits.first_share))
         self._posterior: Posterior | None = None
@@ -51,8 +64,9 @@ class GaussianProcess(Listed):
         if len(self.log_s) < 3 or n_known + len(self.pending) < self.n_first:
             return self.any_open()
         self._n_asked += 1
-        posterior = self._current(n_known)
-        score = self._score(posterior, by_bound=self._n_asked % 2 == 1)
+        with one_thread():
+            posterior = self._current(n_known)
+            score = self._score(posterior, by_bound=self._n_asked % 2 == 1)
         score[self.taken[posterior.pool]] = -np.inf
         best = int(posterior.pool[np.argmax(score)])
         return best if not self.taken[best] else self.any_open()  # the pool may have run dry
