@@ -59,7 +59,7 @@ class Device:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of bytes, swizzled.
+    """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of its elements, swizzled.
 
     The kernel gets it by value, after its other arguments: ``const __grid_constant__``, 128 bytes aligned to 64.
     Of a box, what lies outside the shape becomes 0. Source: PTX ISA, "Tensors"; CUDA driver API,
@@ -67,11 +67,12 @@ class TensorMap:
     """
 
     argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
-    shape: tuple[int, ...]  # fastest axis first, in bytes; 1 to 5 axes
+    shape: tuple[int, ...]  # in elements, fastest axis first; 1 to 5 axes
     strides: tuple[int, ...]  # bytes from one to the next along each axis but the first: multiples of 16
     box: tuple[int, ...]  # at most 256 along each axis; along the first, at most `swizzle` bytes, a multiple of 16
     swizzle: int = 0  # 32, 64 or 128 bytes, within which pieces of 16 change places; 0: none
     fetch: int = 128  # bytes that the L2 cache fetches together: 0, 64, 128 or 256
+    element: int = 1  # bytes: 1, 2, 4 or 8
 
 
 @dataclass(frozen=True)

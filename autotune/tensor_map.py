@@ -11,7 +11,7 @@ from .definition import TensorMap
 from .errors import TrialFailure
 
 N_BYTES, ALIGN = 128, 64
-UINT8 = 0  # CU_TENSOR_MAP_DATA_TYPE_UINT8
+ELEMENTS = {1: 0, 2: 1, 4: 2, 8: 4}  # bytes -> CUtensorMapDataType, of unsigned integers
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
 FETCHES = {0: 0, 64: 1, 128: 2, 256: 3}  # bytes -> CUtensorMapL2promotion
 
@@ -29,7 +29,7 @@ def encoded(tensor_map: TensorMap, address: int) -> Any:
     made = raw[first : first + N_BYTES]
     status = _driver().cuTensorMapEncodeTiled(
         ctypes.c_void_p(made.ctypes.data),
-        UINT8,
+        ELEMENTS[tensor_map.element],
         n,
         ctypes.c_void_p(address),
         _numbers(ctypes.c_uint64, tensor_map.shape),

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from autotune import Config, baked, ceil_div, runtime
+from autotune import Config, TensorMap, baked, ceil_div, runtime
 
 TENSOR_ROWS = 16  # of a matrix of samples
+SAMPLES = 1  # their place among the kernel's arguments
 MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
 LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
 MAX_PART_WORDS = 128  # of sums, above which fewer samples are in registers together
@@ -133,17 +134,36 @@ class Matrices:
         return int(self.config.STAGE) * self.step_samples * self.problem.sample_bits // 8
 
     @property
-    def shared_bytes(self) -> int:
+    def pitch_bytes(self) -> int:
+        """From row to row of a stage: an odd number of pieces of 16 bytes."""
         samples, words = self.group
         group_bytes = samples * self.problem.sample_bits // 8
-        pieces = ceil_div((self.stage_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16)
+        return (ceil_div((self.stage_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16) | 1) * 16
+
+    @property
+    def row_bytes(self) -> int:
+        """From row to row of the samples: of a run of outputs."""
+        return int(self.config.RUN) * self.problem.decimation * self.problem.sample_bits // 8
+
+    @property
+    def tensor_map(self) -> TensorMap:
+        """The samples of all streams as rows of a run each, and of what the run's last outputs need besides."""
+        n_bytes = self.problem.n_pols * self.problem.row_bytes
+        n_stages = ceil_div(self.live - 1 + int(self.config.RUN) // int(self.config.STEP), int(self.config.STAGE))
+        longest = self.row_bytes + n_stages * self.stage_bytes + self.pitch_bytes
+        shape, box = (longest // 4, n_bytes // self.row_bytes + 1), (self.pitch_bytes // 4, TENSOR_ROWS)
+        return TensorMap(SAMPLES, shape, (self.row_bytes,), box, element=4)
+
+    @property
+    def shared_bytes(self) -> int:
         warps = self.warps
-        stages = warps * int(self.config.STAGES) * TENSOR_ROWS * (pieces | 1) * 16
+        stages = warps * int(self.config.STAGES) * TENSOR_ROWS * self.pitch_bytes
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
         mixed = ceil_div(8 * self.problem.taps + 4 * warps, 16) * 16
         if self.uses_wgmma:
             ring = self.products * (2 * self.live - 1) * int(self.config.STEP) // 2 * 256
-            return ring + stages + max(windows, mixed + 256 * self.fragments)
+            barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
+            return ring + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
         fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
         return stages + max(windows, fragments_at + 256 * self.fragments)
 

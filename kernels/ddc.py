@@ -63,7 +63,8 @@ class Ddc(Kernel[Problem]):
         lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
         tiles = ceil_div(problem.n_out + lead, tile_outputs(config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
-        return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config))
+        maps = (Matrices(problem, config).tensor_map,) if config.get("MMA") == "wgmma" else ()
+        return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config), maps)
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
         made = {"shared_bytes": shared_bytes(problem, config), "threads": threads(config)}

@@ -34,13 +34,14 @@ def test_addresses_are_those_of_arrays(argument: Any, address: int) -> None:
     assert addresses([argument]) == [address]
 
 
-def test_the_host_has_none() -> None:
+def test_a_map_is_an_argument_on_the_host_too() -> None:
+    """A blank one: there is no copy engine that would read it."""
     kernel, host = Accumulate(), find_device("host")
     problem = kernel.problem({"n_accumulators": 1, "n_channels": 1, "n_receivers": 2})
     config = kernel.default_config(problem, host.device)
     session = session_on(host)
     binary = host.module.compile(render(kernel, problem, config), host.device, ("plain",))
     launch: Launch = replace(kernel.launch(problem, config), maps=(MAP,))
-    inputs, message = kernel.inputs(problem, np.random.default_rng(0)), "tensor maps, which a GPU of sm_90 or later has"
+    inputs, message = kernel.inputs(problem, np.random.default_rng(0)), "it has 6 parameters, 7 arguments were given"
     with Placed(session, kernel, problem, inputs) as placed, pytest.raises(TrialFailure, match=message):
         placed.launch(session.load(binary, "plain"), launch)

@@ -1,5 +1,5 @@
 // ALGORITHM tensor: the filter as a product of matrices, on tensor cores.
-// Work    a warp <-> tasks of ROWS runs of RUN consecutive outputs; a run is a row of the matrices
+// Work    a warp <-> ROWS runs of RUN consecutive outputs; a run is a row of the matrices
 //         a block <-> WARPS warps that share nothing but the mixed weights; polarisation blockIdx.y
 // Step    STEP_SAMPLES new samples of each row become fragments of halves, K_STEPS of them. A step begins STEP outputs
 //         of each row, a tile; LIVE tiles are under way, and the samples meet a different block of weights in each:
@@ -37,7 +37,7 @@ constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
 static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
-static_assert(WINDOW / STEP % UNROLL == 0 && RUN % 64 == 0, "whole turns of the loop a window");
+static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
 
 {% include "ddc/tensor_decode.cuh" %}
@@ -45,6 +45,7 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 {% include "ddc/tensor_copy.cuh" %}
 
 constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
 constexpr int FRAGMENTS_AT = SHARED_WEIGHTS && WINDOWS_BYTES > MIXED_BYTES ? WINDOWS_BYTES : MIXED_BYTES;
@@ -58,6 +59,8 @@ struct Shared {
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
 
 {% include "ddc/tensor_weights.cuh" %}
+
+{% include "ddc/tensor_fragments.cuh" %}
 
 struct Tile {
     float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
@@ -116,6 +119,14 @@ __device__ __forceinline__ void multiply_part(Tiles& tiles, const Samples& sampl
     }
 }
 
+__device__ __forceinline__ void unpack(Samples& samples, const Words& words, const Decoder& decoder)
+{
+    decoder.decode(samples, words);
+#pragma unroll
+    for (int i = 0; i < PART_STEPS * 4; ++i)
+        samples[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
+}
+
 extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
@@ -123,80 +134,74 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int warp = threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    // Of the first task's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y
+    const int task = blockIdx.x * WARPS + warp;
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(
-        shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll,
-        blockIdx.x * WARPS + warp, n_out + lead);
+    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
         copier.next_stage();
 
-    const float scale = mix_weights(shared.scratch, weights, frequency, skew);
-    const Weights fragments(shared.scratch);
+    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
+    const Weights fragments(shared.scratch, skew);
     const Decoder decoder(static_cast<int>(first_byte & 15));
-    Writer writer(shared.scratch, row, n_out, lead, frequency, phase, scale);
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 
-    int slot = 0;
-    int task = blockIdx.x * WARPS + warp;
     if (first_output(task) >= n_out + lead)
         return;
-    wait_for_stage();
+    copier.wait_for_stage();
     const unsigned* from = lane_words;
     Words words;
     load_part(words, from);
     Samples part;
-    decoder.decode(part, words);
-    bool is_last = false;
-    while (!is_last) {
-        writer.begin(first_output(task));
-        task += gridDim.x * WARPS;
-        is_last = first_output(task) >= n_out + lead;
-        Tiles tiles = {};
-        int step = -WARM_UP;
-        int stage_end = step + STAGE;
+    unpack(part, words, decoder);
+    Tiles tiles = {};
+    int slot = 0;
+    int stage_end = STAGE - WARM_UP;
 #pragma unroll 1
-        while (step < RUN / STEP) {
-            // Part after part: the next one's samples are unpacked while tensor cores multiply this one's.
+    for (int step = -WARM_UP; step < RUN / STEP;) {
+        // Part after part: the next one's samples are unpacked while tensor cores multiply this one's.
 #pragma unroll
-            for (int i = 0; i < UNROLL * PARTS; ++i) {
-                Samples next;
-                if (i + 1 < UNROLL * PARTS) {
-                    load_part(words, from + (i + 1) * PART_WORDS);
-                } else {
-                    from += UNROLL * PARTS * PART_WORDS;
-                    if (step + UNROLL == stage_end || step + UNROLL == RUN / STEP) {
-                        __syncwarp();  // nobody reads the stage any more
-                        copier.next_stage();
-                        wait_for_stage();
-                        if (!is_last || step + UNROLL < RUN / STEP)  // or this one again, which has been written
-                            slot = slot + 1 < STAGES ? slot + 1 : 0;
-                        from = lane_words + slot * (ROWS * PITCH * 4);
-                        stage_end += STAGE;
-                    }
-                    load_part(words, from);
+        for (int i = 0; i < UNROLL * PARTS; ++i) {
+            Samples next;
+            if (i + 1 < UNROLL * PARTS) {
+                load_part(words, from + (i + 1) * PART_WORDS);
+            } else {
+                from += UNROLL * PARTS * PART_WORDS;
+                if (step + UNROLL == RUN / STEP) {
+                    from = lane_words + slot * (ROWS * PITCH * 4);  // what becomes of these words is not used
+                } else if (step + UNROLL == stage_end) {
+                    __syncwarp();  // nobody reads the stage any more
+                    copier.next_stage();
+                    copier.wait_for_stage();
+                    slot = slot + 1 < STAGES ? slot + 1 : 0;
+                    from = lane_words + slot * (ROWS * PITCH * 4);
+                    stage_end += STAGE;
                 }
-                multiply_part(tiles, part, fragments, i % PARTS);
-                decoder.decode(next, words);
-                if (i % PARTS == PARTS - 1)
-                    writer.put(tiles[0], step, i / PARTS);
-#pragma unroll
-                for (int w = 0; w < PART_STEPS * 4; ++w)
-                    part[w / 4][w % 4] = next[w / 4][w % 4];
+                load_part(words, from);
             }
-            step += UNROLL;
-            if (step > 0 && step % (WINDOW / STEP) == 0)
-                writer.drain(step * STEP - WINDOW);
+            multiply_part(tiles, part, fragments, i % PARTS);
+            unpack(next, words, decoder);
+            if (i % PARTS == PARTS - 1)
+                writer.put(tiles[0], step, i / PARTS);
+#pragma unroll
+            for (int w = 0; w < PART_STEPS * 4; ++w)
+                part[w / 4][w % 4] = next[w / 4][w % 4];
         }
+        step += UNROLL;
+        if (step > 0 && step % (WINDOW / STEP) == 0)
+            writer.drain(step * STEP - WINDOW);
     }
 }

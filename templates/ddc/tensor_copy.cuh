@@ -1,5 +1,5 @@
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time, task after task. A row starts at any
-// byte; its copies, from the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
+// copies, from the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
@@ -34,65 +34,54 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int LAST_PIECES =
         PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + LAST_PIECES * 16;  // of a row
-
+    const int lane_row;
+    const int lane_piece;
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long origin;  // of the lane's first piece in task 0
-    const long long n_out;
-    long long from;  // the lane's first piece of the next stage, in the buffer
-    enum { NOTHING, GUARDED, INSIDE } task_is;  // past the last task; reaching out of the buffer; not so
-    int task;
-    int stage;  // the next one of the task
-    int slot;
+    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const bool is_inside;  // no stage reaches out of the buffer
+    int stage;  // the next one
+    int slot;  // where it goes
 
+    // `first_byte`: of the warp's first row, a multiple of 16.
     __device__ __forceinline__ Copier(
-        uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long origin,
-        int task, long long n_out)
-        : stages(&stages[0][lane_row()][lane_piece()]), samples(samples), n_bytes(n_bytes),
-          origin(origin + lane_row() * ROW_BYTES + lane_piece() * 16), n_out(n_out), task(task), slot(0)
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
     {
-        begin_task();
-    }
-
-    __device__ __forceinline__ static int lane_row() { return threadIdx.x % 32 / LANES; }
-    __device__ __forceinline__ static int lane_piece() { return threadIdx.x % 32 % LANES; }
-
-    __device__ __forceinline__ void begin_task()
-    {
-        stage = 0;
-        from = origin + task * (ROWS * ROW_BYTES);
-        const long long first = from - lane_row() * ROW_BYTES - lane_piece() * 16;  // the warp's
-        const bool inside = first >= 0 && first + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes;
-        task_is = first_output(task) >= n_out ? NOTHING : inside ? INSIDE : GUARDED;
     }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
     {
-        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        if (LANES * ROWS_AT_ONCE == 32 || lane_row() < ROWS_AT_ONCE) {
-            if (task_is == INSIDE)
-                copy<true>(pieces);
-            else if (task_is == GUARDED)
-                copy<false>(pieces);
+        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (is_inside)
+                copy<true>();
+            else
+                copy<false>();
         }
         close_group();
-        from += STAGE_BYTES;
-        if (++slot == STAGES)
-            slot = 0;
-        if (++stage == TASK_STAGES) {
-            task += gridDim.x * WARPS;
-            begin_task();
-        }
+        ++stage;
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
+    }
+
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage()
+    {
+        wait_for_groups<STAGES - 1>();
+        __syncwarp();  // for every lane
     }
 
     // What lies outside of the buffer is 0.
     template <bool IS_INSIDE>
-    __device__ __forceinline__ void copy(int pieces)
+    __device__ __forceinline__ void copy()
     {
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        const long long from = first + stage * STAGE_BYTES;
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll(IS_INSIDE ? 32 : 1)
@@ -100,8 +89,8 @@ struct Copier {
             constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
             const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
             // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
-            if ((r + ROWS_AT_ONCE > ROWS && lane_row() + r >= ROWS)
-                || (p + LANES > LAST_PIECES && lane_piece() + p >= pieces))
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
             const long long offset = r * ROW_BYTES + p * 16;
             if constexpr (IS_INSIDE) {
@@ -114,12 +103,6 @@ struct Copier {
         }
     }
 };
-
-__device__ __forceinline__ void wait_for_stage()
-{
-    wait_for_groups<STAGES - 1>();  // the oldest is there
-    __syncwarp();  // for every lane
-}
 
 // `from`: the lane's first word of its first row.
 __device__ __forceinline__ void load_part(Words& words, const unsigned* from)

@@ -83,18 +83,17 @@ __device__ __forceinline__ unsigned as_word(__half2 halves)
     return *reinterpret_cast<const unsigned*>(&halves);
 }
 
-// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves.
+constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+constexpr unsigned EXPONENT = 0x6400;  // of 1024
+constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
+
+// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves above BIAS.
 __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
 {
-    constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
-    constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-    constexpr unsigned EXPONENT = 0x6400;  // of 1024
     if constexpr (TOP_BITS == 0) {
-        constexpr unsigned MAGIC = (EXPONENT | 1u << (SAMPLE_BITS - 1)) * 0x10001;
-        const unsigned biased = and_xor(low, LOW, and_xor(high, LOW << 16, MAGIC));
-        const __half2 bias = __half2half2(__ushort_as_half(0xe400 | 1u << (SAMPLE_BITS - 1)));
-        return as_word(__hadd2(as_halves(biased), bias));
+        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
     } else {
         constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
         constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
@@ -107,13 +106,27 @@ __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
     }
 }
 
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves.
+// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves above BIAS.
 __device__ __forceinline__ unsigned two_halves(unsigned fields)
 {
-    const unsigned biased = and_xor(fields, 0x03ff03ff, 0x66006600);
-    return as_word(__hadd2(as_halves(biased), __half2half2(__ushort_as_half(0xe600))));
+    return and_xor(fields, 0x03ff03ff, BIAS * 0x10001);
+}
+
+__device__ __forceinline__ unsigned unbiased(unsigned halves)
+{
+    return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
 }
 
 // What of unpacking depends on where in its word a lane's group starts: always the same.
@@ -125,9 +138,9 @@ struct Decoder {
     __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
     {
         const unsigned shift = 0x1111u * (byte % 4);
-        selectors[0] = shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u);
-        selectors[1] = PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u);
-        selectors[2] = 0x2345u + (shift & 0x00ffu);
+        selectors[0] = kept(shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u));
+        selectors[1] = kept(PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u));
+        selectors[2] = kept(0x2345u + (shift & 0x00ffu));
     }
 
     __device__ __forceinline__ int first_word() const { return byte / 4; }
@@ -174,6 +187,7 @@ struct Decoder {
         samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
+    // Samples above BIAS.
     __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
     {
 #pragma unroll

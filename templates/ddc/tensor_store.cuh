@@ -7,82 +7,94 @@ __device__ __forceinline__ int lead_of(const float2* row)
     return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
 }
 
-// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of its outputs number 0 and 32 of
-// every 64: e^(2 pi i (f D j + phase)).
+// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
+// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
+// lanes that take them say.
+constexpr int TURN = 32;
+constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
+constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
+
 struct Writer {
+    const int lane;
     float* const window;
-    float2* const row;
     const long long n_out;
-    const int lead;
     const Frequency frequency;
     const Phase phase;  // of output -lead
-    float2 lane_turns[2];  // from output 0 of 32 to the lane's two, and out of the weights' scale
-    long long first;  // of the task, counted from output -lead
+    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    float2* const to;  // the lane's two outputs of the first TURN
+    const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
 
     __device__ __forceinline__ Writer(
-        unsigned char* scratch, float2* row, long long n_out, int lead, Frequency frequency, Phase phase, float scale)
-        : window(reinterpret_cast<float*>(scratch) + threadIdx.x / 32 * (ROWS * WINDOW_PITCH)), row(row), n_out(n_out),
-          lead(lead), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)), first(0)
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        float scale, long long first)
+        : lane(lane), window(window), n_out(n_out), frequency(frequency),
+          phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
+          is_whole(is_inside(0) && is_inside(RUN - TURN))
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            lane_turns[i] = unit_vector(advance(frequency, (threadIdx.x % 16 * 2 + i) * DECIMATION));
+            lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
             lane_turns[i].x *= scale, lane_turns[i].y *= scale;
         }
     }
 
-    __device__ __forceinline__ void begin(long long first_output) { first = first_output; }
-
     // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
     __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
     {
-        const int lane = threadIdx.x % 32;
-        float* const to = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
+        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
 #pragma unroll
         for (int o = 0; o < OCTETS; ++o) {
-            to[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            to[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
         }
     }
 
     // Outputs [at, at + WINDOW) of each run.
     __device__ __forceinline__ void drain(int at)
     {
-        const int lane = threadIdx.x % 32;
-        if (WINDOW == 64 || at % 64 == 0) {
-            const long long output = first + lane % ROWS * RUN + at + lane / ROWS * 32;
+        if (at % (2 * TURN) == 0) {
+            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
             float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
             *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
         __syncwarp();  // the window and its turns are complete
-        // A half of the warp takes a row, a lane two outputs of it.
-        const int lane_row = lane / 16, lane_output = lane % 16 * 2;
+        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
 #pragma unroll
-        for (int half = 0; half < WINDOW / 32; ++half) {
-            const float* const from = window + lane_row * WINDOW_PITCH + half * 64 + 2 * lane_output;
-            const float* const turns =
-                window + lane_row * WINDOW_PITCH + 2 * WINDOW + (WINDOW == 64 ? half : at / 32 % 2) * 2;
-            const long long j = first - lead + at + half * 32;  // of the first row, for lane 0
-            float2* const to = row + j + lane_row * RUN + lane_output;
-            if (j >= 0 && j + (ROWS - 1) * RUN + 32 <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0) {
+        for (int part = 0; part < WINDOW / TURN; ++part) {
+            const int turn = 2 * (at / TURN + part) % 4;
+            const float* const turns = outputs + 2 * WINDOW + turn;
+            const float* const from = outputs + part * (2 * TURN) + lane % LANES_A_ROW * 4;
+            const int offset = at + part * TURN;
+            if (is_whole || is_inside(offset)) {
 #pragma unroll
-                for (int r = 0; r < ROWS; r += 2) {
-                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    store_floats<4>(&to[r * RUN].x, pair);
-                }
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
+                    store_floats<4>(
+                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
             } else {
 #pragma unroll 1
-                for (int r = 0; r < ROWS; r += 2) {
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
                     const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    const long long output = j + (lane_row + r) * RUN + lane_output;
+                    const long long output =
+                        first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
+                    float2* const pair_to = to + offset + r * RUN;
                     if (output >= 0 && output < n_out)
-                        to[r * RUN] = make_float2(pair.at[0], pair.at[1]);
+                        pair_to[0] = make_float2(pair.at[0], pair.at[1]);
                     if (output + 1 >= 0 && output + 1 < n_out)
-                        to[r * RUN + 1] = make_float2(pair.at[2], pair.at[3]);
+                        pair_to[1] = make_float2(pair.at[2], pair.at[3]);
                 }
             }
         }
         __syncwarp();  // nobody reads the window any more
+    }
+
+    // Whether outputs [offset, offset + TURN) of all runs are in the baseband, and pairs at multiples of 16 bytes.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        const long long j = first + offset;
+        return j >= 0 && j + (ROWS - 1) * RUN + TURN <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0;
     }
 
     __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const

@@ -13,12 +13,25 @@ __device__ __forceinline__ ushort2 split(float x)
     return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
 }
 
-// The fragments of all weights, by the whole block. Returns what sums are to be multiplied by.
-__device__ __forceinline__ float mix_weights(
-    unsigned char* scratch, const float* __restrict__ weights, Frequency frequency, int skew = 0)
+// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
+// copies what it mixes later.
+__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+{
+    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        copy_word_async(fetched + k, weights + k);
+    close_group();
+}
+
+// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
+// to be multiplied by.
+template <int GROUPS>
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
+    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+    wait_for_groups<GROUPS>();
     unsigned largest = 0;
     for (int k = threadIdx.x; k < TAPS; k += WGS)
         largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
@@ -38,47 +51,26 @@ __device__ __forceinline__ float mix_weights(
         mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
     }
     __syncthreads();  // the mixed weights are complete
-    const unsigned short* const parts = &mixed.weights[0].x;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
-        const int l = i % 4, column = i / 4 % 8, octet = i / 32 % OCTETS;
-        const int product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-        const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
-        unsigned words[2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            unsigned halves[2];
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int k = first + sample_of(product, l, r, h);
-                halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
-            }
-            words[r] = halves[0] | halves[1] << 16;
-        }
-        fragments[i] = make_uint2(words[0], words[1]);
-    }
-    __syncthreads();  // the fragments are complete
     return __uint_as_float((exponent - 14) << 23);
 }
 
-struct Weights {
-    uint2 own[SHARED_WEIGHTS ? 1 : FRAGMENTS];
-    const uint2* shared;
-
-    __device__ __forceinline__ explicit Weights(const unsigned char* scratch)
-        : shared(reinterpret_cast<const uint2*>(scratch + FRAGMENTS_AT) + threadIdx.x % 32)
-    {
-        if constexpr (!SHARED_WEIGHTS) {
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octet `octet` of columns.
+__device__ __forceinline__ uint2 fragment_of(
+    const unsigned char* scratch, int block, int product, int octet, int lane, int skew)
+{
+    const unsigned short* const parts = &reinterpret_cast<const Mixed*>(scratch)->weights[0].x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
 #pragma unroll
-            for (int i = 0; i < FRAGMENTS; ++i)
-                own[i] = shared[i * 32];
-            __syncthreads();  // all have theirs: windows may take the place of the fragments
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int k = first + sample_of(product, l, r, h);
+            halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
         }
+        words[r] = halves[0] | halves[1] << 16;
     }
-
-    __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
-    {
-        const int i = (block * K_STEPS + product) * OCTETS + octet;
-        return SHARED_WEIGHTS ? shared[i * 32] : own[SHARED_WEIGHTS ? 0 : i];
-    }
-};
+    return make_uint2(words[0], words[1]);
+}

@@ -29,7 +29,6 @@ constexpr int K_STEPS = STEP_SAMPLES / 16;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int COLUMNS = LIVE * OCTETS * 8;
-constexpr int FRAGMENTS = LIVE * K_STEPS * OCTETS;  // of weights
 constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
 constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
@@ -47,24 +46,31 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 
 {% include "ddc/tensor_copy.cuh" %}
 
-{% include "ddc/tensor_wgmma_ring.cuh" %}
+{% include "ddc/tensor_boxes.cuh" %}
 
-constexpr bool SHARED_WEIGHTS = true;  // the fragments of the weights are only a step towards the ring
 constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
-constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int FRAGMENTS_AT = MIXED_BYTES;
-constexpr int SCRATCH_BYTES =
-    FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
+constexpr int FETCHED_AT = MIXED_BYTES;
+constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
+constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
+
+constexpr int RING_BLOCKS = 2 * LIVE - 1;
+
+struct Ring {
+    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
+};
 
 struct Shared {
     alignas(16) Ring ring;
-    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];
-    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights and their fragments, then the windows
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 256 a block
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
 
 {% include "ddc/tensor_weights.cuh" %}
+
+{% include "ddc/tensor_wgmma_ring.cuh" %}
 
 struct Tile {
     float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
@@ -85,79 +91,93 @@ typedef unsigned Samples[K_STEPS][4];
 extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes)
+    long long row_bytes, const __grid_constant__ TensorMap map)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int warp = threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    // Of the first task's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
+    const int task = blockIdx.x * WARPS + warp;  // past the last output: zeros, for products that need all warps
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
+        - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(
-        shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll,
-        blockIdx.x * WARPS + warp, n_out + lead + first_output(warp));  // as many tasks as the block's first warp
+    BoxCopier copier(
+        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
         copier.next_stage();
 
-    const float scale = mix_weights(shared.scratch, weights, frequency, skew);
-    fill_ring(shared.ring, reinterpret_cast<const uint2*>(shared.scratch + FRAGMENTS_AT));
+    const float scale = mix_weights<0>(shared.scratch, frequency);
+    fill_ring(shared.ring, shared.scratch, skew);
     const unsigned ring = address_of(shared.ring);
     const Decoder decoder(static_cast<int>(first_byte & 15));
-    Writer writer(shared.scratch, row, n_out, lead, frequency, phase, scale);
-    float* const lane_window = writer.window + lane / 4 * WINDOW_PITCH + lane % 4;
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 
     int slot = 0;
-    // All warps of a block make as many tasks as its first one, since products need them all; what is too much is zeros
-    // and is not stored.
-    for (int task = blockIdx.x * WARPS; first_output(task) < n_out + lead; task += gridDim.x * WARPS) {
-        writer.begin(first_output(task + warp));
-        Sums sums = {};
-        Samples samples;
-        Words words;
-        const unsigned* next = begin_stage(words, lane_words, slot) + PART_WORDS;
-        decode_step<0>(samples, words, next, true, decoder);
-        next += STEP_WORDS;
-        int step = -WARM_UP;
-        int stage_end = stage_end_after(step - 1);
-        int window_end = step - FIRST_PLACE + WINDOW_STEPS;
-        float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+    unsigned parity = 0;
+    Sums sums = {};
+    Samples unpacked;
+    Words words;
+    copier.wait_for_stage(slot, parity);
+    load_part(words, lane_words);
+    const unsigned* next = lane_words + PART_WORDS;
+    decode_step<0>(unpacked, words, next, true, decoder);
+    next += STEP_WORDS;
+    int step = -WARM_UP;
+    int stage_end = stage_end_after(step - 1);
+    int window_end = step - FIRST_PLACE + WINDOW_STEPS;
+    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+    int place = 0;  // of the tile that step begins
+    while (true) {
+        const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
 #pragma unroll 1
-        while (step < RUN / STEP) {
-            const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
-            switch ((step + WARM_UP) % LIVE) {
+        do {
+            switch (place) {
 {% for i in range(live) %}
             case {{ i }}:
-                take_step<{{ i }}>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<{{ i }}>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+{% if not loop.last %}
+                if (step == end) {
+                    place = {{ i + 1 }};
                     break;
+                }
+{% endif %}
 {% endfor %}
+                place = 0;
             }
-            if (step == window_end) {
-                if (step > 0)
-                    writer.drain(step * STEP - WINDOW);
-                to = lane_window;
-                window_end += WINDOW_STEPS;
-            }
-            if (step == RUN / STEP - 1) {
-                next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
-            } else if (step == stage_end) {
-                __syncwarp();  // nobody reads the stage any more
-                copier.next_stage();
-                slot = slot + 1 < STAGES ? slot + 1 : 0;
-                next = begin_stage(words, lane_words, slot) + PART_WORDS;
-                stage_end = stage_end_after(step);
-            }
+        } while (step != end);
+        if (step == window_end) {
+            if (step > 0)
+                writer.drain(step * STEP - WINDOW);
+            if (step == RUN / STEP)
+                return;
+            to = lane_window;
+            window_end += WINDOW_STEPS;
         }
-        copier.next_stage();  // nobody reads the last stage any more: drain() ended in a barrier
-        slot = slot + 1 < STAGES ? slot + 1 : 0;
+        if (step == RUN / STEP - 1) {
+            next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
+        } else if (step == stage_end) {
+            __syncwarp();  // nobody reads the stage any more
+            copier.next_stage();
+            if (++slot == STAGES)
+                slot = 0, parity ^= 1;
+            copier.wait_for_stage(slot, parity);
+            next = lane_words + slot * (ROWS * PITCH * 4);
+            load_part(words, next);
+            next += PART_WORDS;
+            stage_end = stage_end_after(step);
+        }
     }
 }

@@ -4,21 +4,14 @@
 // What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
 // the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
 // the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
-constexpr int RING_BLOCKS = 2 * LIVE - 1;
-
-struct Ring {
-    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
-};
-
-// By the whole block; the fragments are free when it returns.
-__device__ __forceinline__ void fill_ring(Ring& ring, const uint2* fragments)
+// By the whole block, from mixed weights, which are not needed any more when it returns.
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
 {
     unsigned* const words = &ring.words[0][0][0][0][0];
 #pragma unroll 1
     for (int i = threadIdx.x; i < K_STEPS * RING_BLOCKS * OCTETS * 32; i += WGS) {
         const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % RING_BLOCKS, product = i / 32 / OCTETS / RING_BLOCKS;
-        const int block = (2 * LIVE - at) % LIVE;
-        const uint2 fragment = fragments[((block * K_STEPS + product) * OCTETS + octet) * 32 + i % 32];
+        const uint2 fragment = fragment_of(scratch, (2 * LIVE - at) % LIVE, product, octet, i % 32, skew);
         words[i / 32 * 64 + i % 32] = fragment.x;
         words[i / 32 * 64 + 32 + i % 32] = fragment.y;
     }

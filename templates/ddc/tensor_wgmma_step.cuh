@@ -38,16 +38,18 @@ __device__ __forceinline__ void put_outputs(float* to, Sums& sums)
     }
 }
 
-// The same samples in other registers, for products. ptxas lets products go on while the next samples are made only if
-// their registers are written by an instruction that it cannot leave out, behind any branch: so 0 is added.
+// What products take: unpacking leaves its last addition to here. ptxas lets products go on while the next samples are
+// made only if their registers are written by an instruction that it cannot leave out, behind any branch.
 __device__ __forceinline__ void take_samples(Samples& taken, const Samples& samples)
 {
 #pragma unroll
     for (int i = 0; i < K_STEPS * 4; ++i) {
 #ifdef AUTOTUNE_HOST
-        taken[i / 4][i % 4] = samples[i / 4][i % 4];
+        taken[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
 #else
-        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(taken[i / 4][i % 4]) : "r"(samples[i / 4][i % 4]), "r"(0));
+        asm volatile("add.f16x2 %0, %1, %2;"
+                     : "=r"(taken[i / 4][i % 4])
+                     : "r"(samples[i / 4][i % 4]), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
 #endif
     }
 }
@@ -71,28 +73,9 @@ __device__ __forceinline__ void take_step(
     put_outputs<(PLACE + 1) % LIVE>(to, sums);
 }
 
-// The stage at `slot`: wait for it, and load the words of its first step. Returns where they are.
-__device__ __forceinline__ const unsigned* begin_stage(Words& words, const unsigned* lane_words, int slot)
-{
-    wait_for_groups<STAGES - 1>();  // the oldest is there
-    __syncwarp();  // for every lane
-    const unsigned* const from = lane_words + slot * (ROWS * PITCH * 4);
-    load_part(words, from);
-    return from;
-}
-
 // Before which step words cannot be loaded from the stage any more, if the last ones loaded were of step `step` + 1: a
 // step before the one that they are for is begun. Or there are none.
 __device__ __forceinline__ int stage_end_after(int step)
 {
     return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
-}
-
-// The compiler must not make a number again from others wherever it is used.
-__device__ __forceinline__ int kept(int number)
-{
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
 }

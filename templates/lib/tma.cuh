@@ -1,6 +1,6 @@
 // Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
 // shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
-// Not for the host. Source: PTX ISA, "Tensors" and "mbarrier".
+// The host has no such engine: kernels that run there, too, copy otherwise. Source: PTX ISA, "Tensors" and "mbarrier".
 struct alignas(64) TensorMap {
     unsigned char bytes[128];
 };
@@ -15,6 +15,7 @@ __device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
     return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
 }
 
+#ifndef AUTOTUNE_HOST
 // A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
 __device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
 {
@@ -59,6 +60,15 @@ __device__ __forceinline__ void publish_writes()
 }
 
 // The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+}
+
 __device__ __forceinline__ void copy_box(
     unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
 {
@@ -68,3 +78,4 @@ __device__ __forceinline__ void copy_box(
                  : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
                  : "memory");
 }
+#endif

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from autotune import Config, Kernel, TrialFailure
+from autotune.bench import Bench
 from autotune.devices import Target, find_device
 from autotune.devices.base import Session
-from autotune.render import render
+from autotune.devices.worker import Job
+from autotune.render import Variant, render
 from autotune.verify import verify
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -51,15 +53,27 @@ def check_mutant(kernel: Kernel[Any], problem: Any, config: Config, old: str, ne
     On the host in its check build: races and accesses out of bounds are found before they do harm.
     """
     host = find_device("host")
-    variant = render(kernel, problem, config)
-    assert old in variant.source
-    mutant = dataclasses.replace(
-        variant, source=variant.source.replace(old, new), numbered=variant.numbered.replace(old, new)
-    )
+    mutant = mutated(kernel, problem, config, old, new)
     with pytest.raises(TrialFailure) as failure:
         binary = host.module.compile(mutant, host.device, ("check",))
         verify(session_on(host), kernel, problem, config, binary, ("check",))
     assert failure.value.status == status, failure.value.message
+
+
+def mutated(kernel: Kernel[Any], problem: Any, config: Config, old: str, new: str) -> Variant:
+    """With ``old`` replaced in its source, where it must be."""
+    variant = render(kernel, problem, config)
+    assert old in variant.source
+    source, numbered = variant.source.replace(old, new), variant.numbered.replace(old, new)
+    return dataclasses.replace(variant, source=source, numbered=numbered)
+
+
+def check_gpu_mutant(kernel: Kernel[Any], problem: Any, config: Config, old: str, new: str, bench: Bench) -> None:
+    """In a process of its own, and not for ever: one that does not wait as it must may hang, or break the context."""
+    binary = bench.target.module.compile(mutated(kernel, problem, config, old, new), bench.target.device)
+    with pytest.raises(TrialFailure) as failure:
+        bench.worker.verify(Job(kernel.name, dataclasses.asdict(problem), config, binary), 10.0, full=True)
+    assert failure.value.status in ("wrong", "launch_failed", "timed_out")
 
 
 def packed_bits(samples: np.ndarray, bits: int) -> np.ndarray:

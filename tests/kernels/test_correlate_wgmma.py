@@ -1,22 +1,20 @@
 """correlate on a GPU of sm_90: the design for wgmma, which no CPU can run, against the exact reference."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from autotune.kernels.correlate import Correlate, Problem, n_chains
 
-from autotune import Config, TrialFailure
+from autotune import Config
 from autotune.bench import Bench
 from autotune.definition import Device
 from autotune.devices import Target, find_device
-from autotune.devices.worker import Job
 from autotune.render import render
 from autotune.verify import Placed, verify
 
-from .common import session_on
+from .common import check_gpu_mutant, mutated, session_on
 
 KERNEL = Correlate()
 CONFIGS = [
@@ -43,17 +41,6 @@ def check(problem: Problem, config: Config, target: Target, *others: Problem) ->
     binary, session = target.module.compile(render(KERNEL, problem, config), target.device), session_on(target)
     for each in (problem, *others):
         verify(session, KERNEL, each, config, binary, full=True)
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Target:
-    return find_device("cuda:0")
-
-
-@pytest.fixture(scope="module")
-def bench(gpu: Target) -> Iterator[Bench]:
-    with Bench(gpu, compile_processes=1) as opened:
-        yield opened
 
 
 @pytest.mark.gpu
@@ -108,28 +95,21 @@ MUTANTS = [
 ]
 
 
-def mutated(bits: int, layout: str, target: Target) -> tuple[Problem, Config]:
-    problem = problem_of(bits, layout, 100, overwrites=True, n_batches=61)
+def mutant_case(bits: int, layout: str, target: Target) -> tuple[Problem, Config]:
+    problem = problem_of(bits, layout, 100, overwrites=True, n_batches=63)
     return problem, config_for(problem, 0 if bits == 4 else 1, target)
 
 
 @pytest.mark.parametrize(("bits", "layout", "old", "new"), MUTANTS)
 def test_mutants_change_something(bits: int, layout: str, old: str, new: str) -> None:
     """Said where there is no GPU, so that a change of the template does not leave a mutant behind."""
-    assert old in render(KERNEL, *mutated(bits, layout, find_device("host"))).source
+    mutated(KERNEL, *mutant_case(bits, layout, find_device("host")), old, new)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("bits", "layout", "old", "new"), MUTANTS)
-def test_mutants_fail(bits: int, layout: str, old: str, new: str, bench: Bench) -> None:
-    """In a process of their own, and not for ever: one that does not wait as it must may hang, or break the context."""
-    problem, config = mutated(bits, layout, bench.target)
-    variant = render(KERNEL, problem, config)
-    source, numbered = variant.source.replace(old, new), variant.numbered.replace(old, new)
-    binary = bench.target.module.compile(replace(variant, source=source, numbered=numbered), bench.target.device)
-    with pytest.raises(TrialFailure) as failure:
-        bench.worker.verify(Job("correlate", asdict(problem), config, binary), 10.0)
-    assert failure.value.status in ("wrong", "launch_failed", "timed_out")
+def test_mutants_fail(bits: int, layout: str, old: str, new: str, gpu: Target, gpu_bench: Bench) -> None:
+    check_gpu_mutant(KERNEL, *mutant_case(bits, layout, gpu), old, new, gpu_bench)
 
 
 def test_chains_have_every_channel_once() -> None:

@@ -6,10 +6,11 @@ import pytest
 from autotune.kernels.ddc import Ddc
 
 from autotune import Config
+from autotune.bench import Bench
 from autotune.definition import Device
 from autotune.devices import Target
 
-from .common import check, check_golden, check_mutant, session_on, write_goldens
+from .common import check, check_golden, check_gpu_mutant, check_mutant, mutated, session_on, write_goldens
 
 KERNEL = Ddc()
 WGMMA = Config(
@@ -34,6 +35,7 @@ def test_variants_are_right(values: dict[str, int], changes: dict[str, int], tar
     check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
 
+BOXED = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 200_001})
 MUTANTS = {
     "order of the ring": ("(2 * LIVE - at) % LIVE", "at % LIVE", "wrong"),
     "place that is done": ("(PLACE + 1) % LIVE>", "PLACE % LIVE>", "wrong"),
@@ -42,7 +44,7 @@ MUTANTS = {
     "first window": ("step - FIRST_PLACE + WINDOW_STEPS", "step - FIRST_PLACE + 2 * WINDOW_STEPS", "launch_failed"),
     "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
     "end of a stage": ("RUN / STEP - 1 ? step + STAGE", "RUN / STEP - 1 ? step + STAGE + 1", "launch_failed"),
-    "tasks of a block's warps": ("n_out + lead + first_output(warp));", "n_out + lead);", "launch_failed"),
+    "samples of a warp": ("task * (ROWS * Copier::ROW_BYTES)", "blockIdx.x * (ROWS * Copier::ROW_BYTES)", "wrong"),
     "pieces of a column": ("PIECE = 128 / 16 << 16", "PIECE = 64 / 16 << 16", "wrong"),
     "octets of columns": ("OCTET = 256 / 16;", "OCTET = 128 / 16;", "wrong"),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
@@ -54,6 +56,26 @@ MUTANTS = {
 def test_mutants_fail(name: str) -> None:
     problem = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 20001})
     check_mutant(KERNEL, problem, WGMMA, *MUTANTS[name])
+
+
+BOXES = [  # of the copy engine, which the host has not
+    ("wait(barriers + 8 * slot, parity);", ""),
+    ("slot = 0, parity ^= 1;", "slot = 0;"),
+    ("x += STAGE_BYTES / 4;", "x += STAGE_BYTES / 4 + 1;"),
+    ("first_byte / Copier::ROW_BYTES)", "first_byte / Copier::ROW_BYTES + 1)"),
+    ("to + pieces.slot * BOX_BYTES, map,", "to, map,"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), BOXES)
+def test_mutants_of_boxes_change_something(old: str, new: str) -> None:
+    mutated(KERNEL, BOXED, WGMMA, old, new)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("old", "new"), BOXES)
+def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
+    check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
 
 
 def test_only_hopper_has_it_and_filters_are_short() -> None:

@@ -18,6 +18,7 @@ from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
+BLANK_MAP = np.void(bytes(128))  # for a tensor map: there is no copy engine here that would read it
 
 
 class HostSession:
@@ -103,8 +104,6 @@ class HostFunction:
     def _check_geometry(self, launch: Launch) -> None:
         device = self._device
         problems = []
-        if launch.maps:
-            problems.append("tensor maps, which a GPU of sm_90 or later has")
         if launch.n_threads > device.max_threads_per_block:
             problems.append(f"{launch.n_threads} threads in a block, the device has {device.max_threads_per_block}")
         for what, have, limits in (("block", launch.block, device.max_block), ("grid", launch.grid, device.max_grid)):
@@ -121,6 +120,7 @@ class HostFunction:
 
     def _prepare(self, launch: Launch, arguments: Sequence[Argument], seed: int) -> tuple[Options, Any, Any, list[Any]]:
         """(options, pointers to the arguments, ranges that the kernel may use, what must stay alive)."""
+        arguments = [*arguments, *[BLANK_MAP] * len(launch.maps)]
         self._check_arguments(arguments)
         schedule, block_order, poison = schedule_of(seed)
         options = Options(launch.grid, launch.block, launch.shared_bytes, seed, schedule, block_order, poison)

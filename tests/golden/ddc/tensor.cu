@@ -101,6 +101,19 @@ __device__ __forceinline__ void copy_async(void* to, const void* from)
 #endif
 }
 
+// 4 bytes, at multiples of 4.
+__device__ __forceinline__ void copy_word_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 4);
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
 // The copies so far, of this thread, since the last such call: a group.
 __device__ __forceinline__ void close_group()
 {
@@ -123,7 +136,7 @@ __device__ __forceinline__ void wait_for_groups()
 }
 
 // ALGORITHM tensor: the filter as a product of matrices, on tensor cores.
-// Work    a warp <-> tasks of ROWS runs of RUN consecutive outputs; a run is a row of the matrices
+// Work    a warp <-> ROWS runs of RUN consecutive outputs; a run is a row of the matrices
 //         a block <-> WARPS warps that share nothing but the mixed weights; polarisation blockIdx.y
 // Step    STEP_SAMPLES new samples of each row become fragments of halves, K_STEPS of them. A step begins STEP outputs
 //         of each row, a tile; LIVE tiles are under way, and the samples meet a different block of weights in each:
@@ -161,7 +174,7 @@ constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
 static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
-static_assert(WINDOW / STEP % UNROLL == 0 && RUN % 64 == 0, "whole turns of the loop a window");
+static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
 
 // Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
@@ -249,18 +262,17 @@ __device__ __forceinline__ unsigned as_word(__half2 halves)
     return *reinterpret_cast<const unsigned*>(&halves);
 }
 
-// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves.
+constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+constexpr unsigned EXPONENT = 0x6400;  // of 1024
+constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
+
+// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves above BIAS.
 __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
 {
-    constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
-    constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-    constexpr unsigned EXPONENT = 0x6400;  // of 1024
     if constexpr (TOP_BITS == 0) {
-        constexpr unsigned MAGIC = (EXPONENT | 1u << (SAMPLE_BITS - 1)) * 0x10001;
-        const unsigned biased = and_xor(low, LOW, and_xor(high, LOW << 16, MAGIC));
-        const __half2 bias = __half2half2(__ushort_as_half(0xe400 | 1u << (SAMPLE_BITS - 1)));
-        return as_word(__hadd2(as_halves(biased), bias));
+        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
     } else {
         constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
         constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
@@ -273,13 +285,27 @@ __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
     }
 }
 
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves.
+// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves above BIAS.
 __device__ __forceinline__ unsigned two_halves(unsigned fields)
 {
-    const unsigned biased = and_xor(fields, 0x03ff03ff, 0x66006600);
-    return as_word(__hadd2(as_halves(biased), __half2half2(__ushort_as_half(0xe600))));
+    return and_xor(fields, 0x03ff03ff, BIAS * 0x10001);
+}
+
+__device__ __forceinline__ unsigned unbiased(unsigned halves)
+{
+    return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
 }
 
 // What of unpacking depends on where in its word a lane's group starts: always the same.
@@ -291,9 +317,9 @@ struct Decoder {
     __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
     {
         const unsigned shift = 0x1111u * (byte % 4);
-        selectors[0] = shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u);
-        selectors[1] = PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u);
-        selectors[2] = 0x2345u + (shift & 0x00ffu);
+        selectors[0] = kept(shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u));
+        selectors[1] = kept(PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u));
+        selectors[2] = kept(0x2345u + (shift & 0x00ffu));
     }
 
     __device__ __forceinline__ int first_word() const { return byte / 4; }
@@ -340,6 +366,7 @@ struct Decoder {
         samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
+    // Samples above BIAS.
     __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
     {
 #pragma unroll
@@ -353,8 +380,8 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time, task after task. A row starts at any
-// byte; its copies, from the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
+// copies, from the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
@@ -389,65 +416,54 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int LAST_PIECES =
         PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + LAST_PIECES * 16;  // of a row
-
+    const int lane_row;
+    const int lane_piece;
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long origin;  // of the lane's first piece in task 0
-    const long long n_out;
-    long long from;  // the lane's first piece of the next stage, in the buffer
-    enum { NOTHING, GUARDED, INSIDE } task_is;  // past the last task; reaching out of the buffer; not so
-    int task;
-    int stage;  // the next one of the task
-    int slot;
+    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const bool is_inside;  // no stage reaches out of the buffer
+    int stage;  // the next one
+    int slot;  // where it goes
 
+    // `first_byte`: of the warp's first row, a multiple of 16.
     __device__ __forceinline__ Copier(
-        uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long origin,
-        int task, long long n_out)
-        : stages(&stages[0][lane_row()][lane_piece()]), samples(samples), n_bytes(n_bytes),
-          origin(origin + lane_row() * ROW_BYTES + lane_piece() * 16), n_out(n_out), task(task), slot(0)
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
     {
-        begin_task();
-    }
-
-    __device__ __forceinline__ static int lane_row() { return threadIdx.x % 32 / LANES; }
-    __device__ __forceinline__ static int lane_piece() { return threadIdx.x % 32 % LANES; }
-
-    __device__ __forceinline__ void begin_task()
-    {
-        stage = 0;
-        from = origin + task * (ROWS * ROW_BYTES);
-        const long long first = from - lane_row() * ROW_BYTES - lane_piece() * 16;  // the warp's
-        const bool inside = first >= 0 && first + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes;
-        task_is = first_output(task) >= n_out ? NOTHING : inside ? INSIDE : GUARDED;
     }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
     {
-        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        if (LANES * ROWS_AT_ONCE == 32 || lane_row() < ROWS_AT_ONCE) {
-            if (task_is == INSIDE)
-                copy<true>(pieces);
-            else if (task_is == GUARDED)
-                copy<false>(pieces);
+        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (is_inside)
+                copy<true>();
+            else
+                copy<false>();
         }
         close_group();
-        from += STAGE_BYTES;
-        if (++slot == STAGES)
-            slot = 0;
-        if (++stage == TASK_STAGES) {
-            task += gridDim.x * WARPS;
-            begin_task();
-        }
+        ++stage;
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
+    }
+
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage()
+    {
+        wait_for_groups<STAGES - 1>();
+        __syncwarp();  // for every lane
     }
 
     // What lies outside of the buffer is 0.
     template <bool IS_INSIDE>
-    __device__ __forceinline__ void copy(int pieces)
+    __device__ __forceinline__ void copy()
     {
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        const long long from = first + stage * STAGE_BYTES;
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll(IS_INSIDE ? 32 : 1)
@@ -455,8 +471,8 @@ struct Copier {
             constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
             const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
             // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
-            if ((r + ROWS_AT_ONCE > ROWS && lane_row() + r >= ROWS)
-                || (p + LANES > LAST_PIECES && lane_piece() + p >= pieces))
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
             const long long offset = r * ROW_BYTES + p * 16;
             if constexpr (IS_INSIDE) {
@@ -470,12 +486,6 @@ struct Copier {
     }
 };
 
-__device__ __forceinline__ void wait_for_stage()
-{
-    wait_for_groups<STAGES - 1>();  // the oldest is there
-    __syncwarp();  // for every lane
-}
-
 // `from`: the lane's first word of its first row.
 __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 {
@@ -487,6 +497,7 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 }
 
 constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
 constexpr int FRAGMENTS_AT = SHARED_WEIGHTS && WINDOWS_BYTES > MIXED_BYTES ? WINDOWS_BYTES : MIXED_BYTES;
@@ -514,12 +525,25 @@ __device__ __forceinline__ ushort2 split(float x)
     return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
 }
 
-// The fragments of all weights, by the whole block. Returns what sums are to be multiplied by.
-__device__ __forceinline__ float mix_weights(
-    unsigned char* scratch, const float* __restrict__ weights, Frequency frequency, int skew = 0)
+// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
+// copies what it mixes later.
+__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+{
+    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        copy_word_async(fetched + k, weights + k);
+    close_group();
+}
+
+// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
+// to be multiplied by.
+template <int GROUPS>
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
+    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+    wait_for_groups<GROUPS>();
     unsigned largest = 0;
     for (int k = threadIdx.x; k < TAPS; k += WGS)
         largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
@@ -539,36 +563,46 @@ __device__ __forceinline__ float mix_weights(
         mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
     }
     __syncthreads();  // the mixed weights are complete
-    const unsigned short* const parts = &mixed.weights[0].x;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
-        const int l = i % 4, column = i / 4 % 8, octet = i / 32 % OCTETS;
-        const int product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-        const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
-        unsigned words[2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            unsigned halves[2];
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int k = first + sample_of(product, l, r, h);
-                halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
-            }
-            words[r] = halves[0] | halves[1] << 16;
-        }
-        fragments[i] = make_uint2(words[0], words[1]);
-    }
-    __syncthreads();  // the fragments are complete
     return __uint_as_float((exponent - 14) << 23);
 }
 
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octet `octet` of columns.
+__device__ __forceinline__ uint2 fragment_of(
+    const unsigned char* scratch, int block, int product, int octet, int lane, int skew)
+{
+    const unsigned short* const parts = &reinterpret_cast<const Mixed*>(scratch)->weights[0].x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int k = first + sample_of(product, l, r, h);
+            halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+        }
+        words[r] = halves[0] | halves[1] << 16;
+    }
+    return make_uint2(words[0], words[1]);
+}
+
+// Fragments of the weights as mma.sync takes them: in registers, or in shared memory where there are too many.
 struct Weights {
     uint2 own[SHARED_WEIGHTS ? 1 : FRAGMENTS];
     const uint2* shared;
 
-    __device__ __forceinline__ explicit Weights(const unsigned char* scratch)
+    // By the whole block, from mixed weights.
+    __device__ __forceinline__ Weights(unsigned char* scratch, int skew)
         : shared(reinterpret_cast<const uint2*>(scratch + FRAGMENTS_AT) + threadIdx.x % 32)
     {
+        uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
+#pragma unroll 1
+        for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
+            const int octet = i / 32 % OCTETS, product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
+            fragments[i] = fragment_of(scratch, block, product, octet, i % 32, skew);
+        }
+        __syncthreads();  // the fragments are complete
         if constexpr (!SHARED_WEIGHTS) {
 #pragma unroll
             for (int i = 0; i < FRAGMENTS; ++i)
@@ -616,82 +650,94 @@ __device__ __forceinline__ int lead_of(const float2* row)
     return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
 }
 
-// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of its outputs number 0 and 32 of
-// every 64: e^(2 pi i (f D j + phase)).
+// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
+// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
+// lanes that take them say.
+constexpr int TURN = 32;
+constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
+constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
+
 struct Writer {
+    const int lane;
     float* const window;
-    float2* const row;
     const long long n_out;
-    const int lead;
     const Frequency frequency;
     const Phase phase;  // of output -lead
-    float2 lane_turns[2];  // from output 0 of 32 to the lane's two, and out of the weights' scale
-    long long first;  // of the task, counted from output -lead
+    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    float2* const to;  // the lane's two outputs of the first TURN
+    const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
 
     __device__ __forceinline__ Writer(
-        unsigned char* scratch, float2* row, long long n_out, int lead, Frequency frequency, Phase phase, float scale)
-        : window(reinterpret_cast<float*>(scratch) + threadIdx.x / 32 * (ROWS * WINDOW_PITCH)), row(row), n_out(n_out),
-          lead(lead), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)), first(0)
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        float scale, long long first)
+        : lane(lane), window(window), n_out(n_out), frequency(frequency),
+          phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
+          is_whole(is_inside(0) && is_inside(RUN - TURN))
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            lane_turns[i] = unit_vector(advance(frequency, (threadIdx.x % 16 * 2 + i) * DECIMATION));
+            lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
             lane_turns[i].x *= scale, lane_turns[i].y *= scale;
         }
     }
 
-    __device__ __forceinline__ void begin(long long first_output) { first = first_output; }
-
     // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
     __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
     {
-        const int lane = threadIdx.x % 32;
-        float* const to = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
+        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
 #pragma unroll
         for (int o = 0; o < OCTETS; ++o) {
-            to[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            to[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
         }
     }
 
     // Outputs [at, at + WINDOW) of each run.
     __device__ __forceinline__ void drain(int at)
     {
-        const int lane = threadIdx.x % 32;
-        if (WINDOW == 64 || at % 64 == 0) {
-            const long long output = first + lane % ROWS * RUN + at + lane / ROWS * 32;
+        if (at % (2 * TURN) == 0) {
+            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
             float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
             *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
         __syncwarp();  // the window and its turns are complete
-        // A half of the warp takes a row, a lane two outputs of it.
-        const int lane_row = lane / 16, lane_output = lane % 16 * 2;
+        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
 #pragma unroll
-        for (int half = 0; half < WINDOW / 32; ++half) {
-            const float* const from = window + lane_row * WINDOW_PITCH + half * 64 + 2 * lane_output;
-            const float* const turns =
-                window + lane_row * WINDOW_PITCH + 2 * WINDOW + (WINDOW == 64 ? half : at / 32 % 2) * 2;
-            const long long j = first - lead + at + half * 32;  // of the first row, for lane 0
-            float2* const to = row + j + lane_row * RUN + lane_output;
-            if (j >= 0 && j + (ROWS - 1) * RUN + 32 <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0) {
+        for (int part = 0; part < WINDOW / TURN; ++part) {
+            const int turn = 2 * (at / TURN + part) % 4;
+            const float* const turns = outputs + 2 * WINDOW + turn;
+            const float* const from = outputs + part * (2 * TURN) + lane % LANES_A_ROW * 4;
+            const int offset = at + part * TURN;
+            if (is_whole || is_inside(offset)) {
 #pragma unroll
-                for (int r = 0; r < ROWS; r += 2) {
-                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    store_floats<4>(&to[r * RUN].x, pair);
-                }
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
+                    store_floats<4>(
+                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
             } else {
 #pragma unroll 1
-                for (int r = 0; r < ROWS; r += 2) {
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
                     const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    const long long output = j + (lane_row + r) * RUN + lane_output;
+                    const long long output =
+                        first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
+                    float2* const pair_to = to + offset + r * RUN;
                     if (output >= 0 && output < n_out)
-                        to[r * RUN] = make_float2(pair.at[0], pair.at[1]);
+                        pair_to[0] = make_float2(pair.at[0], pair.at[1]);
                     if (output + 1 >= 0 && output + 1 < n_out)
-                        to[r * RUN + 1] = make_float2(pair.at[2], pair.at[3]);
+                        pair_to[1] = make_float2(pair.at[2], pair.at[3]);
                 }
             }
         }
         __syncwarp();  // nobody reads the window any more
+    }
+
+    // Whether outputs [offset, offset + TURN) of all runs are in the baseband, and pairs at multiples of 16 bytes.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        const long long j = first + offset;
+        return j >= 0 && j + (ROWS - 1) * RUN + TURN <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0;
     }
 
     __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const
@@ -736,6 +782,14 @@ __device__ __forceinline__ void multiply_part(Tiles& tiles, const Samples& sampl
     }
 }
 
+__device__ __forceinline__ void unpack(Samples& samples, const Words& words, const Decoder& decoder)
+{
+    decoder.decode(samples, words);
+#pragma unroll
+    for (int i = 0; i < PART_STEPS * 4; ++i)
+        samples[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
+}
+
 extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
@@ -743,80 +797,74 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int warp = threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    // Of the first task's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y
+    const int task = blockIdx.x * WARPS + warp;
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(
-        shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll,
-        blockIdx.x * WARPS + warp, n_out + lead);
+    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
         copier.next_stage();
 
-    const float scale = mix_weights(shared.scratch, weights, frequency, skew);
-    const Weights fragments(shared.scratch);
+    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
+    const Weights fragments(shared.scratch, skew);
     const Decoder decoder(static_cast<int>(first_byte & 15));
-    Writer writer(shared.scratch, row, n_out, lead, frequency, phase, scale);
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 
-    int slot = 0;
-    int task = blockIdx.x * WARPS + warp;
     if (first_output(task) >= n_out + lead)
         return;
-    wait_for_stage();
+    copier.wait_for_stage();
     const unsigned* from = lane_words;
     Words words;
     load_part(words, from);
     Samples part;
-    decoder.decode(part, words);
-    bool is_last = false;
-    while (!is_last) {
-        writer.begin(first_output(task));
-        task += gridDim.x * WARPS;
-        is_last = first_output(task) >= n_out + lead;
-        Tiles tiles = {};
-        int step = -WARM_UP;
-        int stage_end = step + STAGE;
+    unpack(part, words, decoder);
+    Tiles tiles = {};
+    int slot = 0;
+    int stage_end = STAGE - WARM_UP;
 #pragma unroll 1
-        while (step < RUN / STEP) {
-            // Part after part: the next one's samples are unpacked while tensor cores multiply this one's.
+    for (int step = -WARM_UP; step < RUN / STEP;) {
+        // Part after part: the next one's samples are unpacked while tensor cores multiply this one's.
 #pragma unroll
-            for (int i = 0; i < UNROLL * PARTS; ++i) {
-                Samples next;
-                if (i + 1 < UNROLL * PARTS) {
-                    load_part(words, from + (i + 1) * PART_WORDS);
-                } else {
-                    from += UNROLL * PARTS * PART_WORDS;
-                    if (step + UNROLL == stage_end || step + UNROLL == RUN / STEP) {
-                        __syncwarp();  // nobody reads the stage any more
-                        copier.next_stage();
-                        wait_for_stage();
-                        if (!is_last || step + UNROLL < RUN / STEP)  // or this one again, which has been written
-                            slot = slot + 1 < STAGES ? slot + 1 : 0;
-                        from = lane_words + slot * (ROWS * PITCH * 4);
-                        stage_end += STAGE;
-                    }
-                    load_part(words, from);
+        for (int i = 0; i < UNROLL * PARTS; ++i) {
+            Samples next;
+            if (i + 1 < UNROLL * PARTS) {
+                load_part(words, from + (i + 1) * PART_WORDS);
+            } else {
+                from += UNROLL * PARTS * PART_WORDS;
+                if (step + UNROLL == RUN / STEP) {
+                    from = lane_words + slot * (ROWS * PITCH * 4);  // what becomes of these words is not used
+                } else if (step + UNROLL == stage_end) {
+                    __syncwarp();  // nobody reads the stage any more
+                    copier.next_stage();
+                    copier.wait_for_stage();
+                    slot = slot + 1 < STAGES ? slot + 1 : 0;
+                    from = lane_words + slot * (ROWS * PITCH * 4);
+                    stage_end += STAGE;
                 }
-                multiply_part(tiles, part, fragments, i % PARTS);
-                decoder.decode(next, words);
-                if (i % PARTS == PARTS - 1)
-                    writer.put(tiles[0], step, i / PARTS);
-#pragma unroll
-                for (int w = 0; w < PART_STEPS * 4; ++w)
-                    part[w / 4][w % 4] = next[w / 4][w % 4];
+                load_part(words, from);
             }
-            step += UNROLL;
-            if (step > 0 && step % (WINDOW / STEP) == 0)
-                writer.drain(step * STEP - WINDOW);
+            multiply_part(tiles, part, fragments, i % PARTS);
+            unpack(next, words, decoder);
+            if (i % PARTS == PARTS - 1)
+                writer.put(tiles[0], step, i / PARTS);
+#pragma unroll
+            for (int w = 0; w < PART_STEPS * 4; ++w)
+                part[w / 4][w % 4] = next[w / 4][w % 4];
         }
+        step += UNROLL;
+        if (step > 0 && step % (WINDOW / STEP) == 0)
+            writer.drain(step * STEP - WINDOW);
     }
 }

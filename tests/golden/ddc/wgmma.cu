@@ -101,6 +101,19 @@ __device__ __forceinline__ void copy_async(void* to, const void* from)
 #endif
 }
 
+// 4 bytes, at multiples of 4.
+__device__ __forceinline__ void copy_word_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 4);
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
 // The copies so far, of this thread, since the last such call: a group.
 __device__ __forceinline__ void close_group()
 {
@@ -121,6 +134,88 @@ __device__ __forceinline__ void wait_for_groups()
     asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
 #endif
 }
+
+// Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
+// shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
+// The host has no such engine: kernels that run there, too, copy otherwise. Source: PTX ISA, "Tensors" and "mbarrier".
+struct alignas(64) TensorMap {
+    unsigned char bytes[128];
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* p)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+__device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
+{
+    return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
+}
+
+#ifndef AUTOTUNE_HOST
+// A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
+__device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(n_threads) : "memory");
+}
+
+// After the first threads' calls of init_barrier: copies, too, see the barriers.
+__device__ __forceinline__ void publish_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+
+__device__ __forceinline__ void arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void arrive_and_expect(unsigned barrier, int n_bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(n_bytes) : "memory");
+}
+
+// Returns when the phase of that parity is over: 0 for the first one, 1 for the next, and so on; a barrier that is new
+// counts as being past a phase of parity 1.
+__device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
+{
+    unsigned is_over;
+    do {
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(is_over)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!is_over);
+}
+
+// What this thread wrote to shared memory before, copies and tensor cores see after.
+__device__ __forceinline__ void publish_writes()
+{
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
+
+// The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+}
+
+__device__ __forceinline__ void copy_box(
+    unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4, %5, %6}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                 : "memory");
+}
+#endif
 
 // ALGORITHM tensor, MMA wgmma: the products of ddc/tensor.cuh, by the four warps of a warpgroup together and while they
 // unpack the samples of the next step. The runs of the four are the 64 rows of a product.
@@ -153,7 +248,6 @@ constexpr int K_STEPS = STEP_SAMPLES / 16;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int COLUMNS = LIVE * OCTETS * 8;
-constexpr int FRAGMENTS = LIVE * K_STEPS * OCTETS;  // of weights
 constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
 constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
@@ -252,18 +346,17 @@ __device__ __forceinline__ unsigned as_word(__half2 halves)
     return *reinterpret_cast<const unsigned*>(&halves);
 }
 
-// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves.
+constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+constexpr unsigned EXPONENT = 0x6400;  // of 1024
+constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
+
+// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves above BIAS.
 __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
 {
-    constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
-    constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-    constexpr unsigned EXPONENT = 0x6400;  // of 1024
     if constexpr (TOP_BITS == 0) {
-        constexpr unsigned MAGIC = (EXPONENT | 1u << (SAMPLE_BITS - 1)) * 0x10001;
-        const unsigned biased = and_xor(low, LOW, and_xor(high, LOW << 16, MAGIC));
-        const __half2 bias = __half2half2(__ushort_as_half(0xe400 | 1u << (SAMPLE_BITS - 1)));
-        return as_word(__hadd2(as_halves(biased), bias));
+        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
     } else {
         constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
         constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
@@ -276,13 +369,27 @@ __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
     }
 }
 
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves.
+// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves above BIAS.
 __device__ __forceinline__ unsigned two_halves(unsigned fields)
 {
-    const unsigned biased = and_xor(fields, 0x03ff03ff, 0x66006600);
-    return as_word(__hadd2(as_halves(biased), __half2half2(__ushort_as_half(0xe600))));
+    return and_xor(fields, 0x03ff03ff, BIAS * 0x10001);
+}
+
+__device__ __forceinline__ unsigned unbiased(unsigned halves)
+{
+    return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
 }
 
 // What of unpacking depends on where in its word a lane's group starts: always the same.
@@ -294,9 +401,9 @@ struct Decoder {
     __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
     {
         const unsigned shift = 0x1111u * (byte % 4);
-        selectors[0] = shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u);
-        selectors[1] = PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u);
-        selectors[2] = 0x2345u + (shift & 0x00ffu);
+        selectors[0] = kept(shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u));
+        selectors[1] = kept(PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u));
+        selectors[2] = kept(0x2345u + (shift & 0x00ffu));
     }
 
     __device__ __forceinline__ int first_word() const { return byte / 4; }
@@ -343,6 +450,7 @@ struct Decoder {
         samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
+    // Samples above BIAS.
     __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
     {
 #pragma unroll
@@ -356,8 +464,8 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time, task after task. A row starts at any
-// byte; its copies, from the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
+// copies, from the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
@@ -392,65 +500,54 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int LAST_PIECES =
         PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + LAST_PIECES * 16;  // of a row
-
+    const int lane_row;
+    const int lane_piece;
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long origin;  // of the lane's first piece in task 0
-    const long long n_out;
-    long long from;  // the lane's first piece of the next stage, in the buffer
-    enum { NOTHING, GUARDED, INSIDE } task_is;  // past the last task; reaching out of the buffer; not so
-    int task;
-    int stage;  // the next one of the task
-    int slot;
+    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const bool is_inside;  // no stage reaches out of the buffer
+    int stage;  // the next one
+    int slot;  // where it goes
 
+    // `first_byte`: of the warp's first row, a multiple of 16.
     __device__ __forceinline__ Copier(
-        uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long origin,
-        int task, long long n_out)
-        : stages(&stages[0][lane_row()][lane_piece()]), samples(samples), n_bytes(n_bytes),
-          origin(origin + lane_row() * ROW_BYTES + lane_piece() * 16), n_out(n_out), task(task), slot(0)
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
     {
-        begin_task();
-    }
-
-    __device__ __forceinline__ static int lane_row() { return threadIdx.x % 32 / LANES; }
-    __device__ __forceinline__ static int lane_piece() { return threadIdx.x % 32 % LANES; }
-
-    __device__ __forceinline__ void begin_task()
-    {
-        stage = 0;
-        from = origin + task * (ROWS * ROW_BYTES);
-        const long long first = from - lane_row() * ROW_BYTES - lane_piece() * 16;  // the warp's
-        const bool inside = first >= 0 && first + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes;
-        task_is = first_output(task) >= n_out ? NOTHING : inside ? INSIDE : GUARDED;
     }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
     {
-        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        if (LANES * ROWS_AT_ONCE == 32 || lane_row() < ROWS_AT_ONCE) {
-            if (task_is == INSIDE)
-                copy<true>(pieces);
-            else if (task_is == GUARDED)
-                copy<false>(pieces);
+        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (is_inside)
+                copy<true>();
+            else
+                copy<false>();
         }
         close_group();
-        from += STAGE_BYTES;
-        if (++slot == STAGES)
-            slot = 0;
-        if (++stage == TASK_STAGES) {
-            task += gridDim.x * WARPS;
-            begin_task();
-        }
+        ++stage;
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
+    }
+
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage()
+    {
+        wait_for_groups<STAGES - 1>();
+        __syncwarp();  // for every lane
     }
 
     // What lies outside of the buffer is 0.
     template <bool IS_INSIDE>
-    __device__ __forceinline__ void copy(int pieces)
+    __device__ __forceinline__ void copy()
     {
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        const long long from = first + stage * STAGE_BYTES;
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll(IS_INSIDE ? 32 : 1)
@@ -458,8 +555,8 @@ struct Copier {
             constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
             const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
             // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
-            if ((r + ROWS_AT_ONCE > ROWS && lane_row() + r >= ROWS)
-                || (p + LANES > LAST_PIECES && lane_piece() + p >= pieces))
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
             const long long offset = r * ROW_BYTES + p * 16;
             if constexpr (IS_INSIDE) {
@@ -473,12 +570,6 @@ struct Copier {
     }
 };
 
-__device__ __forceinline__ void wait_for_stage()
-{
-    wait_for_groups<STAGES - 1>();  // the oldest is there
-    __syncwarp();  // for every lane
-}
-
 // `from`: the lane's first word of its first row.
 __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 {
@@ -489,27 +580,191 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
     }
 }
 
-// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each 16 samples of a step, with L = LIVE, so that blocks
-// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns, 256 bytes
-// each.
-// What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
-// the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
-// the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
+// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, and on the
+// host, lanes copy pieces as in ddc/tensor_copy.cuh.
+constexpr int BOX_BYTES = ROWS * PITCH * 16;
+static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
+
+struct BoxCopier {
+    Copier pieces;
+    const bool leads;  // the lane that has boxes copied
+    const TensorMap* const map;
+    const unsigned to;  // the first stage
+    const unsigned barriers;  // 8 bytes for each stage: over when it is there
+    const int y;  // of the boxes: their first row
+    int x;  // and where in it the next one starts, in words
+
+    // `first_byte`: of the warp's first row, a multiple of 16.
+    __device__ __forceinline__ BoxCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
+        const unsigned char* samples, long long n_bytes, long long first_byte)
+        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
+          barriers(shared_address(barriers)), y(static_cast<int>(first_byte / Copier::ROW_BYTES)),
+          x(static_cast<int>(first_byte % Copier::ROW_BYTES / 4))
+    {
+#ifndef AUTOTUNE_HOST
+        if (leads) {
+#pragma unroll
+            for (int i = 0; i < STAGES; ++i)
+                init_barrier(this->barriers + 8 * i, 1);
+            publish_barriers();
+        }
+        __syncwarp();  // before any lane waits at one
+#endif
+    }
+
+    __device__ __forceinline__ bool by_boxes() const
+    {
+#ifdef AUTOTUNE_HOST
+        return false;
+#else
+        return pieces.is_inside;
+#endif
+    }
+
+    __device__ __forceinline__ void next_stage()
+    {
+        if (!by_boxes()) {
+            pieces.next_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        if (pieces.stage < TASK_STAGES && leads) {
+            const unsigned barrier = barriers + 8 * pieces.slot;
+            arrive_and_expect(barrier, BOX_BYTES);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x, y);
+        }
+#endif
+        x += STAGE_BYTES / 4;
+        ++pieces.stage;
+        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
+    }
+
+    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
+    {
+        if (!by_boxes()) {
+            pieces.wait_for_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        wait(barriers + 8 * slot, parity);
+#endif
+    }
+};
+
+constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
+constexpr int FETCHED_AT = MIXED_BYTES;
+constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
+constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
+
 constexpr int RING_BLOCKS = 2 * LIVE - 1;
 
 struct Ring {
     unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
 };
 
-// By the whole block; the fragments are free when it returns.
-__device__ __forceinline__ void fill_ring(Ring& ring, const uint2* fragments)
+struct Shared {
+    alignas(16) Ring ring;
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 256 a block
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned long long barriers[WARPS][STAGES];
+};
+static_assert(sizeof(Shared) == 56640, "what the definition asks for at launch");
+
+// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
+// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+struct Mixed {
+    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+
+__device__ __forceinline__ ushort2 split(float x)
+{
+    const __half high = __float2half_rn(x);
+    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+}
+
+// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
+// copies what it mixes later.
+__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+{
+    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        copy_word_async(fetched + k, weights + k);
+    close_group();
+}
+
+// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
+// to be multiplied by.
+template <int GROUPS>
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
+{
+    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+    wait_for_groups<GROUPS>();
+    unsigned largest = 0;
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    largest = __reduce_max_sync(0xffffffff, largest);
+    if (threadIdx.x % 32 == 0)
+        mixed.largest[threadIdx.x / 32] = largest;
+    __syncthreads();  // the largest of each warp is there
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        largest = max(largest, mixed.largest[w]);
+    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
+    const float scale = __uint_as_float((268 - exponent) << 23);
+    for (int k = threadIdx.x; k < TAPS; k += WGS) {
+        const float2 turn = unit_vector(advance(frequency, k));
+        const float weight = weights[k] * scale;
+        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
+        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
+    }
+    __syncthreads();  // the mixed weights are complete
+    return __uint_as_float((exponent - 14) << 23);
+}
+
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octet `octet` of columns.
+__device__ __forceinline__ uint2 fragment_of(
+    const unsigned char* scratch, int block, int product, int octet, int lane, int skew)
+{
+    const unsigned short* const parts = &reinterpret_cast<const Mixed*>(scratch)->weights[0].x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int k = first + sample_of(product, l, r, h);
+            halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+        }
+        words[r] = halves[0] | halves[1] << 16;
+    }
+    return make_uint2(words[0], words[1]);
+}
+
+// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each 16 samples of a step, with L = LIVE, so that blocks
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns, 256 bytes
+// each.
+// What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
+// the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
+// the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
+// By the whole block, from mixed weights, which are not needed any more when it returns.
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
 {
     unsigned* const words = &ring.words[0][0][0][0][0];
 #pragma unroll 1
     for (int i = threadIdx.x; i < K_STEPS * RING_BLOCKS * OCTETS * 32; i += WGS) {
         const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % RING_BLOCKS, product = i / 32 / OCTETS / RING_BLOCKS;
-        const int block = (2 * LIVE - at) % LIVE;
-        const uint2 fragment = fragments[((block * K_STEPS + product) * OCTETS + octet) * 32 + i % 32];
+        const uint2 fragment = fragment_of(scratch, (2 * LIVE - at) % LIVE, product, octet, i % 32, skew);
         words[i / 32 * 64 + i % 32] = fragment.x;
         words[i / 32 * 64 + 32 + i % 32] = fragment.y;
     }
@@ -534,106 +789,6 @@ __device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int produ
     return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
 }
 
-constexpr bool SHARED_WEIGHTS = true;  // the fragments of the weights are only a step towards the ring
-constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
-constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
-constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int FRAGMENTS_AT = MIXED_BYTES;
-constexpr int SCRATCH_BYTES =
-    FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
-
-struct Shared {
-    alignas(16) Ring ring;
-    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];
-    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights and their fragments, then the windows
-};
-static_assert(sizeof(Shared) == 56576, "what the definition asks for at launch");
-
-// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
-// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-struct Mixed {
-    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
-    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
-};
-static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
-
-__device__ __forceinline__ ushort2 split(float x)
-{
-    const __half high = __float2half_rn(x);
-    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
-    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
-}
-
-// The fragments of all weights, by the whole block. Returns what sums are to be multiplied by.
-__device__ __forceinline__ float mix_weights(
-    unsigned char* scratch, const float* __restrict__ weights, Frequency frequency, int skew = 0)
-{
-    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
-    unsigned largest = 0;
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
-    largest = __reduce_max_sync(0xffffffff, largest);
-    if (threadIdx.x % 32 == 0)
-        mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w)
-        largest = max(largest, mixed.largest[w]);
-    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
-    const float scale = __uint_as_float((268 - exponent) << 23);
-    for (int k = threadIdx.x; k < TAPS; k += WGS) {
-        const float2 turn = unit_vector(advance(frequency, k));
-        const float weight = weights[k] * scale;
-        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
-        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
-    }
-    __syncthreads();  // the mixed weights are complete
-    const unsigned short* const parts = &mixed.weights[0].x;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
-        const int l = i % 4, column = i / 4 % 8, octet = i / 32 % OCTETS;
-        const int product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-        const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
-        unsigned words[2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            unsigned halves[2];
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int k = first + sample_of(product, l, r, h);
-                halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
-            }
-            words[r] = halves[0] | halves[1] << 16;
-        }
-        fragments[i] = make_uint2(words[0], words[1]);
-    }
-    __syncthreads();  // the fragments are complete
-    return __uint_as_float((exponent - 14) << 23);
-}
-
-struct Weights {
-    uint2 own[SHARED_WEIGHTS ? 1 : FRAGMENTS];
-    const uint2* shared;
-
-    __device__ __forceinline__ explicit Weights(const unsigned char* scratch)
-        : shared(reinterpret_cast<const uint2*>(scratch + FRAGMENTS_AT) + threadIdx.x % 32)
-    {
-        if constexpr (!SHARED_WEIGHTS) {
-#pragma unroll
-            for (int i = 0; i < FRAGMENTS; ++i)
-                own[i] = shared[i * 32];
-            __syncthreads();  // all have theirs: windows may take the place of the fragments
-        }
-    }
-
-    __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
-    {
-        const int i = (block * K_STEPS + product) * OCTETS + octet;
-        return SHARED_WEIGHTS ? shared[i * 32] : own[SHARED_WEIGHTS ? 0 : i];
-    }
-};
-
 struct Tile {
     float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
 };
@@ -647,82 +802,94 @@ __device__ __forceinline__ int lead_of(const float2* row)
     return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
 }
 
-// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of its outputs number 0 and 32 of
-// every 64: e^(2 pi i (f D j + phase)).
+// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
+// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
+// lanes that take them say.
+constexpr int TURN = 32;
+constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
+constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
+
 struct Writer {
+    const int lane;
     float* const window;
-    float2* const row;
     const long long n_out;
-    const int lead;
     const Frequency frequency;
     const Phase phase;  // of output -lead
-    float2 lane_turns[2];  // from output 0 of 32 to the lane's two, and out of the weights' scale
-    long long first;  // of the task, counted from output -lead
+    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    float2* const to;  // the lane's two outputs of the first TURN
+    const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
 
     __device__ __forceinline__ Writer(
-        unsigned char* scratch, float2* row, long long n_out, int lead, Frequency frequency, Phase phase, float scale)
-        : window(reinterpret_cast<float*>(scratch) + threadIdx.x / 32 * (ROWS * WINDOW_PITCH)), row(row), n_out(n_out),
-          lead(lead), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)), first(0)
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        float scale, long long first)
+        : lane(lane), window(window), n_out(n_out), frequency(frequency),
+          phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
+          is_whole(is_inside(0) && is_inside(RUN - TURN))
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            lane_turns[i] = unit_vector(advance(frequency, (threadIdx.x % 16 * 2 + i) * DECIMATION));
+            lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
             lane_turns[i].x *= scale, lane_turns[i].y *= scale;
         }
     }
 
-    __device__ __forceinline__ void begin(long long first_output) { first = first_output; }
-
     // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
     __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
     {
-        const int lane = threadIdx.x % 32;
-        float* const to = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
+        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
 #pragma unroll
         for (int o = 0; o < OCTETS; ++o) {
-            to[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            to[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
         }
     }
 
     // Outputs [at, at + WINDOW) of each run.
     __device__ __forceinline__ void drain(int at)
     {
-        const int lane = threadIdx.x % 32;
-        if (WINDOW == 64 || at % 64 == 0) {
-            const long long output = first + lane % ROWS * RUN + at + lane / ROWS * 32;
+        if (at % (2 * TURN) == 0) {
+            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
             float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
             *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
         __syncwarp();  // the window and its turns are complete
-        // A half of the warp takes a row, a lane two outputs of it.
-        const int lane_row = lane / 16, lane_output = lane % 16 * 2;
+        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
 #pragma unroll
-        for (int half = 0; half < WINDOW / 32; ++half) {
-            const float* const from = window + lane_row * WINDOW_PITCH + half * 64 + 2 * lane_output;
-            const float* const turns =
-                window + lane_row * WINDOW_PITCH + 2 * WINDOW + (WINDOW == 64 ? half : at / 32 % 2) * 2;
-            const long long j = first - lead + at + half * 32;  // of the first row, for lane 0
-            float2* const to = row + j + lane_row * RUN + lane_output;
-            if (j >= 0 && j + (ROWS - 1) * RUN + 32 <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0) {
+        for (int part = 0; part < WINDOW / TURN; ++part) {
+            const int turn = 2 * (at / TURN + part) % 4;
+            const float* const turns = outputs + 2 * WINDOW + turn;
+            const float* const from = outputs + part * (2 * TURN) + lane % LANES_A_ROW * 4;
+            const int offset = at + part * TURN;
+            if (is_whole || is_inside(offset)) {
 #pragma unroll
-                for (int r = 0; r < ROWS; r += 2) {
-                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    store_floats<4>(&to[r * RUN].x, pair);
-                }
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
+                    store_floats<4>(
+                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
             } else {
 #pragma unroll 1
-                for (int r = 0; r < ROWS; r += 2) {
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
                     const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    const long long output = j + (lane_row + r) * RUN + lane_output;
+                    const long long output =
+                        first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
+                    float2* const pair_to = to + offset + r * RUN;
                     if (output >= 0 && output < n_out)
-                        to[r * RUN] = make_float2(pair.at[0], pair.at[1]);
+                        pair_to[0] = make_float2(pair.at[0], pair.at[1]);
                     if (output + 1 >= 0 && output + 1 < n_out)
-                        to[r * RUN + 1] = make_float2(pair.at[2], pair.at[3]);
+                        pair_to[1] = make_float2(pair.at[2], pair.at[3]);
                 }
             }
         }
         __syncwarp();  // nobody reads the window any more
+    }
+
+    // Whether outputs [offset, offset + TURN) of all runs are in the baseband, and pairs at multiples of 16 bytes.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        const long long j = first + offset;
+        return j >= 0 && j + (ROWS - 1) * RUN + TURN <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0;
     }
 
     __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const
@@ -839,16 +1006,18 @@ __device__ __forceinline__ void put_outputs(float* to, Sums& sums)
     }
 }
 
-// The same samples in other registers, for products. ptxas lets products go on while the next samples are made only if
-// their registers are written by an instruction that it cannot leave out, behind any branch: so 0 is added.
+// What products take: unpacking leaves its last addition to here. ptxas lets products go on while the next samples are
+// made only if their registers are written by an instruction that it cannot leave out, behind any branch.
 __device__ __forceinline__ void take_samples(Samples& taken, const Samples& samples)
 {
 #pragma unroll
     for (int i = 0; i < K_STEPS * 4; ++i) {
 #ifdef AUTOTUNE_HOST
-        taken[i / 4][i % 4] = samples[i / 4][i % 4];
+        taken[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
 #else
-        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(taken[i / 4][i % 4]) : "r"(samples[i / 4][i % 4]), "r"(0));
+        asm volatile("add.f16x2 %0, %1, %2;"
+                     : "=r"(taken[i / 4][i % 4])
+                     : "r"(samples[i / 4][i % 4]), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
 #endif
     }
 }
@@ -872,16 +1041,6 @@ __device__ __forceinline__ void take_step(
     put_outputs<(PLACE + 1) % LIVE>(to, sums);
 }
 
-// The stage at `slot`: wait for it, and load the words of its first step. Returns where they are.
-__device__ __forceinline__ const unsigned* begin_stage(Words& words, const unsigned* lane_words, int slot)
-{
-    wait_for_groups<STAGES - 1>();  // the oldest is there
-    __syncwarp();  // for every lane
-    const unsigned* const from = lane_words + slot * (ROWS * PITCH * 4);
-    load_part(words, from);
-    return from;
-}
-
 // Before which step words cannot be loaded from the stage any more, if the last ones loaded were of step `step` + 1: a
 // step before the one that they are for is begun. Or there are none.
 __device__ __forceinline__ int stage_end_after(int step)
@@ -889,129 +1048,152 @@ __device__ __forceinline__ int stage_end_after(int step)
     return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
 }
 
-// The compiler must not make a number again from others wherever it is used.
-__device__ __forceinline__ int kept(int number)
-{
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
-}
-
 extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes)
+    long long row_bytes, const __grid_constant__ TensorMap map)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int warp = threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    // Of the first task's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
+    const int task = blockIdx.x * WARPS + warp;  // past the last output: zeros, for products that need all warps
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
+        - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(
-        shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll,
-        blockIdx.x * WARPS + warp, n_out + lead + first_output(warp));  // as many tasks as the block's first warp
+    BoxCopier copier(
+        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
         copier.next_stage();
 
-    const float scale = mix_weights(shared.scratch, weights, frequency, skew);
-    fill_ring(shared.ring, reinterpret_cast<const uint2*>(shared.scratch + FRAGMENTS_AT));
+    const float scale = mix_weights<0>(shared.scratch, frequency);
+    fill_ring(shared.ring, shared.scratch, skew);
     const unsigned ring = address_of(shared.ring);
     const Decoder decoder(static_cast<int>(first_byte & 15));
-    Writer writer(shared.scratch, row, n_out, lead, frequency, phase, scale);
-    float* const lane_window = writer.window + lane / 4 * WINDOW_PITCH + lane % 4;
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 
     int slot = 0;
-    // All warps of a block make as many tasks as its first one, since products need them all; what is too much is zeros
-    // and is not stored.
-    for (int task = blockIdx.x * WARPS; first_output(task) < n_out + lead; task += gridDim.x * WARPS) {
-        writer.begin(first_output(task + warp));
-        Sums sums = {};
-        Samples samples;
-        Words words;
-        const unsigned* next = begin_stage(words, lane_words, slot) + PART_WORDS;
-        decode_step<0>(samples, words, next, true, decoder);
-        next += STEP_WORDS;
-        int step = -WARM_UP;
-        int stage_end = stage_end_after(step - 1);
-        int window_end = step - FIRST_PLACE + WINDOW_STEPS;
-        float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+    unsigned parity = 0;
+    Sums sums = {};
+    Samples unpacked;
+    Words words;
+    copier.wait_for_stage(slot, parity);
+    load_part(words, lane_words);
+    const unsigned* next = lane_words + PART_WORDS;
+    decode_step<0>(unpacked, words, next, true, decoder);
+    next += STEP_WORDS;
+    int step = -WARM_UP;
+    int stage_end = stage_end_after(step - 1);
+    int window_end = step - FIRST_PLACE + WINDOW_STEPS;
+    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+    int place = 0;  // of the tile that step begins
+    while (true) {
+        const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
 #pragma unroll 1
-        while (step < RUN / STEP) {
-            const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
-            switch ((step + WARM_UP) % LIVE) {
+        do {
+            switch (place) {
             case 0:
-                take_step<0>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<0>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 1;
                     break;
+                }
             case 1:
-                take_step<1>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<1>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 2;
                     break;
+                }
             case 2:
-                take_step<2>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<2>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 3;
                     break;
+                }
             case 3:
-                take_step<3>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<3>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 4;
                     break;
+                }
             case 4:
-                take_step<4>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<4>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 5;
                     break;
+                }
             case 5:
-                take_step<5>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<5>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 6;
                     break;
+                }
             case 6:
-                take_step<6>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<6>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 7;
                     break;
+                }
             case 7:
-                take_step<7>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<7>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
+                ++step;
+                if (step == end) {
+                    place = 8;
                     break;
+                }
             case 8:
-                take_step<8>(sums, samples, words, next, step + 1 < stage_end, to, ring, decoder);
+                take_step<8>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
                 next += STEP_WORDS, to += 2 * STEP;
-                if (++step == end)
-                    break;
+                ++step;
+                place = 0;
             }
-            if (step == window_end) {
-                if (step > 0)
-                    writer.drain(step * STEP - WINDOW);
-                to = lane_window;
-                window_end += WINDOW_STEPS;
-            }
-            if (step == RUN / STEP - 1) {
-                next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
-            } else if (step == stage_end) {
-                __syncwarp();  // nobody reads the stage any more
-                copier.next_stage();
-                slot = slot + 1 < STAGES ? slot + 1 : 0;
-                next = begin_stage(words, lane_words, slot) + PART_WORDS;
-                stage_end = stage_end_after(step);
-            }
+        } while (step != end);
+        if (step == window_end) {
+            if (step > 0)
+                writer.drain(step * STEP - WINDOW);
+            if (step == RUN / STEP)
+                return;
+            to = lane_window;
+            window_end += WINDOW_STEPS;
         }
-        copier.next_stage();  // nobody reads the last stage any more: drain() ended in a barrier
-        slot = slot + 1 < STAGES ? slot + 1 : 0;
+        if (step == RUN / STEP - 1) {
+            next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
+        } else if (step == stage_end) {
+            __syncwarp();  // nobody reads the stage any more
+            copier.next_stage();
+            if (++slot == STAGES)
+                slot = 0, parity ^= 1;
+            copier.wait_for_stage(slot, parity);
+            next = lane_words + slot * (ROWS * PITCH * 4);
+            load_part(words, next);
+            next += PART_WORDS;
+            stage_end = stage_end_after(step);
+        }
     }
 }

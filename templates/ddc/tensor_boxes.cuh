@@ -1,0 +1,73 @@
+// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, and on the
+// host, lanes copy pieces as in ddc/tensor_copy.cuh.
+constexpr int BOX_BYTES = ROWS * PITCH * 16;
+static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
+
+struct BoxCopier {
+    Copier pieces;
+    const bool leads;  // the lane that has boxes copied
+    const TensorMap* const map;
+    const unsigned to;  // the first stage
+    const unsigned barriers;  // 8 bytes for each stage: over when it is there
+    const int y;  // of the boxes: their first row
+    int x;  // and where in it the next one starts, in words
+
+    // `first_byte`: of the warp's first row, a multiple of 16.
+    __device__ __forceinline__ BoxCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
+        const unsigned char* samples, long long n_bytes, long long first_byte)
+        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
+          barriers(shared_address(barriers)), y(static_cast<int>(first_byte / Copier::ROW_BYTES)),
+          x(static_cast<int>(first_byte % Copier::ROW_BYTES / 4))
+    {
+#ifndef AUTOTUNE_HOST
+        if (leads) {
+#pragma unroll
+            for (int i = 0; i < STAGES; ++i)
+                init_barrier(this->barriers + 8 * i, 1);
+            publish_barriers();
+        }
+        __syncwarp();  // before any lane waits at one
+#endif
+    }
+
+    __device__ __forceinline__ bool by_boxes() const
+    {
+#ifdef AUTOTUNE_HOST
+        return false;
+#else
+        return pieces.is_inside;
+#endif
+    }
+
+    __device__ __forceinline__ void next_stage()
+    {
+        if (!by_boxes()) {
+            pieces.next_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        if (pieces.stage < TASK_STAGES && leads) {
+            const unsigned barrier = barriers + 8 * pieces.slot;
+            arrive_and_expect(barrier, BOX_BYTES);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x, y);
+        }
+#endif
+        x += STAGE_BYTES / 4;
+        ++pieces.stage;
+        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
+    }
+
+    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
+    {
+        if (!by_boxes()) {
+            pieces.wait_for_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        wait(barriers + 8 * slot, parity);
+#endif
+    }
+};
