@@ -6,7 +6,7 @@ from typing import Any
 from .devices.worker import Job
 from .errors import TrialFailure
 from .finalists import SAME, Finalist, rank
-from .measure import Measurement
+from .measure import Measurement, Sustained
 from .progress import Progress
 from .record import Trial
 from .settings import Settings
@@ -40,31 +40,32 @@ def final_round(
         except TrialFailure as failure:
             progress.note(f"left out of the final round: {trial.config}: {failure}")
     measurements = _measure_together(stations, [job for _, job in jobs], settings, progress)
-    pairs = zip(jobs, measurements, strict=True)
-    contestants = [(trial, stations.against_reference(m)) for (trial, _), m in pairs if m is not None]
-    ranked = rank(contestants, default) if contestants else []
-    return tuple(_sustained(stations, ranked, jobs, settings, progress)) if settings.sustained_s else tuple(ranked)
+    contestants = [
+        (trial, job, stations.against_reference(m))
+        for (trial, job), m in zip(jobs, measurements, strict=True)
+        if m is not None
+    ]
+    figures: dict[int, Sustained] = {}
+    if settings.sustained_s:
+        figures = _sustained(stations, [(trial, job) for trial, job, _ in contestants], settings, progress)
+    kept = [(trial, m) for trial, _, m in contestants if not settings.sustained_s or trial.number in figures]
+    ranked = rank(kept, default) if kept else []
+    return tuple(replace(finalist, sustained=figures.get(finalist.trial.number)) for finalist in ranked)
 
 
 def _sustained(
-    stations: Stations,
-    ranked: list[Finalist],
-    jobs: list[tuple[Trial, Job]],
-    settings: Settings,
-    progress: Progress,
-) -> list[Finalist]:
-    """Each finalist launched back to back for a while; one that fails at that goes without a figure, and is told."""
-    found = []
-    for finalist in ranked:
+    stations: Stations, jobs: list[tuple[Trial, Job]], settings: Settings, progress: Progress
+) -> dict[int, Sustained]:
+    """By trial, each finalist launched back to back for a while; one that fails at that is no finalist, and is told."""
+    figures = {}
+    for trial, job in jobs:
         with stations.on_device("final round"):
             try:
-                job = next(job for trial, job in jobs if trial is finalist.trial)
-                figure = stations.bench.worker.sustain(job, settings.sustained_s, settings.launch_deadline_s)
-                finalist = replace(finalist, sustained=figure)
+                worker = stations.bench.worker
+                figures[trial.number] = worker.sustain(job, settings.sustained_s, settings.launch_deadline_s)
             except TrialFailure as failure:
-                progress.note(f"not sustained: {finalist.trial.config}: {failure}")
-        found.append(finalist)
-    return found
+                progress.note(f"left out: launched back to back it failed: {trial.config}: {failure}")
+    return figures
 
 
 def _measure_together(

@@ -130,9 +130,9 @@ def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256 and matrices.chain == 0)
 
 
-@SPACE.constraint("a box of the copy engine has at most 256 words of a row", MMA="wgmma")
+@SPACE.constraint("a stage has two steps, and a box of the copy engine at most 256 words of a row", MMA="wgmma")
 def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return Matrices(problem, config).pitch_bytes <= 1024
+    return bool(config.STAGE >= 2 and Matrices(problem, config).pitch_bytes <= 1024)
 
 
 @SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")

@@ -83,15 +83,17 @@ __device__ __forceinline__ void convert_pair(
         }
 }
 
-// Two teams take turns at the stages, so that one reads while the other writes.
+// Two teams take turns at the stages, so that one reads while the other writes. Both wait for all copies: these may end
+// in another order than they began, and a team that is a round ahead of one would take the parity of the round before
+// for its own.
 __device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
 {
     const int receiver = threadIdx.x % RECEIVERS_I;
     bool is_own = threadIdx.x % GROUP < RECEIVERS_I;
 #pragma unroll 1
     for (int first = 0; first < range.n_units; first += UNITS) {
+        wait(ring.copied(), ring.parity);
         if (is_own) {
-            wait(ring.copied(), ring.parity);
 #pragma unroll
             for (int unit = 0; unit < UNITS; unit += PAIR_UNITS)
                 convert_pair(shared_pointer(ring.address() + SIDE + unit * UNIT),

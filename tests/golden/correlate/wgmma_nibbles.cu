@@ -388,7 +388,7 @@ __device__ __forceinline__ void deliver(
 
 // Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
 // shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
-// Not for the host. Source: PTX ISA, "Tensors" and "mbarrier".
+// The host has no such engine: kernels that run there, too, copy otherwise. Source: PTX ISA, "Tensors" and "mbarrier".
 struct alignas(64) TensorMap {
     unsigned char bytes[128];
 };
@@ -403,6 +403,7 @@ __device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
     return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
 }
 
+#ifndef AUTOTUNE_HOST
 // A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
 __device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
 {
@@ -447,6 +448,15 @@ __device__ __forceinline__ void publish_writes()
 }
 
 // The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+}
+
 __device__ __forceinline__ void copy_box(
     unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
 {
@@ -456,6 +466,7 @@ __device__ __forceinline__ void copy_box(
                  : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
                  : "memory");
 }
+#endif
 
 // Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
@@ -699,15 +710,17 @@ __device__ __forceinline__ void convert_pair(
         }
 }
 
-// Two teams take turns at the stages, so that one reads while the other writes.
+// Two teams take turns at the stages, so that one reads while the other writes. Both wait for all copies: these may end
+// in another order than they began, and a team that is a round ahead of one would take the parity of the round before
+// for its own.
 __device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
 {
     const int receiver = threadIdx.x % RECEIVERS_I;
     bool is_own = threadIdx.x % GROUP < RECEIVERS_I;
 #pragma unroll 1
     for (int first = 0; first < range.n_units; first += UNITS) {
+        wait(ring.copied(), ring.parity);
         if (is_own) {
-            wait(ring.copied(), ring.parity);
 #pragma unroll
             for (int unit = 0; unit < UNITS; unit += PAIR_UNITS)
                 convert_pair(shared_pointer(ring.address() + SIDE + unit * UNIT),
