@@ -62,8 +62,9 @@ class TensorMap:
     """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of its elements, swizzled.
 
     The kernel gets it by value, after its other arguments: ``const __grid_constant__``, 128 bytes aligned to 64.
-    Of a box, what lies outside the shape becomes 0. Source: PTX ISA, "Tensors"; CUDA driver API,
-    cuTensorMapEncodeTiled.
+    Of a box, what lies outside the shape becomes 0. A box starts at a multiple of 16 bytes: an H200 stops with an
+    illegal instruction otherwise. Rows may be longer than the stride to the next. Source: PTX ISA, "Tensors"; CUDA
+    driver API, cuTensorMapEncodeTiled.
     """
 
     argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
