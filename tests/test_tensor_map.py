@@ -35,7 +35,7 @@ def test_addresses_are_those_of_arrays(argument: Any, address: int) -> None:
 
 
 def test_a_map_is_an_argument_on_the_host_too() -> None:
-    """A blank one: there is no copy engine that would read it."""
+    """Which a kernel that does not take it refuses."""
     kernel, host = Accumulate(), find_device("host")
     problem = kernel.problem({"n_accumulators": 1, "n_channels": 1, "n_receivers": 2})
     config = kernel.default_config(problem, host.device)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotune import Launch, ceil_div
+from autotune import Launch, TensorMap, ceil_div
 
 from .bench import TEXTS, Bench
 
@@ -274,6 +274,23 @@ def test_asynchronous_copies(bench: Bench, rng: np.random.Generator, n_rounds: i
     out = run_all(bench, "pipeline", arguments, Launch((1, 1, 1), (128, 1, 1)), "out")
     expected = values.astype(np.float64).sum(axis=(0, 2))[::-1]
     np.testing.assert_allclose(out, expected, rtol=0, atol=4 * n_rounds * 16 * np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize(("n_words", "first_row"), [(160, 4), (150, -7), (163, 30)])
+def test_boxes_are_copied(bench: Bench, rng: np.random.Generator, n_words: int, first_row: int) -> None:
+    """Round a ring, in whatever order they end; what lies outside of the array is 0."""
+    if bench.target.device.arch not in ("host", "sm_90"):
+        pytest.skip("only sm_90 has the copy engine")
+    n_rows, n_boxes = 40, 10
+    given = words(rng, n_rows * 168).reshape(n_rows, 168)
+    box_map = TensorMap(1, (n_words, n_rows), (168 * 4,), (16, 32), swizzle=64, element=4)
+    launch = Launch((1, 1, 1), (96, 1, 1), 3 * (2048 + 16), (box_map,))
+    arguments = {"out": np.zeros((32, 16), np.uint32), "in": given, "n": np.int32(n_boxes), "y": np.int32(first_row)}
+    out = run_all(bench, "boxes", arguments, launch, "out")
+    padded = np.zeros((n_rows + 2 * 32, 160), np.uint32)
+    padded[32 : 32 + n_rows, : min(n_words, 160)] = given[:, : min(n_words, 160)]
+    expected = padded[32 + first_row : 64 + first_row].reshape(32, n_boxes, 16).sum(axis=1, dtype=np.uint32)
+    np.testing.assert_array_equal(out, expected)
 
 
 # ---------------------------------------------------------------------- tensor cores

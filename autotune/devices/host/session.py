@@ -2,6 +2,7 @@
 
 import _ctypes
 import ctypes
+import struct
 import time
 import weakref
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...definition import Device, Launch
+from ...definition import Device, Launch, TensorMap
 from ...errors import TrialFailure
 from ..base import Argument, Binary, Sample
 from .buffer import HostBuffer
@@ -18,7 +19,7 @@ from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
-BLANK_MAP = np.void(bytes(128))  # for a tensor map: there is no copy engine here that would read it
+MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, filled up to the 128 bytes of a tensor map
 
 
 class HostSession:
@@ -120,7 +121,7 @@ class HostFunction:
 
     def _prepare(self, launch: Launch, arguments: Sequence[Argument], seed: int) -> tuple[Options, Any, Any, list[Any]]:
         """(options, pointers to the arguments, ranges that the kernel may use, what must stay alive)."""
-        arguments = [*arguments, *[BLANK_MAP] * len(launch.maps)]
+        arguments = [*arguments, *(_box_map(m, arguments) for m in launch.maps)]
         self._check_arguments(arguments)
         schedule, block_order, poison = schedule_of(seed)
         options = Options(launch.grid, launch.block, launch.shared_bytes, seed, schedule, block_order, poison)
@@ -157,6 +158,15 @@ class HostFunction:
 
     def _refuse(self, why: str) -> None:
         raise TrialFailure("launch_failed", f"the arguments do not fit the signature of {self._kernel}: {why}")
+
+
+def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument]) -> np.void:
+    array = arguments[tensor_map.argument]
+    assert isinstance(array, HostBuffer)
+    n = len(tensor_map.shape)
+    shape, box = (*tensor_map.shape, *[0] * (5 - n)), (*tensor_map.box, *[0] * (5 - n))
+    strides = (*tensor_map.strides, *[0] * (5 - n))
+    return np.void(MAP.pack(array.address, n, tensor_map.element, *shape, *strides[:4], *box, tensor_map.swizzle))
 
 
 class _SymbolPlace(ctypes.Structure):

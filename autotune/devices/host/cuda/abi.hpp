@@ -47,6 +47,18 @@ using Operands = unsigned char[32][max_operand_bytes];  // of each lane
 // What a warp does together: the operands of the lanes in `present` -> the result of each.
 using Collective = void (*)(unsigned present, const Operands& in, Operands& out);
 
+constexpr unsigned max_axes = 5;
+
+// An array as copies of boxes read it: what stands for a tensor map here. The driver mirrors this structure.
+struct BoxMap {
+    uint64_t address;
+    uint32_t n_axes, element;  // bytes
+    uint64_t shape[max_axes];  // in elements, fastest axis first
+    uint64_t strides[max_axes - 1];  // bytes
+    uint32_t box[max_axes];
+    uint32_t swizzle;  // bytes
+};
+
 enum class Vote : int { none, count, all, any };  // what __syncthreads and its relatives return
 
 }  // namespace cuda_host
@@ -64,6 +76,12 @@ void* cuda_host_dynamic_shared();
 void cuda_host_async_copy(void* to, const void* from, unsigned n_bytes, unsigned n_zeros, cuda_host::Site site);
 void cuda_host_async_commit();
 void cuda_host_async_wait(unsigned n_pending);
+// Addresses of shared memory count from the dynamic array.
+void cuda_host_mbarrier_init(unsigned address, unsigned n_threads, cuda_host::Site site);
+void cuda_host_mbarrier_arrive(unsigned address, unsigned n_bytes, cuda_host::Site site);  // bytes expected besides
+void cuda_host_mbarrier_wait(unsigned address, unsigned parity, cuda_host::Site site);
+void cuda_host_copy_box(unsigned to, const void* map, unsigned barrier, const int* at, unsigned n_axes,
+                        cuda_host::Site site);
 // Accesses that the compiler's instrumentation does not see; without effect in the plain build.
 void cuda_host_note_atomic(const void* address, unsigned n_bytes, cuda_host::Site site);
 void cuda_host_note_read(const void* address, unsigned n_bytes, cuda_host::Site site);

@@ -38,3 +38,19 @@ CUDA_HOST_INLINE size_t __cvta_generic_to_shared(const void* pointer) {
 CUDA_HOST_INLINE void* __cvta_shared_to_generic(size_t address) {
     return static_cast<char*>(cuda_host_dynamic_shared()) + address;
 }
+
+// Barriers in shared memory and copies of boxes, as templates call them where PTX has mbarrier and cp.async.bulk.tensor.
+CUDA_HOST_INLINE void cuda_host_init_barrier(unsigned barrier, int n_threads, CUDA_HOST_SITE) {
+    cuda_host_mbarrier_init(barrier, unsigned(n_threads), site);
+}
+CUDA_HOST_INLINE void cuda_host_arrive(unsigned barrier, int n_bytes = 0, CUDA_HOST_SITE) {
+    cuda_host_mbarrier_arrive(barrier, unsigned(n_bytes), site);
+}
+CUDA_HOST_INLINE void cuda_host_wait(unsigned barrier, unsigned parity, CUDA_HOST_SITE) {
+    cuda_host_mbarrier_wait(barrier, parity, site);
+}
+template <unsigned n_axes>
+CUDA_HOST_INLINE void cuda_host_copy(unsigned to, const void* map, unsigned barrier, const int (&at)[n_axes],
+                                     CUDA_HOST_SITE) {
+    cuda_host_copy_box(to, map, barrier, at, n_axes, site);
+}

@@ -32,6 +32,7 @@ struct Memory : Range {
 };
 
 static bool checking;
+static bool trusting;  // barriers in shared memory order it: races are not looked for there
 static std::vector<Memory> memories;
 static size_t latest;  // index of the memory accessed last: most likely the next one too
 static std::vector<std::pair<const char*, const char*>> constants;  // read-only segments of the kernel's library
@@ -80,6 +81,8 @@ void checker_warp_barrier(unsigned warp, unsigned mask) {
     for (unsigned a = 0; a < warp_size; a++)
         if (mask >> a & 1) memcpy(seen[warp][a], known, sizeof known);
 }
+
+void checker_trust_barriers() { trusting = true; }
 
 static bool ordered_before_lane(unsigned lane, unsigned when, const Thread& me) {  // of one warp
     const unsigned warp = me.linear / warp_size;
@@ -167,6 +170,10 @@ static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Pla
         if (m.is_shared() && access != Access::write && !s.initialised)
             fail("read of shared memory that nobody has written, %s+%ld (%u bytes) %s", m.name,
                  long(address + i - m.start), n_bytes, text_of(place).c_str());
+        if (trusting && m.is_shared()) {
+            s.initialised |= writes;
+            continue;
+        }
         if (s.written_at && !(atomic && s.atomic)) {
             const bool same_block = s.write_block == block && !s.write_blocks;
             if (!same_block || !write_is_ordered(s, me)) report_race(m, address + i, name, s, true, place);
@@ -265,6 +272,7 @@ void checker_begin_block() {
     if (!checking) return;
     memset(warp_barrier_at, 0, sizeof warp_barrier_at);
     memset(seen, 0, sizeof seen);
+    trusting = false;
     block_barrier_at = ++now;  // the blocks before this one are told apart by their number
     for (Memory& m : memories)
         if (m.is_shared()) memset(static_cast<void*>(m.shadow), 0, m.n_bytes * sizeof(Shadow));

@@ -11,7 +11,7 @@ namespace cuda_host {
 constexpr unsigned max_threads = 1024, warp_size = 32, max_warps = max_threads / warp_size;
 constexpr size_t stack_bytes = 128 * 1024;
 
-enum class State : uint8_t { ready, at_barrier, at_warp, done };
+enum class State : uint8_t { ready, at_barrier, at_warp, at_mbarrier, done };
 enum class Schedule : int { ascending, descending, random, warp_ahead };
 constexpr int random_poison = -1;
 
@@ -105,12 +105,19 @@ void warp_lost_thread(unsigned warp);
 void finish_copies(Thread& thread, unsigned n_pending);
 void forget_copies(Thread& thread);
 
+// engine.cpp
+void reset_engine();
+bool deliver_copy();       // end one copy of a box that is under way; false: there is none
+void deliver_sometimes();  // perhaps
+size_t copies_under_way();
+
 // checker.cpp
 void checker_begin();
 void checker_begin_block();
 void checker_end();
 void checker_block_barrier();
 void checker_warp_barrier(unsigned warp, unsigned mask);
+void checker_trust_barriers();  // shared memory is ordered by what the checker does not follow
 struct Uninstrumented {  // the runtime's own accesses, on a kernel's behalf
     Uninstrumented();
     ~Uninstrumented();

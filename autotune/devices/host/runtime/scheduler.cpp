@@ -72,7 +72,10 @@ static void run(Thread& next, void** saved_stack_pointer) {
 void yield() {
     Thread* const me = current;
     unsigned linear;
-    if (!pick(linear))
+    deliver_sometimes();
+    bool found = pick(linear);
+    while (!found && alive && deliver_copy()) found = pick(linear);
+    if (!found)
         switch_to(&me->stack_pointer, scheduler_stack_pointer);  // nobody can run
     else if (&thread(linear) != me)
         run(thread(linear), &me->stack_pointer);
@@ -142,6 +145,7 @@ bool run_block() {
         for (unsigned w = n_warps; w > 1; w--) std::swap(warp_priority[w - 1], warp_priority[random_number() % w]);
     reset_barrier();
     reset_warps();
+    reset_engine();
     const bool descending = launch.options.schedule == Schedule::descending;
     for (unsigned i = 0; i < launch.n_threads; i++) {
         reset_thread(i, thread_main);
@@ -156,6 +160,10 @@ bool run_block() {
     if (!launch.failed && alive) {
         launch.failed = true;
         launch.error = whereabouts() + describe_deadlock();
+    }
+    if (!launch.failed && copies_under_way()) {
+        launch.failed = true;
+        launch.error = whereabouts() + text("the block ended while %zu copies of boxes were under way", copies_under_way());
     }
     return !launch.failed;
 }
