@@ -33,10 +33,10 @@ BUGS = {
 }
 
 
-def outcome(host: Bench, text: str, build: str, seed: int) -> str:
+def outcome(host: Bench, text: str, build: str, seed: int, width: int = 16) -> str:
     """The failure's message, or whether the output differs from a right one."""
     given = np.arange(32 * 160, dtype=np.uint32).reshape(32, 160)
-    box_map = TensorMap(1, (160, 32), (640,), (16, 32), swizzle=64, element=4)
+    box_map = TensorMap(1, (160, 32), (640,), (width, 32), swizzle=64, element=4)
     launch = Launch((1, 1, 1), (96, 1, 1), 3 * (2048 + 16), (box_map,))
     arguments = {"out": np.zeros((32, 16), np.uint32), "in": given, "n": np.int32(10), "y": np.int32(0)}
     try:
@@ -59,3 +59,7 @@ def test_bugs_show(host: Bench, name: str) -> None:
 
 def test_what_is_right_passes(host: Bench) -> None:
     assert {outcome(host, TEXT, build, seed) for build in host.builds for seed in range(16)} == {"right"}
+
+
+def test_rows_of_a_box_are_whole_pieces(host: Bench) -> None:
+    assert "its rows are of 60 bytes, no multiple of 16" in outcome(host, TEXT, "plain", 0, width=15)

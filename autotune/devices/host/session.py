@@ -164,9 +164,9 @@ def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument]) -> np.void:
     array = arguments[tensor_map.argument]
     assert isinstance(array, HostBuffer)
     n = len(tensor_map.shape)
-    shape, box = (*tensor_map.shape, *[0] * (5 - n)), (*tensor_map.box, *[0] * (5 - n))
-    strides = (*tensor_map.strides, *[0] * (5 - n))
-    return np.void(MAP.pack(array.address, n, tensor_map.element, *shape, *strides[:4], *box, tensor_map.swizzle))
+    none = (0,) * (5 - n)  # for the axes that it has not
+    shape, strides, box = (*tensor_map.shape, *none), (*tensor_map.strides, *none), (*tensor_map.box, *none)
+    return np.void(MAP.pack(array.address, n, tensor_map.element, *shape, *strides, *box, tensor_map.swizzle))
 
 
 class _SymbolPlace(ctypes.Structure):

@@ -154,6 +154,9 @@ void cuda_host_copy_box(unsigned to, const void* map, unsigned barrier, const in
     memcpy(copy.at, at, n_axes * sizeof *at);
     if (copy.map.n_axes != n_axes)
         fail("a copy of a box of %u axes %s: the map has %u", n_axes, text(site).c_str(), copy.map.n_axes);
+    if (copy.map.box[0] * copy.map.element % 16)
+        fail("a copy of a box %s: its rows are of %u bytes, no multiple of 16", text(site).c_str(),
+             copy.map.box[0] * copy.map.element);
     if (to % 128) fail("a copy of a box %s: shared address %u is no multiple of 128", text(site).c_str(), to);
     if ((long long)at[0] * copy.map.element % 16)
         fail("a copy of a box %s: it starts at byte %lld, no multiple of 16", text(site).c_str(),

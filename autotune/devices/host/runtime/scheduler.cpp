@@ -163,7 +163,8 @@ bool run_block() {
     }
     if (!launch.failed && copies_under_way()) {
         launch.failed = true;
-        launch.error = whereabouts() + text("the block ended while %zu copies of boxes were under way", copies_under_way());
+        launch.error =
+            whereabouts() + text("the block ended while %zu copies of boxes were under way", copies_under_way());
     }
     return !launch.failed;
 }
