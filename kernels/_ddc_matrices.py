@@ -9,6 +9,9 @@ SAMPLES = 1  # their place among the kernel's arguments
 MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
 LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
 MAX_PART_WORDS = 128  # of sums, above which fewer samples are in registers together
+MOST_WARPS = 16  # of a multiprocessor that tensor is made for
+WGMMA_REGISTERS, WGMMA_SHARED_BYTES = 65536, 233472  # of a multiprocessor of sm_90, the only one that has wgmma
+RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,12 @@ class Matrices:
 
     @property
     def min_blocks(self) -> int:
-        """Blocks that a multiprocessor has registers for."""
-        return int(self.config.get("RESIDENT", 16)) // self.warps
+        """Blocks that a multiprocessor has registers for: where wgmma needs many, as many as there is room for."""
+        if not (self.uses_wgmma and self.chain):
+            return int(self.config.get("RESIDENT", MOST_WARPS)) // self.warps
+        by_registers = WGMMA_REGISTERS // (32 * self.warps * ceil_div(self.registers, 8) * 8)
+        by_shared = WGMMA_SHARED_BYTES // (self.shared_bytes + RESERVED_SHARED_BYTES)
+        return max(1, min(MOST_WARPS // self.warps, by_registers, by_shared))
 
     @property
     def step_samples(self) -> int:
@@ -104,7 +111,7 @@ class Matrices:
         """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
         if self.live * self.products <= LONG_CHAIN or self.products < 4:
             return 0
-        return 8 if self.sum_words < MAX_PART_WORDS else 4
+        return 8 if self.sum_words < MAX_PART_WORDS or self.uses_wgmma else 4
 
     @property
     def paired(self) -> bool:
@@ -123,7 +130,7 @@ class Matrices:
     def part(self) -> int:
         """Products whose samples are in registers together."""
         least = self.group[0] // 4
-        part = max(least, self.chain or 2)
+        part = max(least, 2 if self.uses_wgmma else self.chain or 2)
         while part > least and (self.products % part or part % least):
             part -= 1
         return part
@@ -155,15 +162,19 @@ class Matrices:
         return TensorMap(SAMPLES, shape, (self.row_bytes,), box, element=4)
 
     @property
+    def ring_bytes(self) -> int:
+        """Of the weights, unrolled, as wgmma takes them."""
+        return self.products * (2 * self.live - 1) * int(self.config.STEP) // 2 * 256
+
+    @property
     def shared_bytes(self) -> int:
         warps = self.warps
         stages = warps * int(self.config.STAGES) * TENSOR_ROWS * self.pitch_bytes
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
         mixed = ceil_div(8 * self.problem.taps + 4 * warps, 16) * 16
         if self.uses_wgmma:
-            ring = self.products * (2 * self.live - 1) * int(self.config.STEP) // 2 * 256
             barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
-            return ring + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
+            return self.ring_bytes + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
         fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
         return stages + max(windows, fragments_at + 256 * self.fragments)
 
@@ -185,4 +196,6 @@ class Matrices:
     @property
     def wgmma_registers(self) -> int:
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
+        if self.chain:  # twice the sums, and a part's samples twice
+            return 2 * self.sum_words + 8 * self.part + words + 28
         return self.sum_words + 8 * self.products + words + 40

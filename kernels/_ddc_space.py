@@ -4,10 +4,10 @@ from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
 
-from ._ddc_matrices import LONG_CHAIN, TENSOR_ROWS, Matrices, Problem
+from ._ddc_matrices import LONG_CHAIN, RESERVED_SHARED_BYTES, TENSOR_ROWS, Matrices, Problem
 
-RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
+MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
 MAX_TENSOR_BITS = 12  # what halves hold exactly: integers up to 2^11
 
 SPACE = Space(
@@ -23,7 +23,7 @@ SPACE = Space(
     WARPS=when((4, 8), MMA="wgmma"),  # of a block
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
-    RUN=when((64, 128, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
+    RUN=when((32, 64, 128, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
@@ -124,15 +124,40 @@ def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
     return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
 
 
-@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most, and adds all products of a sum", MMA="wgmma")
+@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA="wgmma")
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     matrices = Matrices(problem, config)
-    return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256 and matrices.chain == 0)
+    return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256)
 
 
-@SPACE.constraint("a stage has two steps, and a box of the copy engine at most 256 words of a row", MMA="wgmma")
+@SPACE.constraint(
+    "a stage has two steps, or one that is taken in parts; a box of the copy engine has at most 256 words of a row",
+    MMA="wgmma",
+)
 def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.STAGE >= 2 and Matrices(problem, config).pitch_bytes <= 1024)
+    matrices = Matrices(problem, config)
+    return bool((config.STAGE >= 2 or matrices.chain) and matrices.pitch_bytes <= 1024)
+
+
+@SPACE.constraint(
+    "runs are whole windows; those of 32 outputs are for long filters by wgmma, which have few outputs to share",
+    ALGORITHM="tensor",
+)
+def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
+    if config.RUN >= 64:
+        return True
+    matrices = Matrices(problem, config)
+    return bool(config.WINDOW <= config.RUN and matrices.uses_wgmma and matrices.chain)
+
+
+@SPACE.constraint(
+    "where wgmma's chains are cut, a multiprocessor has room for 8 warps, unless weights fill MAX_RING_BYTES",
+    MMA="wgmma",
+)
+def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
+    matrices = Matrices(problem, config)
+    n_warps = matrices.min_blocks * matrices.warps
+    return bool(not matrices.chain or n_warps >= 8 or matrices.ring_bytes > MAX_RING_BYTES)
 
 
 @SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")

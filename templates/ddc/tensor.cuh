@@ -22,6 +22,7 @@ constexpr int STAGES = {{ config.STAGES }};  // such copies that there is room f
 constexpr int UNROLL = {{ config.UNROLL }};  // steps without a loop
 constexpr int WINDOW = {{ config.WINDOW }};  // outputs of a row between stores
 constexpr int CHAIN = {{ chain }};  // products of a sum that the tensor core adds before float32 does; 0: all
+constexpr int MOST_PART = CHAIN > 0 ? CHAIN : 2;  // products whose samples are in registers together
 constexpr bool SHARED_WEIGHTS = {{ shared_weights }};  // or in registers
 
 constexpr int WARPS = WGS / 32;

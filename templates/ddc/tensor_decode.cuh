@@ -29,7 +29,7 @@ __host__ __device__ constexpr int part_of(int n, int most)
         --part;
     return part;
 }
-constexpr int PART_STEPS = part_of(K_STEPS, CHAIN > 0 ? CHAIN : 2);
+constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
 constexpr int PARTS = K_STEPS / PART_STEPS;
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product

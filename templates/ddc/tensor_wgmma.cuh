@@ -6,12 +6,8 @@
 //             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
-//         The code of LIVE steps is written out, so that places are registers. A loop that ends in its middle, to copy
-//         samples or to store outputs, goes on there.
-// Time    step v starts its products; unpacks the samples of step v + 1, whose words are in registers, and loads the
-//         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
-//         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
-//         registers of their own.
+//         Where they are: the sums' registers, all of whose products tensor cores add (tensor_wgmma_places.cuh), or
+//         which float32 adds chains of CHAIN products to (tensor_wgmma_chains.cuh).
 // Columns and windows as there. For sm_90a only.
 #include <cuda_fp16.h>
 
@@ -20,7 +16,8 @@ constexpr int RUN = {{ config.RUN }};  // outputs of a row
 constexpr int STAGE = {{ config.STAGE }};  // steps whose samples are copied together
 constexpr int STAGES = {{ config.STAGES }};  // such copies that there is room for
 constexpr int WINDOW = {{ config.WINDOW }};  // outputs of a row between stores
-constexpr int CHAIN = 0;  // all products of a sum are added by the tensor core
+constexpr int CHAIN = {{ chain }};  // products of a sum that the tensor core adds before float32 does; 0: all
+constexpr int MOST_PART = 2;  // products whose samples are unpacked together: few registers
 
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
@@ -36,8 +33,8 @@ constexpr int WINDOW_STEPS = WINDOW / STEP;
 constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
 static_assert(WARPS % 4 == 0, "whole warpgroups");
-static_assert(LIVE == {{ live }} && COLUMNS <= 256, "the steps that are written out; what a product takes");
-static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
+static_assert(LIVE == {{ live }} && COLUMNS <= 256, "as the definition has it; what a product takes");
+static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -80,13 +77,18 @@ struct Tile {
 
 typedef float Sum;
 typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
-typedef unsigned Samples[K_STEPS][4];
 
-{% with widths = (4 * live * config.STEP,), element = "f16", sum = "f32", register = "f" %}
+{% with widths = (4 * live * config.STEP,), element = "f16", sum = "f32", register = "f", starts = chain > 0 %}
 {% include "lib/wgmma.cuh" %}
 {% endwith %}
 
 {% include "ddc/tensor_wgmma_step.cuh" %}
+
+{% if chain %}
+{% include "ddc/tensor_wgmma_chains.cuh" %}
+{% else %}
+{% include "ddc/tensor_wgmma_places.cuh" %}
+{% endif %}
 
 extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
@@ -122,62 +124,5 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
-
-    int slot = 0;
-    unsigned parity = 0;
-    Sums sums = {};
-    Samples unpacked;
-    Words words;
-    copier.wait_for_stage(slot, parity);
-    load_part(words, lane_words);
-    const unsigned* next = lane_words + PART_WORDS;
-    decode_step<0>(unpacked, words, next, true, decoder);
-    next += STEP_WORDS;
-    int step = -WARM_UP;
-    int stage_end = stage_end_after(step - 1);
-    int window_end = step - FIRST_PLACE + WINDOW_STEPS;
-    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
-    int place = 0;  // of the tile that step begins
-    while (true) {
-        const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
-#pragma unroll 1
-        do {
-            switch (place) {
-{% for i in range(live) %}
-            case {{ i }}:
-                take_step<{{ i }}>(sums, unpacked, words, next, step + 1 < stage_end, to, ring, decoder);
-                next += STEP_WORDS, to += 2 * STEP;
-                ++step;
-{% if not loop.last %}
-                if (step == end) {
-                    place = {{ i + 1 }};
-                    break;
-                }
-{% endif %}
-{% endfor %}
-                place = 0;
-            }
-        } while (step != end);
-        if (step == window_end) {
-            if (step > 0)
-                writer.drain(step * STEP - WINDOW);
-            if (step == RUN / STEP)
-                return;
-            to = lane_window;
-            window_end += WINDOW_STEPS;
-        }
-        if (step == RUN / STEP - 1) {
-            next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
-        } else if (step == stage_end) {
-            __syncwarp();  // nobody reads the stage any more
-            copier.next_stage();
-            if (++slot == STAGES)
-                slot = 0, parity ^= 1;
-            copier.wait_for_stage(slot, parity);
-            next = lane_words + slot * (ROWS * PITCH * 4);
-            load_part(words, next);
-            next += PART_WORDS;
-            stage_end = stage_end_after(step);
-        }
-    }
+    take_task(copier, writer, decoder, lane_words, lane_window, ring);
 }

@@ -7,13 +7,18 @@
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
 {
-    unsigned* const words = &ring.words[0][0][0][0][0];
-#pragma unroll 1
-    for (int i = threadIdx.x; i < K_STEPS * RING_BLOCKS * OCTETS * 32; i += WGS) {
-        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % RING_BLOCKS, product = i / 32 / OCTETS / RING_BLOCKS;
-        const uint2 fragment = fragment_of(scratch, (2 * LIVE - at) % LIVE, product, octet, i % 32, skew);
-        words[i / 32 * 64 + i % 32] = fragment.x;
-        words[i / 32 * 64 + 32 + i % 32] = fragment.y;
+    // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
+#pragma unroll 2
+    for (int i = threadIdx.x; i < K_STEPS * LIVE * OCTETS * 32; i += WGS) {
+        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % LIVE, product = i / 32 / OCTETS / LIVE;
+        const uint2 fragment = fragment_of(scratch, (LIVE - at) % LIVE, product, octet, i % 32, skew);
+        unsigned* const to = &ring.words[product][at][octet][0][i % 32];
+        to[0] = fragment.x;
+        to[32] = fragment.y;
+        if (at < LIVE - 1) {
+            to[LIVE * OCTETS * 64] = fragment.x;
+            to[LIVE * OCTETS * 64 + 32] = fragment.y;
+        }
     }
 #ifndef AUTOTUNE_HOST
     asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
@@ -27,11 +32,12 @@ __device__ __forceinline__ unsigned address_of(const Ring& ring)
     return static_cast<unsigned>(__cvta_generic_to_shared(&ring)) >> 4;
 }
 
-// Describes the blocks that step v needs for product `product` of it; place: v % LIVE. No swizzle; 128 bytes from the
-// first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix Descriptor Format".
-__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int place)
+// Describes the LIVE blocks from `block` on, for product `product` of a step; step v needs them from -v mod LIVE. No
+// swizzle; 128 bytes from the first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix
+// Descriptor Format".
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block)
 {
     constexpr unsigned PIECE = 128 / 16 << 16, OCTET = 256 / 16;
-    const int blocks = product * RING_BLOCKS + (LIVE - place) % LIVE;
+    const int blocks = product * RING_BLOCKS + block;
     return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
 }

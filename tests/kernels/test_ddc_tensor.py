@@ -29,6 +29,9 @@ SHORT = KERNEL.tuned[1]
 LONG = KERNEL.problem({"taps": 1024, "decimation": 64})  # weights in shared memory, and short chains
 PAIRED = Config({**TENSOR, "STAGE": 6})  # for decimation 16, the default
 LONG_TENSOR = Config({**TENSOR, "RESIDENT": 4, "STAGE": 1, "UNROLL": 1})
+LONG_WGMMA = Config(
+    ALGORITHM="tensor", MMA="wgmma", WARPS=4, STEP=2, RUN=64, STAGE=1, STAGES=2, WINDOW=32
+)  # of sm_90 only
 PROBLEMS = [
     {"taps": 255, "decimation": 5},  # 16 outputs a step
     {"taps": 7, "decimation": 3, "sample_bits": 2},
@@ -119,9 +122,13 @@ def samples_of(kind: str, problem: Any, weights: np.ndarray, frequency: float) -
 
 @pytest.mark.parametrize("kind", ["noise", "tone", "signs"])
 @pytest.mark.parametrize(
-    ("problem", "config"), [(SHORT, TENSOR), (KERNEL.tuned[0], TENSOR), (LONG, LONG_TENSOR)], ids=["8", "16", "64"]
+    ("problem", "config"),
+    [(SHORT, TENSOR), (KERNEL.tuned[0], TENSOR), (LONG, LONG_TENSOR), (LONG, LONG_WGMMA)],
+    ids=["8", "16", "64", "64 by wgmma"],
 )
 def test_errors_are_those_of_float32(problem: Any, config: Config, kind: str, target: Target) -> None:
+    if config.MMA == "wgmma" and KERNEL.space.broken(problem, config, target.device):
+        pytest.skip("not of this device")
     problem = KERNEL.problem({**vars(problem), "n_pols": 1, "n_samples": problem.taps + 1500 * problem.decimation})
     inputs = KERNEL.inputs(problem, np.random.default_rng(5))
     inputs["samples"] = samples_of(kind, problem, inputs["weights"], inputs["mix_frequency"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from autotune.kernels.ddc import Ddc
+from autotune.kernels.ddc import Ddc, Matrices
 
 from autotune import Config
 from autotune.bench import Bench
@@ -25,6 +25,16 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 65, "decimation": 8, "sample_bits": 9}, {"STEP": 4, "STAGE": 4}),
     ({"taps": 64, "decimation": 4, "sample_bits": 12}, {"STEP": 4, "STAGE": 12, "WINDOW": 64}),
     ({"taps": 1, "decimation": 16}, {"STEP": 4, "STAGE": 2}),
+    # chains that are cut
+    ({"taps": 512, "decimation": 32}, {"WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
+    ({"taps": 512, "decimation": 32, "sample_bits": 8}, {"STAGE": 2, "STAGES": 3}),
+    ({"taps": 512, "decimation": 32, "sample_bits": 12}, {"WARPS": 8, "STEP": 4, "STAGE": 2}),
+    ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"STAGE": 4}),
+    ({"taps": 512, "decimation": 16}, {"WARPS": 8, "STEP": 4, "STAGE": 2}),
+    ({"taps": 600, "decimation": 40}, {"RUN": 32, "STAGE": 4}),  # an odd number of products, and of parts
+    ({"taps": 1000, "decimation": 56}, {"RUN": 128, "STEP": 4, "STAGE": 2, "WINDOW": 64}),  # chains of 8 and of 6
+    ({"taps": 1024, "decimation": 64}, {"WARPS": 8, "STEP": 4, "STAGE": 1}),
+    ({"taps": 2048, "decimation": 128}, {"RUN": 32, "STAGE": 2}),
 ]
 
 
@@ -37,10 +47,10 @@ def test_variants_are_right(values: dict[str, int], changes: dict[str, int], tar
 
 BOXED = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 200_001})
 MUTANTS = {
-    "order of the ring": ("(2 * LIVE - at) % LIVE", "at % LIVE", "wrong"),
+    "order of the ring": ("(LIVE - at) % LIVE", "at % LIVE", "wrong"),
     "place that is done": ("(PLACE + 1) % LIVE>", "PLACE % LIVE>", "wrong"),
     "no zeros": ("parts[0] = parts[1] = 0.0f;", "", "wrong"),
-    "blocks of a step": ("(LIVE - place) % LIVE", "place % LIVE", "wrong"),
+    "blocks of a step": ("ring, k, (LIVE - PLACE) % LIVE", "ring, k, PLACE", "wrong"),
     "first window": ("step - FIRST_PLACE + WINDOW_STEPS", "step - FIRST_PLACE + 2 * WINDOW_STEPS", "launch_failed"),
     "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
     "end of a stage": ("RUN / STEP - 1 ? step + STAGE", "RUN / STEP - 1 ? step + STAGE + 1", "launch_failed"),
@@ -56,6 +66,29 @@ MUTANTS = {
 def test_mutants_fail(name: str) -> None:
     problem = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 20001})
     check_mutant(KERNEL, problem, WGMMA, *MUTANTS[name])
+
+
+CHAINED = KERNEL.problem({"taps": 500, "decimation": 80, "n_pols": 2, "n_samples": 20001})  # chains of 8 and of 2
+CHAINS = Config({**WGMMA, "STAGE": 2})
+MUTANTS_OF_CHAINS = {
+    "products that are not added": ("part % CHAIN_PARTS == CHAIN_PARTS - 1 ||", "", "wrong"),
+    "products that are added twice": ("part % CHAIN_PARTS == 0 && k == 0", "part == 0 && k == 0", "wrong"),
+    "products of the last chain": ("|| part == PARTS - 1", "&& part != PARTS - 1", "wrong"),
+    "place that is done": ("put_outputs<(LIVE - FIRST + 1) % LIVE>", "put_outputs<(LIVE - FIRST) % LIVE>", "wrong"),
+    "blocks of a step": ("block > 0 ? block - 1 : LIVE - 1", "block < LIVE - 1 ? block + 1 : 0", "wrong"),
+    "blocks of a part": ("blocks_of(ring, part * PART_STEPS + k, block)", "blocks_of(ring, k, block)", "wrong"),
+    "words of a part": ("from + (part + 2) % PARTS *", "from + (part + 1) % PARTS *", "wrong"),
+    "stage too early": ("if (part == PARTS - 2)", "if (part == PARTS - 3)", "wrong"),
+    "stage too late": ("if (part == PARTS - 2)", "if (part == PARTS - 1)", "wrong"),
+    "end of a stage": ("end(STAGE - WARM_UP)", "end(STAGE - WARM_UP + 1)", "launch_failed"),
+    "first window": ("WINDOW_STEPS - FIRST_PLACE - WARM_UP;", "WINDOW_STEPS - FIRST_PLACE;", "launch_failed"),
+    "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS_OF_CHAINS)
+def test_mutants_of_chains_fail(name: str) -> None:
+    check_mutant(KERNEL, CHAINED, CHAINS, *MUTANTS_OF_CHAINS[name])
 
 
 BOXES = [  # of the copy engine, which the host has not; that nobody waits for it shows too rarely
@@ -77,6 +110,24 @@ def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
     check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
 
 
+def test_long_chains_are_cut() -> None:
+    """Into 8 products at most; those of a step, where there are fewer."""
+    for taps, decimation, products, chain in ((256, 16, 2, 0), (512, 32, 4, 8), (1024, 64, 8, 8), (2048, 128, 16, 8)):
+        matrices = Matrices(KERNEL.problem({"taps": taps, "decimation": decimation}), CHAINS)
+        assert (matrices.products, matrices.chain) == (products, chain)
+
+
+def test_a_multiprocessor_has_as_many_warps_as_its_registers_and_its_shared_memory() -> None:
+    def warps(taps: int, decimation: int, **changes: Any) -> int:
+        matrices = Matrices(KERNEL.problem({"taps": taps, "decimation": decimation}), Config({**CHAINS, **changes}))
+        return matrices.warps * matrices.min_blocks
+
+    assert warps(512, 32, WARPS=8) == 16
+    assert warps(512, 32, WARPS=4) == 12  # shared memory
+    assert warps(512, 16, WARPS=4, STEP=4, STAGE=4) == 8  # registers
+    assert warps(2048, 128) == 4
+
+
 def test_only_hopper_has_it_and_filters_are_short() -> None:
     def broken(taps: int, arch: str) -> str:
         problem = KERNEL.problem({"taps": taps, "decimation": 8})
@@ -88,7 +139,10 @@ def test_only_hopper_has_it_and_filters_are_short() -> None:
     assert broken(600, "sm_90") == "chain_is_short"
 
 
-GOLDENS: dict[str, tuple[Any, Any]] = {"wgmma": (KERNEL.problem({"taps": 128, "decimation": 8}), WGMMA)}
+GOLDENS: dict[str, tuple[Any, Any]] = {
+    "wgmma": (KERNEL.problem({"taps": 128, "decimation": 8}), WGMMA),
+    "wgmma_chained": (CHAINED, CHAINS),
+}
 
 
 @pytest.mark.parametrize("name", GOLDENS)

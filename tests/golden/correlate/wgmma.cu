@@ -472,7 +472,7 @@ __device__ __forceinline__ void copy_box(
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
 // The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
-template <int N>
+template <int N, bool ADDS = true>
 __device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 
 template <>

@@ -159,6 +159,7 @@ constexpr int STAGES = 2;  // such copies that there is room for
 constexpr int UNROLL = 2;  // steps without a loop
 constexpr int WINDOW = 32;  // outputs of a row between stores
 constexpr int CHAIN = 0;  // products of a sum that the tensor core adds before float32 does; 0: all
+constexpr int MOST_PART = CHAIN > 0 ? CHAIN : 2;  // products whose samples are in registers together
 constexpr bool SHARED_WEIGHTS = false;  // or in registers
 
 constexpr int WARPS = WGS / 32;
@@ -208,7 +209,7 @@ __host__ __device__ constexpr int part_of(int n, int most)
         --part;
     return part;
 }
-constexpr int PART_STEPS = part_of(K_STEPS, CHAIN > 0 ? CHAIN : 2);
+constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
 constexpr int PARTS = K_STEPS / PART_STEPS;
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product

@@ -225,12 +225,8 @@ __device__ __forceinline__ void copy_box(
 //             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
-//         The code of LIVE steps is written out, so that places are registers. A loop that ends in its middle, to copy
-//         samples or to store outputs, goes on there.
-// Time    step v starts its products; unpacks the samples of step v + 1, whose words are in registers, and loads the
-//         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
-//         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
-//         registers of their own.
+//         Where they are: the sums' registers, all of whose products tensor cores add (tensor_wgmma_places.cuh), or
+//         which float32 adds chains of CHAIN products to (tensor_wgmma_chains.cuh).
 // Columns and windows as there. For sm_90a only.
 #include <cuda_fp16.h>
 
@@ -239,7 +235,8 @@ constexpr int RUN = 64;  // outputs of a row
 constexpr int STAGE = 12;  // steps whose samples are copied together
 constexpr int STAGES = 2;  // such copies that there is room for
 constexpr int WINDOW = 32;  // outputs of a row between stores
-constexpr int CHAIN = 0;  // all products of a sum are added by the tensor core
+constexpr int CHAIN = 0;  // products of a sum that the tensor core adds before float32 does; 0: all
+constexpr int MOST_PART = 2;  // products whose samples are unpacked together: few registers
 
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
@@ -255,8 +252,8 @@ constexpr int WINDOW_STEPS = WINDOW / STEP;
 constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
 static_assert(WARPS % 4 == 0, "whole warpgroups");
-static_assert(LIVE == 9 && COLUMNS <= 256, "the steps that are written out; what a product takes");
-static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
+static_assert(LIVE == 9 && COLUMNS <= 256, "as the definition has it; what a product takes");
+static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -292,7 +289,7 @@ __host__ __device__ constexpr int part_of(int n, int most)
         --part;
     return part;
 }
-constexpr int PART_STEPS = part_of(K_STEPS, CHAIN > 0 ? CHAIN : 2);
+constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
 constexpr int PARTS = K_STEPS / PART_STEPS;
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
@@ -760,13 +757,18 @@ __device__ __forceinline__ uint2 fragment_of(
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
 {
-    unsigned* const words = &ring.words[0][0][0][0][0];
-#pragma unroll 1
-    for (int i = threadIdx.x; i < K_STEPS * RING_BLOCKS * OCTETS * 32; i += WGS) {
-        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % RING_BLOCKS, product = i / 32 / OCTETS / RING_BLOCKS;
-        const uint2 fragment = fragment_of(scratch, (2 * LIVE - at) % LIVE, product, octet, i % 32, skew);
-        words[i / 32 * 64 + i % 32] = fragment.x;
-        words[i / 32 * 64 + 32 + i % 32] = fragment.y;
+    // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
+#pragma unroll 2
+    for (int i = threadIdx.x; i < K_STEPS * LIVE * OCTETS * 32; i += WGS) {
+        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % LIVE, product = i / 32 / OCTETS / LIVE;
+        const uint2 fragment = fragment_of(scratch, (LIVE - at) % LIVE, product, octet, i % 32, skew);
+        unsigned* const to = &ring.words[product][at][octet][0][i % 32];
+        to[0] = fragment.x;
+        to[32] = fragment.y;
+        if (at < LIVE - 1) {
+            to[LIVE * OCTETS * 64] = fragment.x;
+            to[LIVE * OCTETS * 64 + 32] = fragment.y;
+        }
     }
 #ifndef AUTOTUNE_HOST
     asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
@@ -780,12 +782,13 @@ __device__ __forceinline__ unsigned address_of(const Ring& ring)
     return static_cast<unsigned>(__cvta_generic_to_shared(&ring)) >> 4;
 }
 
-// Describes the blocks that step v needs for product `product` of it; place: v % LIVE. No swizzle; 128 bytes from the
-// first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix Descriptor Format".
-__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int place)
+// Describes the LIVE blocks from `block` on, for product `product` of a step; step v needs them from -v mod LIVE. No
+// swizzle; 128 bytes from the first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix
+// Descriptor Format".
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block)
 {
     constexpr unsigned PIECE = 128 / 16 << 16, OCTET = 256 / 16;
-    const int blocks = product * RING_BLOCKS + (LIVE - place) % LIVE;
+    const int blocks = product * RING_BLOCKS + block;
     return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
 }
 
@@ -904,13 +907,12 @@ struct Writer {
 
 typedef float Sum;
 typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
-typedef unsigned Samples[K_STEPS][4];
 
 // Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
 // The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
-template <int N>
+template <int N, bool ADDS = true>
 __device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 
 template <>
@@ -966,21 +968,7 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
     return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
 }
 
-constexpr int STEP_WORDS = PARTS * PART_WORDS;
-
-// Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
-// part, those of the next step are loaded if there are `more`.
-template <int PART>
-__device__ __forceinline__ void decode_step(
-    Samples& samples, Words& words, const unsigned* next, bool more, const Decoder& decoder)
-{
-    if constexpr (PART < PARTS) {
-        decoder.decode(*reinterpret_cast<unsigned(*)[PART_STEPS][4]>(samples + PART * PART_STEPS), words);
-        if (PART + 1 < PARTS || more)
-            load_part(words, next);
-        decode_step<PART + 1>(samples, words, next + PART_WORDS, more, decoder);
-    }
-}
+// What steps by wgmma are made of, whether their chains of products are cut or not.
 
 // Wait for the products. To the compiler they are over where they start: what uses the sums must not move to before
 // here.
@@ -1008,10 +996,11 @@ __device__ __forceinline__ void put_outputs(float* to, Sums& sums)
 
 // What products take: unpacking leaves its last addition to here. ptxas lets products go on while the next samples are
 // made only if their registers are written by an instruction that it cannot leave out, behind any branch.
-__device__ __forceinline__ void take_samples(Samples& taken, const Samples& samples)
+template <int N>
+__device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsigned (&samples)[N][4])
 {
 #pragma unroll
-    for (int i = 0; i < K_STEPS * 4; ++i) {
+    for (int i = 0; i < N * 4; ++i) {
 #ifdef AUTOTUNE_HOST
         taken[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
 #else
@@ -1019,6 +1008,31 @@ __device__ __forceinline__ void take_samples(Samples& taken, const Samples& samp
                      : "=r"(taken[i / 4][i % 4])
                      : "r"(samples[i / 4][i % 4]), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
 #endif
+    }
+}
+
+// Steps whose products are all added by the tensor core.
+// Loop    the code of LIVE steps is written out, so that places are registers. A loop that ends in its middle, to copy
+//         samples or to store outputs, goes on there.
+// Time    step v starts its products; unpacks the samples of step v + 1, whose words are in registers, and loads the
+//         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
+//         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
+//         registers of their own.
+typedef unsigned Samples[K_STEPS][4];
+
+constexpr int STEP_WORDS = PARTS * PART_WORDS;
+
+// Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
+// part, those of the next step are loaded if there are `more`.
+template <int PART>
+__device__ __forceinline__ void decode_step(
+    Samples& samples, Words& words, const unsigned* next, bool more, const Decoder& decoder)
+{
+    if constexpr (PART < PARTS) {
+        decoder.decode(*reinterpret_cast<unsigned(*)[PART_STEPS][4]>(samples + PART * PART_STEPS), words);
+        if (PART + 1 < PARTS || more)
+            load_part(words, next);
+        decode_step<PART + 1>(samples, words, next + PART_WORDS, more, decoder);
     }
 }
 
@@ -1034,7 +1048,7 @@ __device__ __forceinline__ void take_step(
     begin_products();
 #pragma unroll
     for (int k = 0; k < K_STEPS; ++k)
-        multiply<COLUMNS>(sums, taken[k], blocks_of(ring, k, PLACE));
+        multiply<COLUMNS>(sums, taken[k], blocks_of(ring, k, (LIVE - PLACE) % LIVE));
     close_products();
     decode_step<0>(samples, words, next, more, decoder);  // while the products go on
     wait_for_sums(sums);
@@ -1048,41 +1062,11 @@ __device__ __forceinline__ int stage_end_after(int step)
     return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
 }
 
-extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
-    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
-    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes, const __grid_constant__ TensorMap map)
+// The runs of a warpgroup, step after step.
+__device__ __forceinline__ void take_task(
+    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
+    unsigned ring)
 {
-    extern __shared__ float4 dynamic_shared[];
-    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
-    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
-    const Frequency frequency = {frequency_high, frequency_low};
-    float2* const row = baseband + n_out * blockIdx.y;
-    const int lead = lead_of(row);
-    const int task = blockIdx.x * WARPS + warp;  // past the last output: zeros, for products that need all warps
-    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
-        - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
-    first_byte -= skew * SAMPLE_BITS / 8;
-    BoxCopier copier(
-        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte & ~15ll);
-    fetch_weights(shared.scratch, weights);
-#pragma unroll
-    for (int i = 0; i < STAGES; ++i)
-        copier.next_stage();
-
-    const float scale = mix_weights<0>(shared.scratch, frequency);
-    fill_ring(shared.ring, shared.scratch, skew);
-    const unsigned ring = address_of(shared.ring);
-    const Decoder decoder(static_cast<int>(first_byte & 15));
-    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
-    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
-    const unsigned* const lane_words =
-        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
-
     int slot = 0;
     unsigned parity = 0;
     Sums sums = {};
@@ -1196,4 +1180,41 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
             stage_end = stage_end_after(step);
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
+    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
+    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
+    long long row_bytes, const __grid_constant__ TensorMap map)
+{
+    extern __shared__ float4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    const Frequency frequency = {frequency_high, frequency_low};
+    float2* const row = baseband + n_out * blockIdx.y;
+    const int lead = lead_of(row);
+    const int task = blockIdx.x * WARPS + warp;  // past the last output: zeros, for products that need all warps
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
+        - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
+    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
+    first_byte -= skew * SAMPLE_BITS / 8;
+    BoxCopier copier(
+        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    fetch_weights(shared.scratch, weights);
+#pragma unroll
+    for (int i = 0; i < STAGES; ++i)
+        copier.next_stage();
+
+    const float scale = mix_weights<0>(shared.scratch, frequency);
+    fill_ring(shared.ring, shared.scratch, skew);
+    const unsigned ring = address_of(shared.ring);
+    const Decoder decoder(static_cast<int>(first_byte & 15));
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
+    const unsigned* const lane_words =
+        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
+    take_task(copier, writer, decoder, lane_words, lane_window, ring);
 }

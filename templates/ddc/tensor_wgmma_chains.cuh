@@ -1,0 +1,125 @@
+// Steps whose products are cut into chains of CHAIN at most: a chain has registers of its own, and float32 adds it to
+// the sums.
+// Parts   of a step: PART_STEPS products, whose samples are in registers together.
+//             part p     |take|  products of p          |wait| add, if a chain ends here
+//                             |unpack p + 1, load p + 2 |
+//         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
+//         last two parts: there the stage may end, and the next one's words follow without a gap.
+// Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
+//         the outputs that are done, for each place another.
+typedef unsigned Samples[PART_STEPS][4];
+
+constexpr int STEP_WORDS = PARTS * PART_WORDS;
+constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
+static_assert(PARTS >= 2 && CHAIN % PART_STEPS == 0, "words are loaded two parts ahead; whole parts a chain");
+
+// What a warp reads samples from: its stages, one after the other.
+struct Stages {
+    BoxCopier& copier;
+    const unsigned* const lane_words;  // of the lane, in the first one
+    int slot;  // of the one at hand
+    unsigned parity;
+    int end;  // the step behind it
+
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* lane_words)
+        : copier(copier), lane_words(lane_words), slot(0), parity(0), end(STAGE - WARM_UP)
+    {
+        copier.wait_for_stage(slot, parity);
+    }
+
+    // The words of the step behind `step`, all of whose words, at `from`, have been loaded.
+    __device__ __forceinline__ const unsigned* next_step(const unsigned* from, int step)
+    {
+        if (step == RUN / STEP - 1)
+            return from;  // what becomes of these words is not used
+        if (step + 1 < end)
+            return from + STEP_WORDS;
+        __syncwarp();  // nobody reads the stage any more
+        copier.next_stage();
+        if (++slot == STAGES)
+            slot = 0, parity ^= 1;
+        copier.wait_for_stage(slot, parity);
+        end += STAGE;
+        return lane_words + slot * (ROWS * PITCH * 4);
+    }
+};
+
+// The products of a step with the LIVE blocks of weights from `block` on, added to the sums. samples: of its first
+// part; words: of its second; from: where its words are. All three are then the next step's.
+__device__ __forceinline__ void take_step(
+    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
+    int block, const Decoder& decoder)
+{
+    Sums products;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        if (part == PARTS - 2)
+            from = stages.next_step(from, step);
+        Samples taken;
+        take_samples(taken, samples);
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < PART_STEPS; ++k) {
+            const unsigned long long blocks = blocks_of(ring, part * PART_STEPS + k, block);
+            if (part % CHAIN_PARTS == 0 && k == 0)
+                multiply<COLUMNS, false>(products, taken[k], blocks);
+            else
+                multiply<COLUMNS>(products, taken[k], blocks);
+        }
+        close_products();
+        decoder.decode(samples, words);  // while the products go on
+        load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+        wait_for_sums(products);
+        if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
+#pragma unroll
+            for (int i = 0; i < COLUMNS / 2; ++i)
+                sums[i] += products[i];
+        }
+    }
+}
+
+// The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
+template <int FIRST, int LAST>
+__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums)
+{
+    if constexpr (FIRST == LAST) {
+        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums);
+    } else {
+        constexpr int MIDDLE = (FIRST + LAST) / 2;
+        if (block <= MIDDLE)
+            put_outputs_of<FIRST, MIDDLE>(block, to, sums);
+        else
+            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums);
+    }
+}
+
+// The runs of a warpgroup, step after step.
+__device__ __forceinline__ void take_task(
+    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
+    unsigned ring)
+{
+    Stages stages(copier, lane_words);
+    Sums sums = {};
+    Samples samples;
+    Words words;
+    load_part(words, lane_words);
+    decoder.decode(samples, words);
+    load_part(words, lane_words + PART_WORDS);
+    const unsigned* from = lane_words;
+    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+    int window_end = WINDOW_STEPS - FIRST_PLACE - WARM_UP;
+    int block = 0;
+#pragma unroll 1
+    for (int step = -WARM_UP; step < RUN / STEP; ++step) {
+        take_step(sums, samples, words, from, stages, step, ring, block, decoder);
+        put_outputs_of<0, LIVE - 1>(block, to, sums);
+        block = block > 0 ? block - 1 : LIVE - 1;
+        to += 2 * STEP;
+        if (step + 1 == window_end) {
+            if (step > 0)
+                writer.drain((step + 1) * STEP - WINDOW);
+            to = lane_window;
+            window_end += WINDOW_STEPS;
+        }
+    }
+}

@@ -1,0 +1,1196 @@
+// ddc[taps=500,decimation=80,sample_bits=10|ALGORITHM=tensor,MMA=wgmma,WARPS=4,STEP=2,RUN=64,STAGE=2,STAGES=2,WINDOW=32]
+// y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
+//   baseband  out  float2 [n_pols][n_out]       (re, im)
+//   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
+//   weights   in   float  [TAPS]
+//   f = (frequency_high, frequency_low), a 128-bit fraction of a cycle a sample; phase, a 64-bit fraction of a cycle
+// The mixer goes into the weights, h[k] = w[k] e^(2 pi i f k), so that real samples meet complex weights: two
+// multiply-adds for a tap of an output. What is left of it is one rotation of each output.
+
+constexpr int TAPS = 500;  // weights of the filter
+constexpr int DECIMATION = 80;  // samples from one output to the next
+constexpr int SAMPLE_BITS = 10;
+constexpr int WGS = 128;  // blockDim.x
+
+// N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
+template <int N>
+struct alignas(4 * N) Floats {
+    float at[N];
+};
+
+template <int N>
+__device__ __forceinline__ Floats<N> load_floats(const float* address)
+{
+    return *reinterpret_cast<const Floats<N>*>(address);
+}
+
+template <int N>
+__device__ __forceinline__ void store_floats(float* address, Floats<N> floats)
+{
+    *reinterpret_cast<Floats<N>*>(address) = floats;
+}
+
+__host__ __device__ constexpr int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+__device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
+{
+#ifdef AUTOTUNE_HOST
+    return (value & mask) ^ pattern;
+#else
+    unsigned result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
+    return result;
+#endif
+}
+
+// A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
+// A frequency, in cycles a sample, is a 128-bit fraction in two words: rounded at 2^-128, it adds up to less than
+// 2^-64 cycles of error over any number of samples that fits 64 bits.
+typedef unsigned long long Phase;
+
+struct Frequency {
+    Phase high, low;
+};
+
+// f * n modulo 1
+__device__ __forceinline__ Phase advance(Frequency f, unsigned long long n)
+{
+    return f.high * n + __umul64hi(f.low, n);
+}
+
+// e^(2 pi i phase). Its top 32 bits as a signed fraction of half a cycle: within 2^-25 half cycles of the phase.
+__device__ __forceinline__ float2 unit_vector(Phase phase)
+{
+    float2 z;
+    sincospif(static_cast<float>(static_cast<int>(phase >> 32)) * 4.656612873077393e-10f, &z.y, &z.x);  // 2^-31
+    return z;
+}
+
+__device__ __forceinline__ float2 multiply(float2 a, float2 b)
+{
+    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
+// 16. Of the 16 bytes, `n` are read, and the others become 0.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16, 16 - n);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// 4 bytes, at multiples of 4.
+__device__ __forceinline__ void copy_word_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 4);
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// The copies so far, of this thread, since the last such call: a group.
+__device__ __forceinline__ void close_group()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most N of this thread's groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_groups()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_wait_prior(N);
+#else
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
+// shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
+// The host has no such engine: kernels that run there, too, copy otherwise. Source: PTX ISA, "Tensors" and "mbarrier".
+struct alignas(64) TensorMap {
+    unsigned char bytes[128];
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* p)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+__device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
+{
+    return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
+}
+
+#ifndef AUTOTUNE_HOST
+// A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
+__device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(n_threads) : "memory");
+}
+
+// After the first threads' calls of init_barrier: copies, too, see the barriers.
+__device__ __forceinline__ void publish_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+
+__device__ __forceinline__ void arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void arrive_and_expect(unsigned barrier, int n_bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(n_bytes) : "memory");
+}
+
+// Returns when the phase of that parity is over: 0 for the first one, 1 for the next, and so on; a barrier that is new
+// counts as being past a phase of parity 1.
+__device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
+{
+    unsigned is_over;
+    do {
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(is_over)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!is_over);
+}
+
+// What this thread wrote to shared memory before, copies and tensor cores see after.
+__device__ __forceinline__ void publish_writes()
+{
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
+
+// The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+}
+
+__device__ __forceinline__ void copy_box(
+    unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4, %5, %6}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                 : "memory");
+}
+#endif
+
+// ALGORITHM tensor, MMA wgmma: the products of ddc/tensor.cuh, by the four warps of a warpgroup together and while they
+// unpack the samples of the next step. The runs of the four are the 64 rows of a product.
+// Steps   as there: STEP_SAMPLES new samples of each row, and STEP more outputs done. A tile stays in the place where
+//         it began, since wgmma adds to sums where they are. So the weights move: they lie in shared memory as a
+//         ring of blocks, unrolled, and each step reads it from one block further back.
+//             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
+//             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
+//                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
+//         Where they are: the sums' registers, all of whose products tensor cores add (tensor_wgmma_places.cuh), or
+//         which float32 adds chains of CHAIN products to (tensor_wgmma_chains.cuh).
+// Columns and windows as there. For sm_90a only.
+#include <cuda_fp16.h>
+
+constexpr int STEP = 2;  // outputs of a row that a step begins
+constexpr int RUN = 64;  // outputs of a row
+constexpr int STAGE = 2;  // steps whose samples are copied together
+constexpr int STAGES = 2;  // such copies that there is room for
+constexpr int WINDOW = 32;  // outputs of a row between stores
+constexpr int CHAIN = 8;  // products of a sum that the tensor core adds before float32 does; 0: all
+constexpr int MOST_PART = 2;  // products whose samples are unpacked together: few registers
+
+constexpr int WARPS = WGS / 32;
+constexpr int ROWS = 16;  // of a warp
+constexpr int STEP_SAMPLES = STEP * DECIMATION;
+constexpr int K_STEPS = STEP_SAMPLES / 16;
+constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
+constexpr int OCTETS = STEP / 2;  // of columns
+constexpr int COLUMNS = LIVE * OCTETS * 8;
+constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
+constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
+constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
+constexpr int WINDOW_STEPS = WINDOW / STEP;
+constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
+constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
+static_assert(WARPS % 4 == 0, "whole warpgroups");
+static_assert(LIVE == 4 && COLUMNS <= 256, "as the definition has it; what a product takes");
+static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
+static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
+static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
+static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
+
+// Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
+// weights is free: lane l1 l0 of a row takes GROUP consecutive ones, whole bytes, from each GROUP_STEPS products.
+//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if GROUP is 4; a register holds two,
+//     the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
+// A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
+//     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
+// 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
+// Samples of 10 bits, where products come in pairs: a lane takes 8, and those in a register are 4 apart, 5 bytes. They
+// start at the same bit of a byte, so that one shift and one mask serve both:
+//     product 2 m + p, lane l, register r: samples 32 m + 8 l + 2 p + r (high half) and 4 more (low half)
+// Lanes then start at even bytes, for which runs may have to start 4 samples earlier (`skew`): the weights must leave
+// the room.
+constexpr bool PAIRED = SAMPLE_BITS == 10 && K_STEPS % 2 == 0
+    && LIVE * STEP_SAMPLES >= TAPS + (STEP - 1) * DECIMATION + 4;
+constexpr int GROUP = SAMPLE_BITS % 2 == 0 && !PAIRED ? 4 : 8;
+constexpr int GROUP_STEPS = GROUP / 4;
+constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
+constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
+constexpr int MOST_REST = PAIRED ? 2 : 3;  // bytes of the first word before a group
+constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
+// A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
+constexpr bool NARROW = SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+
+// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
+__host__ __device__ constexpr int part_of(int n, int most)
+{
+    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
+    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
+        --part;
+    return part;
+}
+constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
+constexpr int PARTS = K_STEPS / PART_STEPS;
+constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
+constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
+constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
+static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+
+// The sample of a product's row `l` (0 to 3: a lane), register `r` and half `h` of it (0: the low one).
+__host__ __device__ constexpr int sample_of(int product, int l, int r, int h)
+{
+    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP;
+    return PAIRED ? first + product % 2 * 2 + r + 4 * (1 - h) : first + product % GROUP_STEPS * 4 + r * 2 + 1 - h;
+}
+
+// One PRMT takes the two bytes that hold it, most significant first.
+__host__ __device__ constexpr int byte_of(int sample)
+{
+    const int first = sample * SAMPLE_BITS / 8;
+    const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
+    return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
+}
+
+// Bits behind it in those two bytes.
+__host__ __device__ constexpr int shift_of(int sample)
+{
+    return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
+}
+
+// Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
+template <int SAMPLE, int AT>
+__device__ __forceinline__ unsigned place(const unsigned (&group)[ALIGNED_WORDS])
+{
+    constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
+    constexpr int word = (end - 1) / 32;
+    constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
+    constexpr bool in_two = end - SAMPLE_BITS < word * 32;
+    if constexpr (right < 0)
+        return group[word] << -right;
+    else if constexpr (in_two)
+        return __funnelshift_r(group[word], group[word - in_two], right);
+    else
+        return group[word] >> right;
+}
+
+__device__ __forceinline__ __half2 as_halves(unsigned word)
+{
+    return *reinterpret_cast<const __half2*>(&word);
+}
+
+__device__ __forceinline__ unsigned as_word(__half2 halves)
+{
+    return *reinterpret_cast<const unsigned*>(&halves);
+}
+
+constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+constexpr unsigned EXPONENT = 0x6400;  // of 1024
+constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
+
+// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves above BIAS.
+__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
+{
+    constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+    if constexpr (TOP_BITS == 0) {
+        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+    } else {
+        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+        constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
+        const unsigned fields = and_xor(low, ALL, and_xor(high, ALL << 16, 0));
+        const unsigned lower = and_xor(fields, LOW * 0x10001, EXPONENT * 0x10001);  // 1024 + the low 10 bits
+        const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
+        // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
+        const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
+        return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
+    }
+}
+
+// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves above BIAS.
+__device__ __forceinline__ unsigned two_halves(unsigned fields)
+{
+    return and_xor(fields, 0x03ff03ff, BIAS * 0x10001);
+}
+
+__device__ __forceinline__ unsigned unbiased(unsigned halves)
+{
+    return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
+// What of unpacking depends on where in its word a lane's group starts: always the same.
+struct Decoder {
+    int byte;  // of the lane's first group, in its row of a stage
+    unsigned selectors[3];  // PAIRED: of four bytes, samples 0 and 4, samples 3 and 7; NARROW: samples 0 and 1, 2 and 3
+
+    // `rest`: where in its first 16 bytes a row starts.
+    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    {
+        const unsigned shift = 0x1111u * (byte % 4);
+        selectors[0] = kept(shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u));
+        selectors[1] = kept(PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u));
+        selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+    }
+
+    __device__ __forceinline__ int first_word() const { return byte / 4; }
+
+    __host__ __device__ static constexpr unsigned selector(int sample)
+    {
+        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+    }
+
+    // The two registers of products `STEP` of a group, for one row.
+    template <int IN_GROUP>
+    __device__ __forceinline__ void decode_group(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+        if constexpr (IN_GROUP < GROUP_STEPS) {
+            if constexpr (NARROW) {
+                const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
+                const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
+                samples[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
+                samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
+            } else {
+                unsigned aligned[ALIGNED_WORDS];
+#pragma unroll
+                for (int w = 0; w < ALIGNED_WORDS; ++w)
+                    aligned[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                constexpr int S = IN_GROUP * 4;
+                samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
+                samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
+            }
+            decode_group<IN_GROUP + 1>(samples, first, r, words);
+        }
+    }
+
+    // The four registers of two products, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the group.
+    __device__ __forceinline__ void decode_pair(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+        constexpr int LAST = GROUP_WORDS - 1;
+        const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
+        const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
+        samples[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
+        samples[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
+        samples[first + GROUP_STEPS - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+    }
+
+    // Samples above BIAS.
+    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * PART_GROUPS; ++i) {
+            const int g = i / 2, r = i % 2;
+            if constexpr (PAIRED)
+                decode_pair(samples, g * GROUP_STEPS, r, words[r][g]);
+            else
+                decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
+        }
+    }
+};
+
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
+// copies, from the multiple of 16 bytes before it.
+constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
+// The words of the stage's last group, wherever the row starts, end within them.
+constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+static_assert(STAGE_BYTES % 16 == 0, "stages start alike within 16 bytes");
+
+// Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
+__host__ __device__ constexpr int turns_of(int lanes_a_row)
+{
+    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+}
+
+__host__ __device__ constexpr int best_lanes()
+{
+    int best = PIECES < 32 ? PIECES : 32;
+    for (int lanes = 16; lanes >= 4; lanes /= 2)
+        if (turns_of(lanes) < turns_of(best))
+            best = lanes;
+    return best;
+}
+
+// Of a task, counted from the first one's.
+__device__ __forceinline__ long long first_output(int task)
+{
+    return static_cast<long long>(task) * (ROWS * RUN);
+}
+
+struct Copier {
+    static constexpr int LANES = best_lanes();  // that copy pieces of one row
+    static constexpr int ROWS_AT_ONCE = 32 / LANES;
+    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+    static constexpr int LAST_PIECES =
+        PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
+
+    const int lane_row;
+    const int lane_piece;
+    uint4* const stages;  // the lane's first piece in the first of them
+    const unsigned char* const samples;
+    const long long n_bytes;
+    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const bool is_inside;  // no stage reaches out of the buffer
+    int stage;  // the next one
+    int slot;  // where it goes
+
+    // `first_byte`: of the warp's first row, a multiple of 16.
+    __device__ __forceinline__ Copier(
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
+    {
+    }
+
+    // Closes a group in any case, so that the number of groups under way stays the same.
+    __device__ __forceinline__ void next_stage()
+    {
+        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (is_inside)
+                copy<true>();
+            else
+                copy<false>();
+        }
+        close_group();
+        ++stage;
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
+    }
+
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage()
+    {
+        wait_for_groups<STAGES - 1>();
+        __syncwarp();  // for every lane
+    }
+
+    // What lies outside of the buffer is 0.
+    template <bool IS_INSIDE>
+    __device__ __forceinline__ void copy()
+    {
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        const long long from = first + stage * STAGE_BYTES;
+        uint4* const to = stages + slot * (ROWS * PITCH);
+        const unsigned char* const address = samples + from;
+#pragma unroll(IS_INSIDE ? 32 : 1)
+        for (int i = 0; i < turns_of(LANES); ++i) {
+            constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
+            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
+                continue;
+            const long long offset = r * ROW_BYTES + p * 16;
+            if constexpr (IS_INSIDE) {
+                copy_async(to + r * PITCH + p, address + offset);
+            } else {
+                const long long left = from + offset < 0 ? 0 : n_bytes - (from + offset);
+                const int n = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+            }
+        }
+    }
+};
+
+// `from`: the lane's first word of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
+        const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
+        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+    }
+}
+
+// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, and on the
+// host, lanes copy pieces as in ddc/tensor_copy.cuh.
+constexpr int BOX_BYTES = ROWS * PITCH * 16;
+static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
+
+struct BoxCopier {
+    Copier pieces;
+    const bool leads;  // the lane that has boxes copied
+    const TensorMap* const map;
+    const unsigned to;  // the first stage
+    const unsigned barriers;  // 8 bytes for each stage: over when it is there
+    const int y;  // of the boxes: their first row
+    int x;  // and where in it the next one starts, in words
+
+    // `first_byte`: of the warp's first row, a multiple of 16.
+    __device__ __forceinline__ BoxCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
+        const unsigned char* samples, long long n_bytes, long long first_byte)
+        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
+          barriers(shared_address(barriers)), y(static_cast<int>(first_byte / Copier::ROW_BYTES)),
+          x(static_cast<int>(first_byte % Copier::ROW_BYTES / 4))
+    {
+#ifndef AUTOTUNE_HOST
+        if (leads) {
+#pragma unroll
+            for (int i = 0; i < STAGES; ++i)
+                init_barrier(this->barriers + 8 * i, 1);
+            publish_barriers();
+        }
+        __syncwarp();  // before any lane waits at one
+#endif
+    }
+
+    __device__ __forceinline__ bool by_boxes() const
+    {
+#ifdef AUTOTUNE_HOST
+        return false;
+#else
+        return pieces.is_inside;
+#endif
+    }
+
+    __device__ __forceinline__ void next_stage()
+    {
+        if (!by_boxes()) {
+            pieces.next_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        if (pieces.stage < TASK_STAGES && leads) {
+            const unsigned barrier = barriers + 8 * pieces.slot;
+            arrive_and_expect(barrier, BOX_BYTES);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x, y);
+        }
+#endif
+        x += STAGE_BYTES / 4;
+        ++pieces.stage;
+        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
+    }
+
+    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
+    {
+        if (!by_boxes()) {
+            pieces.wait_for_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        wait(barriers + 8 * slot, parity);
+#endif
+    }
+};
+
+constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
+constexpr int FETCHED_AT = MIXED_BYTES;
+constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
+constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
+
+constexpr int RING_BLOCKS = 2 * LIVE - 1;
+
+struct Ring {
+    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
+};
+
+struct Shared {
+    alignas(16) Ring ring;
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 256 a block
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned long long barriers[WARPS][STAGES];
+};
+static_assert(sizeof(Shared) == 90688, "what the definition asks for at launch");
+
+// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
+// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+struct Mixed {
+    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+
+__device__ __forceinline__ ushort2 split(float x)
+{
+    const __half high = __float2half_rn(x);
+    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+}
+
+// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
+// copies what it mixes later.
+__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+{
+    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        copy_word_async(fetched + k, weights + k);
+    close_group();
+}
+
+// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
+// to be multiplied by.
+template <int GROUPS>
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
+{
+    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+    wait_for_groups<GROUPS>();
+    unsigned largest = 0;
+    for (int k = threadIdx.x; k < TAPS; k += WGS)
+        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    largest = __reduce_max_sync(0xffffffff, largest);
+    if (threadIdx.x % 32 == 0)
+        mixed.largest[threadIdx.x / 32] = largest;
+    __syncthreads();  // the largest of each warp is there
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        largest = max(largest, mixed.largest[w]);
+    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
+    const float scale = __uint_as_float((268 - exponent) << 23);
+    for (int k = threadIdx.x; k < TAPS; k += WGS) {
+        const float2 turn = unit_vector(advance(frequency, k));
+        const float weight = weights[k] * scale;
+        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
+        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
+    }
+    __syncthreads();  // the mixed weights are complete
+    return __uint_as_float((exponent - 14) << 23);
+}
+
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octet `octet` of columns.
+__device__ __forceinline__ uint2 fragment_of(
+    const unsigned char* scratch, int block, int product, int octet, int lane, int skew)
+{
+    const unsigned short* const parts = &reinterpret_cast<const Mixed*>(scratch)->weights[0].x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int k = first + sample_of(product, l, r, h);
+            halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+        }
+        words[r] = halves[0] | halves[1] << 16;
+    }
+    return make_uint2(words[0], words[1]);
+}
+
+// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each 16 samples of a step, with L = LIVE, so that blocks
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns, 256 bytes
+// each.
+// What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
+// the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
+// the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
+// By the whole block, from mixed weights, which are not needed any more when it returns.
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
+{
+    // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
+#pragma unroll 2
+    for (int i = threadIdx.x; i < K_STEPS * LIVE * OCTETS * 32; i += WGS) {
+        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % LIVE, product = i / 32 / OCTETS / LIVE;
+        const uint2 fragment = fragment_of(scratch, (LIVE - at) % LIVE, product, octet, i % 32, skew);
+        unsigned* const to = &ring.words[product][at][octet][0][i % 32];
+        to[0] = fragment.x;
+        to[32] = fragment.y;
+        if (at < LIVE - 1) {
+            to[LIVE * OCTETS * 64] = fragment.x;
+            to[LIVE * OCTETS * 64 + 32] = fragment.y;
+        }
+    }
+#ifndef AUTOTUNE_HOST
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
+#endif
+    __syncthreads();  // the ring is complete
+}
+
+// Where the ring starts, in units of 16 bytes, as the hardware wants to be told.
+__device__ __forceinline__ unsigned address_of(const Ring& ring)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(&ring)) >> 4;
+}
+
+// Describes the LIVE blocks from `block` on, for product `product` of a step; step v needs them from -v mod LIVE. No
+// swizzle; 128 bytes from the first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix
+// Descriptor Format".
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block)
+{
+    constexpr unsigned PIECE = 128 / 16 << 16, OCTET = 256 / 16;
+    const int blocks = product * RING_BLOCKS + block;
+    return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
+}
+
+struct Tile {
+    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
+};
+
+// Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
+// whole number of bytes of samples.
+__device__ __forceinline__ int lead_of(const float2* row)
+{
+    constexpr int BITS = DECIMATION * SAMPLE_BITS % 8;
+    constexpr int WHOLE = BITS == 0 ? 1 : BITS % 4 == 0 ? 2 : BITS % 2 == 0 ? 4 : 8;  // outputs
+    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
+}
+
+// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
+// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
+// lanes that take them say.
+constexpr int TURN = 32;
+constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
+constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
+
+struct Writer {
+    const int lane;
+    float* const window;
+    const long long n_out;
+    const Frequency frequency;
+    const Phase phase;  // of output -lead
+    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    float2* const to;  // the lane's two outputs of the first TURN
+    const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
+
+    __device__ __forceinline__ Writer(
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        float scale, long long first)
+        : lane(lane), window(window), n_out(n_out), frequency(frequency),
+          phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
+          is_whole(is_inside(0) && is_inside(RUN - TURN))
+    {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
+            lane_turns[i].x *= scale, lane_turns[i].y *= scale;
+        }
+    }
+
+    // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
+    __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
+    {
+        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
+#pragma unroll
+        for (int o = 0; o < OCTETS; ++o) {
+            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+        }
+    }
+
+    // Outputs [at, at + WINDOW) of each run.
+    __device__ __forceinline__ void drain(int at)
+    {
+        if (at % (2 * TURN) == 0) {
+            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
+            float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
+            *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
+        }
+        __syncwarp();  // the window and its turns are complete
+        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
+#pragma unroll
+        for (int part = 0; part < WINDOW / TURN; ++part) {
+            const int turn = 2 * (at / TURN + part) % 4;
+            const float* const turns = outputs + 2 * WINDOW + turn;
+            const float* const from = outputs + part * (2 * TURN) + lane % LANES_A_ROW * 4;
+            const int offset = at + part * TURN;
+            if (is_whole || is_inside(offset)) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
+                    store_floats<4>(
+                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
+            } else {
+#pragma unroll 1
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
+                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
+                    const long long output =
+                        first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
+                    float2* const pair_to = to + offset + r * RUN;
+                    if (output >= 0 && output < n_out)
+                        pair_to[0] = make_float2(pair.at[0], pair.at[1]);
+                    if (output + 1 >= 0 && output + 1 < n_out)
+                        pair_to[1] = make_float2(pair.at[2], pair.at[3]);
+                }
+            }
+        }
+        __syncwarp();  // nobody reads the window any more
+    }
+
+    // Whether outputs [offset, offset + TURN) of all runs are in the baseband, and pairs at multiples of 16 bytes.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        const long long j = first + offset;
+        return j >= 0 && j + (ROWS - 1) * RUN + TURN <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0;
+    }
+
+    __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const
+    {
+        const Floats<4> y = load_floats<4>(outputs);
+        const float2 row_turn = *reinterpret_cast<const float2*>(turn);
+        const float2 a = multiply(make_float2(y.at[0], y.at[1]), multiply(row_turn, lane_turns[0]));
+        const float2 b = multiply(make_float2(y.at[2], y.at[3]), multiply(row_turn, lane_turns[1]));
+        return {a.x, a.y, b.x, b.y};
+    }
+};
+
+typedef float Sum;
+typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
+
+// Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
+// with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
+// the threads do, which must leave the registers of A and of the sums alone until they have waited.
+// The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+template <int N, bool ADDS = true>
+__device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
+
+template <>
+__device__ __forceinline__ void multiply<32>(
+    Sum (&sums)[16], const unsigned (&a)[4], unsigned long long b)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_f16<32>(sums, a, b);
+#else
+    asm volatile("{ .reg .pred add;\n"
+                 "setp.eq.b32 add, 0, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16"
+                 ".f32.f16.f16 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                 "{ %16, %17, %18, %19}, %20, "
+                 "add, 1, 1, 0; }"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+
+template <>
+__device__ __forceinline__ void multiply<32, false>(
+    Sum (&sums)[16], const unsigned (&a)[4], unsigned long long b)
+{
+#ifdef AUTOTUNE_HOST
+    for (Sum& sum : sums)
+        sum = 0;
+    cuda_host_wgmma_f16<32>(sums, a, b);
+#else
+    asm volatile("{ .reg .pred add;\n"
+                 "setp.eq.b32 add, 0, 1;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16"
+                 ".f32.f16.f16 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                 "{ %16, %17, %18, %19}, %20, "
+                 "add, 1, 1, 0; }"
+                 : "=&f"(sums[0]), "=&f"(sums[1]), "=&f"(sums[2]), "=&f"(sums[3]), "=&f"(sums[4]), "=&f"(sums[5]), "=&f"(sums[6]), "=&f"(sums[7]), "=&f"(sums[8]), "=&f"(sums[9]), "=&f"(sums[10]), "=&f"(sums[11]), "=&f"(sums[12]), "=&f"(sums[13]), "=&f"(sums[14]), "=&f"(sums[15])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+
+// Before the first product, and after threads have written to registers that the next one uses.
+__device__ __forceinline__ void begin_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+#endif
+}
+
+// The products since the last such call: a group.
+__device__ __forceinline__ void close_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+#endif
+}
+
+// Wait until at most N groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// What describes an operand to the hardware: rows of 64 bytes, pieces of 16 swizzled within them; groups of 8 rows lie
+// 512 bytes apart. `address`: of the first row's 32 bytes.
+__device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
+{
+    constexpr unsigned long long SWIZZLE_64 = 2ull << 62, GROUP = 512ull / 16 << 32;
+    constexpr unsigned UNUSED = 1 << 16;
+    return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
+}
+
+// What steps by wgmma are made of, whether their chains of products are cut or not.
+
+// Wait for the products. To the compiler they are over where they start: what uses the sums must not move to before
+// here.
+__device__ __forceinline__ void wait_for_sums(Sums& sums)
+{
+    wait_for_products<0>();
+#ifndef AUTOTUNE_HOST
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; ++i)
+        asm volatile("" : "+f"(sums[i]));
+#endif
+}
+
+// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums)
+{
+#pragma unroll
+    for (int i = 0; i < OCTETS * 2; ++i) {
+        Sum* const parts = sums + PLACE * OCTETS * 4 + i * 2;
+        to[i / 2 * 4 + i % 2 * (8 * WINDOW_PITCH)] = parts[0] + parts[1] * 0x1p-11f;
+        parts[0] = parts[1] = 0.0f;
+    }
+}
+
+// What products take: unpacking leaves its last addition to here. ptxas lets products go on while the next samples are
+// made only if their registers are written by an instruction that it cannot leave out, behind any branch.
+template <int N>
+__device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsigned (&samples)[N][4])
+{
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i) {
+#ifdef AUTOTUNE_HOST
+        taken[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
+#else
+        asm volatile("add.f16x2 %0, %1, %2;"
+                     : "=r"(taken[i / 4][i % 4])
+                     : "r"(samples[i / 4][i % 4]), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
+#endif
+    }
+}
+
+// Steps whose products are cut into chains of CHAIN at most: a chain has registers of its own, and float32 adds it to
+// the sums.
+// Parts   of a step: PART_STEPS products, whose samples are in registers together.
+//             part p     |take|  products of p          |wait| add, if a chain ends here
+//                             |unpack p + 1, load p + 2 |
+//         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
+//         last two parts: there the stage may end, and the next one's words follow without a gap.
+// Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
+//         the outputs that are done, for each place another.
+typedef unsigned Samples[PART_STEPS][4];
+
+constexpr int STEP_WORDS = PARTS * PART_WORDS;
+constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
+static_assert(PARTS >= 2 && CHAIN % PART_STEPS == 0, "words are loaded two parts ahead; whole parts a chain");
+
+// What a warp reads samples from: its stages, one after the other.
+struct Stages {
+    BoxCopier& copier;
+    const unsigned* const lane_words;  // of the lane, in the first one
+    int slot;  // of the one at hand
+    unsigned parity;
+    int end;  // the step behind it
+
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* lane_words)
+        : copier(copier), lane_words(lane_words), slot(0), parity(0), end(STAGE - WARM_UP)
+    {
+        copier.wait_for_stage(slot, parity);
+    }
+
+    // The words of the step behind `step`, all of whose words, at `from`, have been loaded.
+    __device__ __forceinline__ const unsigned* next_step(const unsigned* from, int step)
+    {
+        if (step == RUN / STEP - 1)
+            return from;  // what becomes of these words is not used
+        if (step + 1 < end)
+            return from + STEP_WORDS;
+        __syncwarp();  // nobody reads the stage any more
+        copier.next_stage();
+        if (++slot == STAGES)
+            slot = 0, parity ^= 1;
+        copier.wait_for_stage(slot, parity);
+        end += STAGE;
+        return lane_words + slot * (ROWS * PITCH * 4);
+    }
+};
+
+// The products of a step with the LIVE blocks of weights from `block` on, added to the sums. samples: of its first
+// part; words: of its second; from: where its words are. All three are then the next step's.
+__device__ __forceinline__ void take_step(
+    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
+    int block, const Decoder& decoder)
+{
+    Sums products;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        if (part == PARTS - 2)
+            from = stages.next_step(from, step);
+        Samples taken;
+        take_samples(taken, samples);
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < PART_STEPS; ++k) {
+            const unsigned long long blocks = blocks_of(ring, part * PART_STEPS + k, block);
+            if (part % CHAIN_PARTS == 0 && k == 0)
+                multiply<COLUMNS, false>(products, taken[k], blocks);
+            else
+                multiply<COLUMNS>(products, taken[k], blocks);
+        }
+        close_products();
+        decoder.decode(samples, words);  // while the products go on
+        load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+        wait_for_sums(products);
+        if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
+#pragma unroll
+            for (int i = 0; i < COLUMNS / 2; ++i)
+                sums[i] += products[i];
+        }
+    }
+}
+
+// The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
+template <int FIRST, int LAST>
+__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums)
+{
+    if constexpr (FIRST == LAST) {
+        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums);
+    } else {
+        constexpr int MIDDLE = (FIRST + LAST) / 2;
+        if (block <= MIDDLE)
+            put_outputs_of<FIRST, MIDDLE>(block, to, sums);
+        else
+            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums);
+    }
+}
+
+// The runs of a warpgroup, step after step.
+__device__ __forceinline__ void take_task(
+    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
+    unsigned ring)
+{
+    Stages stages(copier, lane_words);
+    Sums sums = {};
+    Samples samples;
+    Words words;
+    load_part(words, lane_words);
+    decoder.decode(samples, words);
+    load_part(words, lane_words + PART_WORDS);
+    const unsigned* from = lane_words;
+    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
+    int window_end = WINDOW_STEPS - FIRST_PLACE - WARM_UP;
+    int block = 0;
+#pragma unroll 1
+    for (int step = -WARM_UP; step < RUN / STEP; ++step) {
+        take_step(sums, samples, words, from, stages, step, ring, block, decoder);
+        put_outputs_of<0, LIVE - 1>(block, to, sums);
+        block = block > 0 ? block - 1 : LIVE - 1;
+        to += 2 * STEP;
+        if (step + 1 == window_end) {
+            if (step > 0)
+                writer.drain((step + 1) * STEP - WINDOW);
+            to = lane_window;
+            window_end += WINDOW_STEPS;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
+    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
+    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
+    long long row_bytes, const __grid_constant__ TensorMap map)
+{
+    extern __shared__ float4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    const Frequency frequency = {frequency_high, frequency_low};
+    float2* const row = baseband + n_out * blockIdx.y;
+    const int lead = lead_of(row);
+    const int task = blockIdx.x * WARPS + warp;  // past the last output: zeros, for products that need all warps
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
+        - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
+    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
+    first_byte -= skew * SAMPLE_BITS / 8;
+    BoxCopier copier(
+        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    fetch_weights(shared.scratch, weights);
+#pragma unroll
+    for (int i = 0; i < STAGES; ++i)
+        copier.next_stage();
+
+    const float scale = mix_weights<0>(shared.scratch, frequency);
+    fill_ring(shared.ring, shared.scratch, skew);
+    const unsigned ring = address_of(shared.ring);
+    const Decoder decoder(static_cast<int>(first_byte & 15));
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
+    const unsigned* const lane_words =
+        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
+    take_task(copier, writer, decoder, lane_words, lane_window, ring);
+}
