@@ -14,7 +14,6 @@ import numpy as np
 from autotune import (
     Array,
     Config,
-    Device,
     Kernel,
     Launch,
     TensorMap,
@@ -126,11 +125,6 @@ class Correlate(Kernel[Problem]):
             n_threads = 128 * (4 if converts(problem) else 3)
             return Launch(grid, (n_threads, 1, 1), shared, (tensor_map(problem, config),))
         return Launch((n, problem.n_channels, problem.n_slices), (32 * int(config.WARPS), 1, 1), shared)
-
-    def unsupported(self, config: Config, device: Device) -> str | None:
-        if config.MMA == "wgmma" and device.kind == "host":
-            return "a CPU has no wgmma: MMA=wgmma needs a GPU of sm_90"
-        return None
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
         rows, columns = sides(config)

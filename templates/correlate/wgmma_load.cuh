@@ -2,13 +2,17 @@
 template <int N>
 __device__ __forceinline__ void give_registers()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(N));
+#endif
 }
 
 template <int N>
 __device__ __forceinline__ void take_registers()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(N));
+#endif
 }
 
 // Units of one side of a stage. In layout blocks a unit is a batch, and one box holds all; what it has beyond the slice
@@ -57,7 +61,7 @@ __device__ __forceinline__ void convert_pair(
             unsigned words[4][4];
         };
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4 && unit < n_units; ++i)
             pieces[i] = *reinterpret_cast<const uint4*>(raw + unit * UNIT + place_of(receiver, i));
 #pragma unroll
         for (int lane = 0; lane < 4; ++lane) {

@@ -122,8 +122,10 @@ __device__ __forceinline__ void multiply_slice(
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
-    int thread;  // asked for again, so that nothing of it lives in a register all the while
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    int thread = threadIdx.x;
+#ifndef AUTOTUNE_HOST
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));  // again, so that nothing of it lives in a register meanwhile
+#endif
     const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {  // rows 0 to 7, and 8 to 15

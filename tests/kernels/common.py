@@ -47,8 +47,10 @@ def check(kernel: Kernel[Any], problem: Any, config: Config, target: Target, *bu
     verify(session, kernel, problem, config, binary, wanted)
 
 
-def check_mutant(kernel: Kernel[Any], problem: Any, config: Config, old: str, new: str, status: str) -> None:
-    """With ``old`` replaced in its source the variant fails with ``status``.
+def check_mutant(
+    kernel: Kernel[Any], problem: Any, config: Config, old: str, new: str, status: str = "", *, full: bool = False
+) -> None:
+    """With ``old`` replaced in its source the variant fails, with ``status`` if given; ``full``: at its own size, too.
 
     On the host in its check build: races and accesses out of bounds are found before they do harm.
     """
@@ -56,8 +58,8 @@ def check_mutant(kernel: Kernel[Any], problem: Any, config: Config, old: str, ne
     mutant = mutated(kernel, problem, config, old, new)
     with pytest.raises(TrialFailure) as failure:
         binary = host.module.compile(mutant, host.device, ("check",))
-        verify(session_on(host), kernel, problem, config, binary, ("check",))
-    assert failure.value.status == status, failure.value.message
+        verify(session_on(host), kernel, problem, config, binary, ("check",), full)
+    assert failure.value.status == (status or failure.value.status), failure.value.message
 
 
 def mutated(kernel: Kernel[Any], problem: Any, config: Config, old: str, new: str) -> Variant:

@@ -137,7 +137,7 @@ __device__ __forceinline__ void wait_for_groups()
 
 // Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
 // shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
-// The host has no such engine: kernels that run there, too, copy otherwise. Source: PTX ISA, "Tensors" and "mbarrier".
+// The host has them, too. Source: PTX ISA, "Tensors" and "mbarrier".
 struct alignas(64) TensorMap {
     unsigned char bytes[128];
 };
@@ -152,33 +152,49 @@ __device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
     return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
 }
 
-#ifndef AUTOTUNE_HOST
 // A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
 __device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_init_barrier(barrier, n_threads);
+#else
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(n_threads) : "memory");
+#endif
 }
 
 // After the first threads' calls of init_barrier: copies, too, see the barriers.
 __device__ __forceinline__ void publish_barriers()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+#endif
 }
 
 __device__ __forceinline__ void arrive(unsigned barrier)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_arrive(barrier);
+#else
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+#endif
 }
 
 __device__ __forceinline__ void arrive_and_expect(unsigned barrier, int n_bytes)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_arrive(barrier, n_bytes);
+#else
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(n_bytes) : "memory");
+#endif
 }
 
 // Returns when the phase of that parity is over: 0 for the first one, 1 for the next, and so on; a barrier that is new
 // counts as being past a phase of parity 1.
 __device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_wait(barrier, parity);
+#else
     unsigned is_over;
     do {
         asm volatile("{ .reg .pred p;\n"
@@ -188,34 +204,44 @@ __device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
                      : "r"(barrier), "r"(parity)
                      : "memory");
     } while (!is_over);
+#endif
 }
 
 // What this thread wrote to shared memory before, copies and tensor cores see after.
 __device__ __forceinline__ void publish_writes()
 {
+#ifndef AUTOTUNE_HOST
     asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+#endif
 }
 
 // The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
 __device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_copy(to, map, barrier, {x, y});
+#else
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
                  "[%1, { %3, %4}], [%2];"
                  :
                  : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y)
                  : "memory");
+#endif
 }
 
 __device__ __forceinline__ void copy_box(
     unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
 {
+#ifdef AUTOTUNE_HOST
+    cuda_host_copy(to, map, barrier, {x, y, z, w});
+#else
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
                  "[%1, { %3, %4, %5, %6}], [%2];"
                  :
                  : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
                  : "memory");
-}
 #endif
+}
 
 // ALGORITHM tensor, MMA wgmma: the products of ddc/tensor.cuh, by the four warps of a warpgroup together and while they
 // unpack the samples of the next step. The runs of the four are the 64 rows of a product.
