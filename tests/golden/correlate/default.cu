@@ -412,19 +412,6 @@ __device__ __forceinline__ void copy_async(void* to, const void* from)
 #endif
 }
 
-// 4 bytes, at multiples of 4.
-__device__ __forceinline__ void copy_word_async(void* to, const void* from)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 4);
-#else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
-                 : "memory");
-#endif
-}
-
 // The copies so far, of this thread, since the last such call: a group.
 __device__ __forceinline__ void close_group()
 {
