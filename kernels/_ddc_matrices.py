@@ -67,7 +67,7 @@ class Matrices:
     @property
     def min_blocks(self) -> int:
         """Blocks that a multiprocessor has registers for: where wgmma needs many, as many as there is room for."""
-        if not (self.uses_wgmma and self.chain):
+        if not self.overlaps:
             return int(self.config.get("RESIDENT", MOST_WARPS)) // self.warps
         by_registers = WGMMA_REGISTERS // (32 * self.warps * ceil_div(self.registers, 8) * 8)
         by_shared = WGMMA_SHARED_BYTES // (self.shared_bytes + RESERVED_SHARED_BYTES)
@@ -109,9 +109,21 @@ class Matrices:
     @property
     def chain(self) -> int:
         """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
+        if self.uses_wgmma:
+            return int(self.config.CHAIN)
         if self.live * self.products <= LONG_CHAIN or self.products < 4:
             return 0
-        return 8 if self.sum_words < MAX_PART_WORDS or self.uses_wgmma else 4
+        return 8 if self.sum_words < MAX_PART_WORDS else 4
+
+    @property
+    def overlaps(self) -> bool:
+        """Runs share their outputs at the ends, or the samples that these need."""
+        return bool(self.uses_wgmma and self.chain)
+
+    @property
+    def runs(self) -> int:
+        """Of a block; where they overlap, the last one is the next block's first."""
+        return TENSOR_ROWS * self.warps - self.overlaps
 
     @property
     def paired(self) -> bool:
@@ -156,7 +168,8 @@ class Matrices:
     def tensor_map(self) -> TensorMap:
         """The samples of all streams as rows of a run each, and of what the run's last outputs need besides."""
         n_bytes = self.problem.n_pols * self.problem.row_bytes
-        n_stages = ceil_div(self.live - 1 + int(self.config.RUN) // int(self.config.STEP), int(self.config.STAGE))
+        n_steps = int(self.config.RUN) // int(self.config.STEP) + (0 if self.overlaps else self.live - 1)
+        n_stages = ceil_div(n_steps, int(self.config.STAGE))
         longest = self.row_bytes + n_stages * self.stage_bytes + self.pitch_bytes
         shape, box = (longest // 4, n_bytes // self.row_bytes + 1), (self.pitch_bytes // 4, TENSOR_ROWS)
         return TensorMap(SAMPLES, shape, (self.row_bytes,), box, element=4)
@@ -174,6 +187,8 @@ class Matrices:
         mixed = ceil_div(8 * self.problem.taps + 4 * warps, 16) * 16
         if self.uses_wgmma:
             barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
+            if self.overlaps:
+                windows += 4 * warps * TENSOR_ROWS * (ceil_div(2 * int(self.config.STEP) * (self.live - 1), 8) * 8)
             return self.ring_bytes + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
         fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
         return stages + max(windows, fragments_at + 256 * self.fragments)
@@ -197,5 +212,5 @@ class Matrices:
     def wgmma_registers(self) -> int:
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples twice
-            return 2 * self.sum_words + 8 * self.part + words + 28
+            return 2 * self.sum_words + 8 * self.part + words + 32
         return self.sum_words + 8 * self.products + words + 40

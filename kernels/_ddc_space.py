@@ -4,7 +4,7 @@ from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
 
-from ._ddc_matrices import LONG_CHAIN, RESERVED_SHARED_BYTES, TENSOR_ROWS, Matrices, Problem
+from ._ddc_matrices import LONG_CHAIN, RESERVED_SHARED_BYTES, Matrices, Problem
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
@@ -21,13 +21,14 @@ SPACE = Space(
     STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
     MMA=when(("mma_sync", "wgmma"), ALGORITHM="tensor"),  # the instruction that multiplies
     WARPS=when((4, 8), MMA="wgmma"),  # of a block
+    CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
     RUN=when((32, 64, 128, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
-    WINDOW=when((32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
+    WINDOW=when((16, 32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
 )
 
 
@@ -43,10 +44,10 @@ def min_blocks(problem: Problem, config: Config) -> int:
     return int(config.get("MIN_BLOCKS", 1))
 
 
-def tile_outputs(config: Config) -> int:
+def tile_outputs(problem: Problem, config: Config) -> int:
     """Outputs that a block makes between two barriers; or, of tensor, all its warps' runs of one task each."""
     if config.ALGORITHM == "tensor":
-        return int(config.get("WARPS", 4)) * TENSOR_ROWS * int(config.RUN)
+        return Matrices(problem, config).runs * int(config.RUN)
     return int(config.WGS * config.COARSEN) // int(config.get("SG_SIZE", 1))
 
 
@@ -55,7 +56,7 @@ def shared_bytes(problem: Problem, config: Config) -> int:
     if config.ALGORITHM == "tensor":
         return Matrices(problem, config).shared_bytes
     rows, group = problem.rows, problem.group
-    groups = ceil_div((tile_outputs(config) + rows - 1) * problem.decimation, group)
+    groups = ceil_div((tile_outputs(problem, config) + rows - 1) * problem.decimation, group)
     if config.ALGORITHM == "subgroup":
         stride = (config.COARSEN | 1) * config.SG_SIZE
         chunks = ceil_div(ceil_div(groups * group, problem.decimation), config.COARSEN)
@@ -70,7 +71,7 @@ def shared_bytes(problem: Problem, config: Config) -> int:
 
 def own_words(problem: Problem, config: Config) -> int:
     """Words of packed samples that a thread of the subgroup algorithm holds."""
-    groups = ceil_div((tile_outputs(config) + problem.rows - 1) * problem.decimation, problem.group)
+    groups = ceil_div((tile_outputs(problem, config) + problem.rows - 1) * problem.decimation, problem.group)
     return ceil_div(groups, int(config.WGS)) * problem.group * problem.sample_bits // 32
 
 
@@ -99,14 +100,13 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 
 
 @SPACE.constraint(
-    "rows and stages are whole pieces of 16 bytes; stages and windows, whole turns of the unrolled loop",
+    "rows are whole pieces of 16 bytes; stages and windows, whole turns of the unrolled loop",
     ALGORITHM="tensor",
 )
 def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
     matrices, unroll = Matrices(problem, config), int(config.get("UNROLL", 1))
     return bool(
         config.RUN * problem.decimation * problem.sample_bits % 128 == 0
-        and matrices.stage_bytes % 16 == 0
         and config.STAGE % unroll == 0
         and (unroll > 1 or config.STAGE % 2 == 1 or matrices.uses_wgmma)
         and config.WINDOW // config.STEP % unroll == 0
@@ -118,9 +118,14 @@ def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
     return 120 <= Matrices(problem, config).stage_bytes <= 640
 
 
-@SPACE.constraint("tensor cores add at most LONG_CHAIN products, or part by part", ALGORITHM="tensor")
+@SPACE.constraint(
+    "tensor cores add at most LONG_CHAIN products, or chains of them; wgmma cuts chains where a step has two parts",
+    ALGORITHM="tensor",
+)
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
     matrices = Matrices(problem, config)
+    if matrices.uses_wgmma and matrices.chain:
+        return matrices.products // matrices.part >= 2
     return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
 
 
@@ -128,6 +133,15 @@ def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     matrices = Matrices(problem, config)
     return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256)
+
+
+@SPACE.constraint(
+    "where wgmma's chains are cut, what a run leaves open ends in the next one: it has a step for each tile under way",
+    MMA="wgmma",
+)
+def runs_end(problem: Problem, config: Config, device: Device) -> bool:
+    matrices = Matrices(problem, config)
+    return bool(not matrices.overlaps or matrices.live <= config.RUN // config.STEP)
 
 
 @SPACE.constraint(
@@ -140,14 +154,14 @@ def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "runs are whole windows; those of 32 outputs are for long filters by wgmma, which have few outputs to share",
+    "runs are whole windows; runs of 32 outputs and windows of 16 are for chains that wgmma cuts: long filters have few"
+    " outputs to share",
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if config.RUN >= 64:
-        return True
-    matrices = Matrices(problem, config)
-    return bool(config.WINDOW <= config.RUN and matrices.uses_wgmma and matrices.chain)
+    if Matrices(problem, config).overlaps:
+        return bool(config.WINDOW <= config.RUN)
+    return bool(config.RUN >= 64 and config.WINDOW >= 32)
 
 
 @SPACE.constraint(

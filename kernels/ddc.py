@@ -61,7 +61,7 @@ class Ddc(Kernel[Problem]):
 
     def launch(self, problem: Problem, config: Config) -> Launch:
         lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
-        tiles = ceil_div(problem.n_out + lead, tile_outputs(config))
+        tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
         maps = (Matrices(problem, config).tensor_map,) if config.get("MMA") == "wgmma" else ()
         return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config), maps)
@@ -119,7 +119,7 @@ class Ddc(Kernel[Problem]):
         """One output of one stream; and, of three, one output more than a tile, samples left over, rows that start
         at any byte: loads that are aligned, that are not, and that end with the buffer.
         """
-        n_samples = tile_outputs(config) * problem.decimation + problem.taps
+        n_samples = tile_outputs(problem, config) * problem.decimation + problem.taps
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
             n_samples += 1
         return (replace(problem, n_pols=1, n_samples=problem.taps), replace(problem, n_pols=3, n_samples=n_samples))

@@ -63,6 +63,12 @@ static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks fo
 
 {% include "ddc/tensor_fragments.cuh" %}
 
+// Of a task, counted from the first one's.
+__device__ __forceinline__ long long first_output(int task)
+{
+    return static_cast<long long>(task) * (ROWS * RUN);
+}
+
 struct Tile {
     float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
 };
@@ -146,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
@@ -156,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     const Weights fragments(shared.scratch, skew);
     const Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task), ROWS);
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 
@@ -188,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
                     copier.next_stage();
                     copier.wait_for_stage();
                     slot = slot + 1 < STAGES ? slot + 1 : 0;
-                    from = lane_words + slot * (ROWS * PITCH * 4);
+                    from = lane_words + slot * (ROWS * PITCH * 4) + copier.shift;
                     stage_end += STAGE;
                 }
                 load_part(words, from);

@@ -11,15 +11,15 @@ struct BoxCopier {
     const unsigned to;  // the first stage
     const unsigned barriers;  // 8 bytes for each stage: over when it is there
     const int y;  // of the boxes: their first row
-    int x;  // and where in it the next one starts, in words
+    const int x;  // and where in it the first one starts, in words
 
-    // `first_byte`: of the warp's first row, a multiple of 16.
+    // `first_byte`: of the warp's first row.
     __device__ __forceinline__ BoxCopier(
         int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
         const unsigned char* samples, long long n_bytes, long long first_byte)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
-          barriers(shared_address(barriers)), y(static_cast<int>(first_byte / Copier::ROW_BYTES)),
-          x(static_cast<int>(first_byte % Copier::ROW_BYTES / 4))
+          barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
+          x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
     {
 #ifndef AUTOTUNE_HOST
         if (leads) {
@@ -51,10 +51,9 @@ struct BoxCopier {
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x, y);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4, y);
         }
 #endif
-        x += STAGE_BYTES / 4;
         ++pieces.stage;
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
@@ -69,5 +68,6 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         wait(barriers + 8 * slot, parity);
 #endif
+        pieces.shift_words();
     }
 };

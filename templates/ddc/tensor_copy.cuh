@@ -1,10 +1,10 @@
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
-// copies, from the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
+// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-static_assert(STAGE_BYTES % 16 == 0, "stages start alike within 16 bytes");
+constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -21,19 +21,13 @@ __host__ __device__ constexpr int best_lanes()
     return best;
 }
 
-// Of a task, counted from the first one's.
-__device__ __forceinline__ long long first_output(int task)
-{
-    return static_cast<long long>(task) * (ROWS * RUN);
-}
-
 struct Copier {
     static constexpr int LANES = best_lanes();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int LAST_PIECES =
-        PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8;
+    static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -43,16 +37,33 @@ struct Copier {
     const long long n_bytes;
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
+    const int offset;  // of the first stage, from a multiple of 16 bytes
+    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
     int stage;  // the next one
     int slot;  // where it goes
 
-    // `first_byte`: of the warp's first row, a multiple of 16.
+    // `first_byte`: of the warp's first row.
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
-          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
+          n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte & 15)),
+          shift(ALIKE ? 0 : (offset - STAGE_BYTES & 15) / 4 - offset / 4), stage(0), slot(0)
     {
+    }
+
+    // Where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
+    {
+        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+    }
+
+    // The next stage is read.
+    __device__ __forceinline__ void shift_words()
+    {
+        if constexpr (!ALIKE)
+            shift = ((shift + offset / 4) * 4 + STAGE_BYTES & 15) / 4 - offset / 4;
     }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
@@ -74,6 +85,7 @@ struct Copier {
     {
         wait_for_groups<STAGES - 1>();
         __syncwarp();  // for every lane
+        shift_words();
     }
 
     // What lies outside of the buffer is 0.
@@ -81,7 +93,7 @@ struct Copier {
     __device__ __forceinline__ void copy()
     {
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + stage * STAGE_BYTES;
+        const long long from = first + start_of_stage();
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll(IS_INSIDE ? 32 : 1)

@@ -10,7 +10,7 @@ __device__ __forceinline__ int lead_of(const float2* row)
 // A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
 // e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
 // lanes that take them say.
-constexpr int TURN = 32;
+constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
 constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
 constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
 
@@ -24,15 +24,16 @@ struct Writer {
     const long long first;  // output of the warp's runs; those before the lead are below 0
     const int lead;
     float2* const to;  // the lane's two outputs of the first TURN
+    const int n_rows;  // that are stored: ROWS, or one less
     const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
 
     __device__ __forceinline__ Writer(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
-        float scale, long long first)
+        float scale, long long first, int n_rows)
         : lane(lane), window(window), n_out(n_out), frequency(frequency),
           phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
           to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
-          is_whole(is_inside(0) && is_inside(RUN - TURN))
+          n_rows(n_rows), is_whole(is_inside(0) && is_inside(RUN - TURN))
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -71,11 +72,12 @@ struct Writer {
             if (is_whole || is_inside(offset)) {
 #pragma unroll
                 for (int r = 0; r < ROWS; r += ROWS_A_STORE)
-                    store_floats<4>(
-                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
+                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows)
+                        store_floats<4>(
+                            &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
             } else {
 #pragma unroll 1
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
+                for (int r = 0; r + lane / LANES_A_ROW < n_rows; r += ROWS_A_STORE) {
                     const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
                     const long long output =
                         first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;

@@ -7,6 +7,10 @@
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
 // Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
 //         the outputs that are done, for each place another.
+// Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
+//         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
+//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs that
+//         are still open. The last row of a block is there for that alone: the next block begins with it.
 typedef unsigned Samples[PART_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
@@ -30,7 +34,7 @@ struct Stages {
     // The words of the step behind `step`, all of whose words, at `from`, have been loaded.
     __device__ __forceinline__ const unsigned* next_step(const unsigned* from, int step)
     {
-        if (step == RUN / STEP - 1)
+        if (step == END - 1)
             return from;  // what becomes of these words is not used
         if (step + 1 < end)
             return from + STEP_WORDS;
@@ -40,7 +44,7 @@ struct Stages {
             slot = 0, parity ^= 1;
         copier.wait_for_stage(slot, parity);
         end += STAGE;
-        return lane_words + slot * (ROWS * PITCH * 4);
+        return lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift;
     }
 };
 
@@ -93,6 +97,26 @@ __device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums)
     }
 }
 
+// Behind the last step: the outputs that it leaves open, tile after tile, added to what the next rows have of them;
+// `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the lane.
+template <int TILE>
+__device__ __forceinline__ void put_overlap(
+    Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
+{
+    if constexpr (TILE < WARM_UP) {
+        constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+#pragma unroll
+        for (int i = 0; i < OCTETS * 2; ++i) {
+            const Sum* const parts = sums + PLACE * OCTETS * 4 + i * 2;
+            const int at = i / 2 * 4 + i % 2 * (8 * WINDOW_PITCH) + STEP_OF % WINDOW_STEPS * (2 * STEP);
+            lane_window[at] = parts[0] + parts[1] * 0x1p-11f + overlap[i % 2][TILE * (2 * STEP) + i / 2 * 4];
+        }
+        if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
+            writer.drain((STEP_OF + 1) * STEP - WINDOW);
+        put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
+    }
+}
+
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
@@ -106,20 +130,26 @@ __device__ __forceinline__ void take_task(
     decoder.decode(samples, words);
     load_part(words, lane_words + PART_WORDS);
     const unsigned* from = lane_words;
-    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
-    int window_end = WINDOW_STEPS - FIRST_PLACE - WARM_UP;
+    float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
+    int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
     int block = 0;
 #pragma unroll 1
-    for (int step = -WARM_UP; step < RUN / STEP; ++step) {
+    for (int step = -WARM_UP; step < END;) {
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);
         put_outputs_of<0, LIVE - 1>(block, to, sums);
         block = block > 0 ? block - 1 : LIVE - 1;
         to += 2 * STEP;
-        if (step + 1 == window_end) {
-            if (step > 0)
-                writer.drain((step + 1) * STEP - WINDOW);
+        if (++step == window_end) {
+            if (step == 0)
+                __syncthreads();  // all rows have left what the rows before them add
+            else
+                writer.drain(step * STEP - WINDOW);
             to = lane_window;
             window_end += WINDOW_STEPS;
         }
     }
+    // Behind the block's last row there is none; what becomes of it is not stored
+    const float* const overlap = lane_window + OVERLAP_AT + WINDOW_PITCH;
+    const bool is_last = writer.lane / 4 + 9 > writer.n_rows;
+    put_overlap<0>(writer, lane_window, {overlap, overlap + (is_last ? 7 : 8) * WINDOW_PITCH}, sums);
 }

@@ -105,7 +105,7 @@ __device__ __forceinline__ void take_task(
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
-            next = lane_words + slot * (ROWS * PITCH * 4);
+            next = lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift;
             load_part(words, next);
             next += PART_WORDS;
             stage_end = stage_end_after(step);

@@ -14,7 +14,7 @@ from .common import check, check_golden, check_gpu_mutant, check_mutant, mutated
 
 KERNEL = Ddc()
 WGMMA = Config(
-    ALGORITHM="tensor", MMA="wgmma", WARPS=4, STEP=2, RUN=64, STAGE=12, STAGES=2, WINDOW=32
+    ALGORITHM="tensor", MMA="wgmma", WARPS=4, CHAIN=0, STEP=2, RUN=64, STAGE=12, STAGES=2, WINDOW=32
 )  # for decimation 8
 VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 128, "decimation": 8}, {"RUN": 128, "STAGE": 8, "STAGES": 3}),
@@ -26,15 +26,21 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 64, "decimation": 4, "sample_bits": 12}, {"STEP": 4, "STAGE": 12, "WINDOW": 64}),
     ({"taps": 1, "decimation": 16}, {"STEP": 4, "STAGE": 2}),
     # chains that are cut
-    ({"taps": 512, "decimation": 32}, {"WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
-    ({"taps": 512, "decimation": 32, "sample_bits": 8}, {"STAGE": 2, "STAGES": 3}),
-    ({"taps": 512, "decimation": 32, "sample_bits": 12}, {"WARPS": 8, "STEP": 4, "STAGE": 2}),
-    ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"STAGE": 4}),
-    ({"taps": 512, "decimation": 16}, {"WARPS": 8, "STEP": 4, "STAGE": 2}),
-    ({"taps": 600, "decimation": 40}, {"RUN": 32, "STAGE": 4}),  # an odd number of products, and of parts
-    ({"taps": 1000, "decimation": 56}, {"RUN": 128, "STEP": 4, "STAGE": 2, "WINDOW": 64}),  # chains of 8 and of 6
-    ({"taps": 1024, "decimation": 64}, {"WARPS": 8, "STEP": 4, "STAGE": 1}),
-    ({"taps": 2048, "decimation": 128}, {"RUN": 32, "STAGE": 2}),
+    ({"taps": 512, "decimation": 32}, {"CHAIN": 8, "WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
+    ({"taps": 512, "decimation": 32, "sample_bits": 8}, {"CHAIN": 8, "STAGE": 2, "STAGES": 3}),
+    ({"taps": 512, "decimation": 32, "sample_bits": 12}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 2}),
+    ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"CHAIN": 8, "STAGE": 4}),
+    ({"taps": 512, "decimation": 16}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 2}),
+    ({"taps": 600, "decimation": 40}, {"CHAIN": 8, "RUN": 32, "STAGE": 4}),  # an odd number of products, and of parts
+    # chains of 8 and of 6 products
+    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "RUN": 128, "STEP": 4, "STAGE": 2, "WINDOW": 64}),
+    ({"taps": 1024, "decimation": 64}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 1}),
+    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "RUN": 32, "STAGE": 2}),
+    ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
+    ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 4}),
+    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "STEP": 16, "RUN": 128, "STAGE": 1}),
+    ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
+    ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "STEP": 4, "STAGE": 3}),
 ]
 
 
@@ -54,7 +60,7 @@ MUTANTS = {
     "first window": ("step - FIRST_PLACE + WINDOW_STEPS", "step - FIRST_PLACE + 2 * WINDOW_STEPS", "launch_failed"),
     "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
     "end of a stage": ("RUN / STEP - 1 ? step + STAGE", "RUN / STEP - 1 ? step + STAGE + 1", "launch_failed"),
-    "samples of a warp": ("task * (ROWS * Copier::ROW_BYTES)", "blockIdx.x * (ROWS * Copier::ROW_BYTES)", "wrong"),
+    "samples of a warp": ("row_bytes * blockIdx.y + run *", "row_bytes * blockIdx.y + (run + 1) *", "wrong"),
     "pieces of a column": ("PIECE = 128 / 16 << 16", "PIECE = 64 / 16 << 16", "wrong"),
     "octets of columns": ("OCTET = 256 / 16;", "OCTET = 128 / 16;", "wrong"),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
@@ -69,7 +75,7 @@ def test_mutants_fail(name: str) -> None:
 
 
 CHAINED = KERNEL.problem({"taps": 500, "decimation": 80, "n_pols": 2, "n_samples": 20001})  # chains of 8 and of 2
-CHAINS = Config({**WGMMA, "STAGE": 2})
+CHAINS = Config({**WGMMA, "CHAIN": 8, "STAGE": 2})
 MUTANTS_OF_CHAINS = {
     "products that are not added": ("part % CHAIN_PARTS == CHAIN_PARTS - 1 ||", "", "wrong"),
     "products that are added twice": ("part % CHAIN_PARTS == 0 && k == 0", "part == 0 && k == 0", "wrong"),
@@ -81,8 +87,15 @@ MUTANTS_OF_CHAINS = {
     "stage too early": ("if (part == PARTS - 2)", "if (part == PARTS - 3)", "wrong"),
     "stage too late": ("if (part == PARTS - 2)", "if (part == PARTS - 1)", "wrong"),
     "end of a stage": ("end(STAGE - WARM_UP)", "end(STAGE - WARM_UP + 1)", "launch_failed"),
-    "first window": ("WINDOW_STEPS - FIRST_PLACE - WARM_UP;", "WINDOW_STEPS - FIRST_PLACE;", "launch_failed"),
+    "first window": ("window_end = WARM_UP > 0 ? 0 :", "window_end = WARM_UP > 0 ? 1 :", "launch_failed"),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
+    "overlap that is not added": (" + overlap[i % 2][TILE * (2 * STEP) + i / 2 * 4];", ";", "wrong"),
+    "overlap of the row itself": ("lane_window + OVERLAP_AT + WINDOW_PITCH;", "lane_window + OVERLAP_AT;", "wrong"),
+    "overlap of another tile": ("overlap[i % 2][TILE *", "overlap[i % 2][(TILE + 1) % WARM_UP *", "wrong"),
+    "place of an open tile": ("(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
+    "behind the last row": ("(is_last ? 7 : 8)", "8", "launch_failed"),
+    "runs of a block": ("(WARPS * ROWS - OVERLAPS)", "(WARPS * ROWS)", "wrong"),
+    "without a barrier: overlap": ("__syncthreads();  // all rows have left", "void(0);  //", "launch_failed"),
 }
 
 
@@ -93,8 +106,8 @@ def test_mutants_of_chains_fail(name: str) -> None:
 
 BOXES = [  # of the copy engine, which the host has not; that nobody waits for it shows too rarely
     ("slot = 0, parity ^= 1;", "slot = 0;"),
-    ("x += STAGE_BYTES / 4;", "x += STAGE_BYTES / 4 + 1;"),
-    ("first_byte / Copier::ROW_BYTES)", "first_byte / Copier::ROW_BYTES + 1)"),
+    ("x + pieces.start_of_stage() / 4, y", "x + pieces.start_of_stage() / 4 + 4, y"),
+    ("(first_byte & ~15ll) / Copier::ROW_BYTES)", "(first_byte & ~15ll) / Copier::ROW_BYTES + 1)"),
     ("to + pieces.slot * BOX_BYTES, map,", "to, map,"),
 ]
 
@@ -111,10 +124,27 @@ def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
 
 
 def test_long_chains_are_cut() -> None:
-    """Into 8 products at most; those of a step, where there are fewer."""
-    for taps, decimation, products, chain in ((256, 16, 2, 0), (512, 32, 4, 8), (1024, 64, 8, 8), (2048, 128, 16, 8)):
-        matrices = Matrices(KERNEL.problem({"taps": taps, "decimation": decimation}), CHAINS)
-        assert (matrices.products, matrices.chain) == (products, chain)
+    """From 33 products on; where a step has two parts at least."""
+
+    def chains(taps: int, decimation: int) -> set[int]:
+        problem = KERNEL.problem({"taps": taps, "decimation": decimation})
+        hopper = Device("a GPU", "cuda", "sm_90")
+        return {
+            int(c.CHAIN) for c in KERNEL.space.enumerate(problem, hopper, {"MMA": ("wgmma",)}).configs if "CHAIN" in c
+        }
+
+    assert chains(128, 8) == {0}  # one product a step
+    assert chains(256, 16) == {0, 8}
+    assert chains(512, 32) == chains(2048, 128) == {8}
+
+
+def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
+    """Copied by lanes and by boxes; rows of both polarisations start differently."""
+    problem = KERNEL.problem({"taps": 150, "decimation": 10, "n_pols": 3, "n_samples": 300_003})
+    for changes in ({"STEP": 8, "STAGE": 3, "STAGES": 3}, {"CHAIN": 8, "STEP": 8, "STAGE": 2}):
+        config = Config({**WGMMA, **changes})
+        assert Matrices(problem, config).stage_bytes % 16
+        check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
 
 def test_a_multiprocessor_has_as_many_warps_as_its_registers_and_its_shared_memory() -> None:

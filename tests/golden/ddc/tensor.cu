@@ -381,13 +381,13 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
-// copies, from the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
+// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-static_assert(STAGE_BYTES % 16 == 0, "stages start alike within 16 bytes");
+constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -404,19 +404,13 @@ __host__ __device__ constexpr int best_lanes()
     return best;
 }
 
-// Of a task, counted from the first one's.
-__device__ __forceinline__ long long first_output(int task)
-{
-    return static_cast<long long>(task) * (ROWS * RUN);
-}
-
 struct Copier {
     static constexpr int LANES = best_lanes();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int LAST_PIECES =
-        PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8;
+    static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -426,16 +420,33 @@ struct Copier {
     const long long n_bytes;
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
+    const int offset;  // of the first stage, from a multiple of 16 bytes
+    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
     int stage;  // the next one
     int slot;  // where it goes
 
-    // `first_byte`: of the warp's first row, a multiple of 16.
+    // `first_byte`: of the warp's first row.
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
-          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
+          n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte & 15)),
+          shift(ALIKE ? 0 : (offset - STAGE_BYTES & 15) / 4 - offset / 4), stage(0), slot(0)
     {
+    }
+
+    // Where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
+    {
+        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+    }
+
+    // The next stage is read.
+    __device__ __forceinline__ void shift_words()
+    {
+        if constexpr (!ALIKE)
+            shift = ((shift + offset / 4) * 4 + STAGE_BYTES & 15) / 4 - offset / 4;
     }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
@@ -457,6 +468,7 @@ struct Copier {
     {
         wait_for_groups<STAGES - 1>();
         __syncwarp();  // for every lane
+        shift_words();
     }
 
     // What lies outside of the buffer is 0.
@@ -464,7 +476,7 @@ struct Copier {
     __device__ __forceinline__ void copy()
     {
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + stage * STAGE_BYTES;
+        const long long from = first + start_of_stage();
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll(IS_INSIDE ? 32 : 1)
@@ -619,6 +631,12 @@ struct Weights {
     }
 };
 
+// Of a task, counted from the first one's.
+__device__ __forceinline__ long long first_output(int task)
+{
+    return static_cast<long long>(task) * (ROWS * RUN);
+}
+
 struct Tile {
     float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
 };
@@ -654,7 +672,7 @@ __device__ __forceinline__ int lead_of(const float2* row)
 // A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
 // e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
 // lanes that take them say.
-constexpr int TURN = 32;
+constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
 constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
 constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
 
@@ -668,15 +686,16 @@ struct Writer {
     const long long first;  // output of the warp's runs; those before the lead are below 0
     const int lead;
     float2* const to;  // the lane's two outputs of the first TURN
+    const int n_rows;  // that are stored: ROWS, or one less
     const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
 
     __device__ __forceinline__ Writer(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
-        float scale, long long first)
+        float scale, long long first, int n_rows)
         : lane(lane), window(window), n_out(n_out), frequency(frequency),
           phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
           to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
-          is_whole(is_inside(0) && is_inside(RUN - TURN))
+          n_rows(n_rows), is_whole(is_inside(0) && is_inside(RUN - TURN))
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -715,11 +734,12 @@ struct Writer {
             if (is_whole || is_inside(offset)) {
 #pragma unroll
                 for (int r = 0; r < ROWS; r += ROWS_A_STORE)
-                    store_floats<4>(
-                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
+                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows)
+                        store_floats<4>(
+                            &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
             } else {
 #pragma unroll 1
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
+                for (int r = 0; r + lane / LANES_A_ROW < n_rows; r += ROWS_A_STORE) {
                     const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
                     const long long output =
                         first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
@@ -809,7 +829,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte & ~15ll);
+    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
@@ -819,7 +839,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     const Weights fragments(shared.scratch, skew);
     const Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task), ROWS);
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 
@@ -851,7 +871,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
                     copier.next_stage();
                     copier.wait_for_stage();
                     slot = slot + 1 < STAGES ? slot + 1 : 0;
-                    from = lane_words + slot * (ROWS * PITCH * 4);
+                    from = lane_words + slot * (ROWS * PITCH * 4) + copier.shift;
                     stage_end += STAGE;
                 }
                 load_part(words, from);

@@ -1,4 +1,4 @@
-// ddc[taps=500,decimation=80,sample_bits=10|ALGORITHM=tensor,MMA=wgmma,WARPS=4,STEP=2,RUN=64,STAGE=2,STAGES=2,WINDOW=32]
+// ddc[taps=500,decimation=80,sample_bits=10|ALGORITHM=tensor,MMA=wgmma,WARPS=4,CHAIN=8,STEP=2,RUN=64,STAGE=2,STAGES=2,WINDOW=32]
 // y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
 //   baseband  out  float2 [n_pols][n_out]       (re, im)
 //   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
@@ -272,16 +272,21 @@ constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int COLUMNS = LIVE * OCTETS * 8;
 constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
-constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
+constexpr bool OVERLAPS = CHAIN > 0;  // or runs take the samples of their last outputs, which the next runs begin with
+constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
+constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_STEPS = WINDOW / STEP;
 constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
-constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
+constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their turns, what it has of the run before it
+// Words; an odd multiple of 4, for stores by 8 rows of 4 lanes without conflicts.
+constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == 4 && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
+static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
 
 // Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
@@ -487,13 +492,13 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A row starts at any byte; its
-// copies, from the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
+// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-static_assert(STAGE_BYTES % 16 == 0, "stages start alike within 16 bytes");
+constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -510,19 +515,13 @@ __host__ __device__ constexpr int best_lanes()
     return best;
 }
 
-// Of a task, counted from the first one's.
-__device__ __forceinline__ long long first_output(int task)
-{
-    return static_cast<long long>(task) * (ROWS * RUN);
-}
-
 struct Copier {
     static constexpr int LANES = best_lanes();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int LAST_PIECES =
-        PIECES - (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8 / 16;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8;
+    static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -532,16 +531,33 @@ struct Copier {
     const long long n_bytes;
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
+    const int offset;  // of the first stage, from a multiple of 16 bytes
+    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
     int stage;  // the next one
     int slot;  // where it goes
 
-    // `first_byte`: of the warp's first row, a multiple of 16.
+    // `first_byte`: of the warp's first row.
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES + lane_piece * 16),
-          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes), stage(0), slot(0)
+          n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte & 15)),
+          shift(ALIKE ? 0 : (offset - STAGE_BYTES & 15) / 4 - offset / 4), stage(0), slot(0)
     {
+    }
+
+    // Where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
+    {
+        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+    }
+
+    // The next stage is read.
+    __device__ __forceinline__ void shift_words()
+    {
+        if constexpr (!ALIKE)
+            shift = ((shift + offset / 4) * 4 + STAGE_BYTES & 15) / 4 - offset / 4;
     }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
@@ -563,6 +579,7 @@ struct Copier {
     {
         wait_for_groups<STAGES - 1>();
         __syncwarp();  // for every lane
+        shift_words();
     }
 
     // What lies outside of the buffer is 0.
@@ -570,7 +587,7 @@ struct Copier {
     __device__ __forceinline__ void copy()
     {
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + stage * STAGE_BYTES;
+        const long long from = first + start_of_stage();
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll(IS_INSIDE ? 32 : 1)
@@ -616,15 +633,15 @@ struct BoxCopier {
     const unsigned to;  // the first stage
     const unsigned barriers;  // 8 bytes for each stage: over when it is there
     const int y;  // of the boxes: their first row
-    int x;  // and where in it the next one starts, in words
+    const int x;  // and where in it the first one starts, in words
 
-    // `first_byte`: of the warp's first row, a multiple of 16.
+    // `first_byte`: of the warp's first row.
     __device__ __forceinline__ BoxCopier(
         int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
         const unsigned char* samples, long long n_bytes, long long first_byte)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
-          barriers(shared_address(barriers)), y(static_cast<int>(first_byte / Copier::ROW_BYTES)),
-          x(static_cast<int>(first_byte % Copier::ROW_BYTES / 4))
+          barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
+          x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
     {
 #ifndef AUTOTUNE_HOST
         if (leads) {
@@ -656,10 +673,9 @@ struct BoxCopier {
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x, y);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4, y);
         }
 #endif
-        x += STAGE_BYTES / 4;
         ++pieces.stage;
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
@@ -674,6 +690,7 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         wait(barriers + 8 * slot, parity);
 #endif
+        pieces.shift_words();
     }
 };
 
@@ -695,7 +712,7 @@ struct Shared {
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
     alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
-static_assert(sizeof(Shared) == 90688, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 94784, "what the definition asks for at launch");
 
 // Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
 // that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
@@ -834,7 +851,7 @@ __device__ __forceinline__ int lead_of(const float2* row)
 // A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
 // e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
 // lanes that take them say.
-constexpr int TURN = 32;
+constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
 constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
 constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
 
@@ -848,15 +865,16 @@ struct Writer {
     const long long first;  // output of the warp's runs; those before the lead are below 0
     const int lead;
     float2* const to;  // the lane's two outputs of the first TURN
+    const int n_rows;  // that are stored: ROWS, or one less
     const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
 
     __device__ __forceinline__ Writer(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
-        float scale, long long first)
+        float scale, long long first, int n_rows)
         : lane(lane), window(window), n_out(n_out), frequency(frequency),
           phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
           to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
-          is_whole(is_inside(0) && is_inside(RUN - TURN))
+          n_rows(n_rows), is_whole(is_inside(0) && is_inside(RUN - TURN))
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -895,11 +913,12 @@ struct Writer {
             if (is_whole || is_inside(offset)) {
 #pragma unroll
                 for (int r = 0; r < ROWS; r += ROWS_A_STORE)
-                    store_floats<4>(
-                        &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
+                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows)
+                        store_floats<4>(
+                            &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
             } else {
 #pragma unroll 1
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
+                for (int r = 0; r + lane / LANES_A_ROW < n_rows; r += ROWS_A_STORE) {
                     const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
                     const long long output =
                         first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
@@ -1067,6 +1086,10 @@ __device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsi
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
 // Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
 //         the outputs that are done, for each place another.
+// Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
+//         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
+//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs that
+//         are still open. The last row of a block is there for that alone: the next block begins with it.
 typedef unsigned Samples[PART_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
@@ -1090,7 +1113,7 @@ struct Stages {
     // The words of the step behind `step`, all of whose words, at `from`, have been loaded.
     __device__ __forceinline__ const unsigned* next_step(const unsigned* from, int step)
     {
-        if (step == RUN / STEP - 1)
+        if (step == END - 1)
             return from;  // what becomes of these words is not used
         if (step + 1 < end)
             return from + STEP_WORDS;
@@ -1100,7 +1123,7 @@ struct Stages {
             slot = 0, parity ^= 1;
         copier.wait_for_stage(slot, parity);
         end += STAGE;
-        return lane_words + slot * (ROWS * PITCH * 4);
+        return lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift;
     }
 };
 
@@ -1153,6 +1176,26 @@ __device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums)
     }
 }
 
+// Behind the last step: the outputs that it leaves open, tile after tile, added to what the next rows have of them;
+// `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the lane.
+template <int TILE>
+__device__ __forceinline__ void put_overlap(
+    Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
+{
+    if constexpr (TILE < WARM_UP) {
+        constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+#pragma unroll
+        for (int i = 0; i < OCTETS * 2; ++i) {
+            const Sum* const parts = sums + PLACE * OCTETS * 4 + i * 2;
+            const int at = i / 2 * 4 + i % 2 * (8 * WINDOW_PITCH) + STEP_OF % WINDOW_STEPS * (2 * STEP);
+            lane_window[at] = parts[0] + parts[1] * 0x1p-11f + overlap[i % 2][TILE * (2 * STEP) + i / 2 * 4];
+        }
+        if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
+            writer.drain((STEP_OF + 1) * STEP - WINDOW);
+        put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
+    }
+}
+
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
@@ -1166,22 +1209,28 @@ __device__ __forceinline__ void take_task(
     decoder.decode(samples, words);
     load_part(words, lane_words + PART_WORDS);
     const unsigned* from = lane_words;
-    float* to = lane_window + FIRST_PLACE * (2 * STEP);  // so that step 0 comes first in its window
-    int window_end = WINDOW_STEPS - FIRST_PLACE - WARM_UP;
+    float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
+    int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
     int block = 0;
 #pragma unroll 1
-    for (int step = -WARM_UP; step < RUN / STEP; ++step) {
+    for (int step = -WARM_UP; step < END;) {
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);
         put_outputs_of<0, LIVE - 1>(block, to, sums);
         block = block > 0 ? block - 1 : LIVE - 1;
         to += 2 * STEP;
-        if (step + 1 == window_end) {
-            if (step > 0)
-                writer.drain((step + 1) * STEP - WINDOW);
+        if (++step == window_end) {
+            if (step == 0)
+                __syncthreads();  // all rows have left what the rows before them add
+            else
+                writer.drain(step * STEP - WINDOW);
             to = lane_window;
             window_end += WINDOW_STEPS;
         }
     }
+    // Behind the block's last row there is none; what becomes of it is not stored
+    const float* const overlap = lane_window + OVERLAP_AT + WINDOW_PITCH;
+    const bool is_last = writer.lane / 4 + 9 > writer.n_rows;
+    put_overlap<0>(writer, lane_window, {overlap, overlap + (is_last ? 7 : 8) * WINDOW_PITCH}, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
@@ -1196,14 +1245,15 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    const int task = blockIdx.x * WARPS + warp;  // past the last output: zeros, for products that need all warps
+    // The warp's first run; past the last output: zeros, for products that need all warps.
+    const long long run = static_cast<long long>(blockIdx.x) * (WARPS * ROWS - OVERLAPS) + warp * ROWS;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
+    long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
     first_byte -= skew * SAMPLE_BITS / 8;
     BoxCopier copier(
-        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte & ~15ll);
+        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i)
@@ -1214,7 +1264,8 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     const unsigned ring = address_of(shared.ring);
     const Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task));
+    const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
