@@ -142,7 +142,7 @@ class Matrices:
     def part(self) -> int:
         """Products whose samples are in registers together."""
         least = self.group[0] // 4
-        part = max(least, 2 if self.uses_wgmma else self.chain or 2)
+        part = max(least, int(self.config.get("PART", self.chain or 2)))
         while part > least and (self.products % part or part % least):
             part -= 1
         return part
@@ -211,6 +211,6 @@ class Matrices:
     @property
     def wgmma_registers(self) -> int:
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
-        if self.chain:  # twice the sums, and a part's samples twice
-            return 2 * self.sum_words + 8 * self.part + words + 32
+        if self.chain:  # twice the sums, and a part's samples three times
+            return 2 * self.sum_words + 12 * self.part + words + 26
         return self.sum_words + 8 * self.products + words + 40

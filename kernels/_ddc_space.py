@@ -22,9 +22,10 @@ SPACE = Space(
     MMA=when(("mma_sync", "wgmma"), ALGORITHM="tensor"),  # the instruction that multiplies
     WARPS=when((4, 8), MMA="wgmma"),  # of a block
     CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
+    PART=when((1, 2, 4), CHAIN=8),  # products whose samples are unpacked together: few registers, or few waits
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
-    RUN=when((32, 64, 128, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
+    RUN=when((32, 48, 64, 96, 128, 192, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
@@ -124,9 +125,15 @@ def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
 )
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
     matrices = Matrices(problem, config)
-    if matrices.uses_wgmma and matrices.chain:
-        return matrices.products // matrices.part >= 2
+    if matrices.overlaps:
+        return bool(matrices.products // matrices.part >= 2)
     return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
+
+
+@SPACE.constraint("parts divide a step's products; they are of one where these are odd", CHAIN=8)
+def parts_divide(problem: Problem, config: Config, device: Device) -> bool:
+    matrices = Matrices(problem, config)
+    return bool(matrices.part == config.PART and (config.PART > 1 or matrices.products % 2))
 
 
 @SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA="wgmma")
@@ -154,14 +161,14 @@ def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "runs are whole windows; runs of 32 outputs and windows of 16 are for chains that wgmma cuts: long filters have few"
-    " outputs to share",
+    "runs are whole windows; short ones, those of 3 x 2^n outputs, and windows of 16 are for chains that wgmma cuts:"
+    " long filters have few outputs to share",
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
     if Matrices(problem, config).overlaps:
-        return bool(config.WINDOW <= config.RUN)
-    return bool(config.RUN >= 64 and config.WINDOW >= 32)
+        return bool(config.RUN % config.WINDOW == 0)
+    return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
 
 
 @SPACE.constraint(

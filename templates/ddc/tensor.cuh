@@ -94,6 +94,18 @@ __device__ __forceinline__ Tile multiply_add(const unsigned (&a)[4], uint2 b, co
 
 {% include "ddc/tensor_store.cuh" %}
 
+// To the window, the tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
+__device__ __forceinline__ void put(const Writer& writer, const Tile (&tile)[OCTETS], int step, int u)
+{
+    const int first = (step & (WINDOW / STEP - 1)) * (2 * STEP);
+    float* const at = writer.window + writer.lane / 4 * WINDOW_PITCH + writer.lane % 4 + first;
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) {
+        at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+        at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+    }
+}
+
 // Part number `part` of a step, PART_STEPS fragments of samples, times its weights, added to all tiles. What the first
 // product of a step adds to is the tile in the place behind; behind the last there is a new one.
 __device__ __forceinline__ void multiply_part(Tiles& tiles, const Samples& samples, const Weights& weights, int part)
@@ -202,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
             multiply_part(tiles, part, fragments, i % PARTS);
             unpack(next, words, decoder);
             if (i % PARTS == PARTS - 1)
-                writer.put(tiles[0], step, i / PARTS);
+                put(writer, tiles[0], step, i / PARTS);
 #pragma unroll
             for (int w = 0; w < PART_STEPS * 4; ++w)
                 part[w / 4][w % 4] = next[w / 4][w % 4];

@@ -38,7 +38,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
+    int shift;  // words by which the stage that is read starts further from such a multiple than the first one
     int stage;  // the next one
     int slot;  // where it goes
 

@@ -42,17 +42,6 @@ struct Writer {
         }
     }
 
-    // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
-    __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
-    {
-        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
-#pragma unroll
-        for (int o = 0; o < OCTETS; ++o) {
-            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
-        }
-    }
-
     // Outputs [at, at + WINDOW) of each run.
     __device__ __forceinline__ void drain(int at)
     {

@@ -17,7 +17,7 @@ constexpr int STAGE = {{ config.STAGE }};  // steps whose samples are copied tog
 constexpr int STAGES = {{ config.STAGES }};  // such copies that there is room for
 constexpr int WINDOW = {{ config.WINDOW }};  // outputs of a row between stores
 constexpr int CHAIN = {{ chain }};  // products of a sum that the tensor core adds before float32 does; 0: all
-constexpr int MOST_PART = 2;  // products whose samples are unpacked together: few registers
+constexpr int MOST_PART = {{ config.get("PART", 2) }};  // products whose samples are unpacked together
 
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
@@ -73,10 +73,6 @@ static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks fo
 {% include "ddc/tensor_weights.cuh" %}
 
 {% include "ddc/tensor_wgmma_ring.cuh" %}
-
-struct Tile {
-    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
-};
 
 {% include "ddc/tensor_store.cuh" %}
 

@@ -1,16 +1,18 @@
 // Steps whose products are cut into chains of CHAIN at most: a chain has registers of its own, and float32 adds it to
 // the sums.
 // Parts   of a step: PART_STEPS products, whose samples are in registers together.
-//             part p     |take|  products of p          |wait| add, if a chain ends here
-//                             |unpack p + 1, load p + 2 |
+//             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
+//                               |  products of p         ..          |  products of p + 1   ..
+//         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
+//         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
 //         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
 // Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
 //         the outputs that are done, for each place another.
 // Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
-//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs that
-//         are still open. The last row of a block is there for that alone: the next block begins with it.
+//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
+//         that are still open. The last row of a block is there for that alone: the next block begins with it.
 typedef unsigned Samples[PART_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
@@ -55,29 +57,31 @@ __device__ __forceinline__ void take_step(
     int block, const Decoder& decoder)
 {
     Sums products;
+    Samples taken[2];
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
             from = stages.next_step(from, step);
-        Samples taken;
-        take_samples(taken, samples);
+        take_samples(taken[part % 2], samples);
         begin_products();
 #pragma unroll
         for (int k = 0; k < PART_STEPS; ++k) {
             const unsigned long long blocks = blocks_of(ring, part * PART_STEPS + k, block);
             if (part % CHAIN_PARTS == 0 && k == 0)
-                multiply<COLUMNS, false>(products, taken[k], blocks);
+                multiply<COLUMNS, false>(products, taken[part % 2][k], blocks);
             else
-                multiply<COLUMNS>(products, taken[k], blocks);
+                multiply<COLUMNS>(products, taken[part % 2][k], blocks);
         }
         close_products();
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
-        wait_for_sums(products);
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
+            wait_for_sums(products);
 #pragma unroll
             for (int i = 0; i < COLUMNS / 2; ++i)
                 sums[i] += products[i];
+        } else {
+            wait_for_products<1>();  // the part before is done: its samples' registers are free
         }
     }
 }

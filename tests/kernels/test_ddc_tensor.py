@@ -30,7 +30,7 @@ LONG = KERNEL.problem({"taps": 1024, "decimation": 64})  # weights in shared mem
 PAIRED = Config({**TENSOR, "STAGE": 6})  # for decimation 16, the default
 LONG_TENSOR = Config({**TENSOR, "RESIDENT": 4, "STAGE": 1, "UNROLL": 1})
 LONG_WGMMA = Config(
-    ALGORITHM="tensor", MMA="wgmma", WARPS=4, CHAIN=8, STEP=2, RUN=64, STAGE=1, STAGES=2, WINDOW=32
+    ALGORITHM="tensor", MMA="wgmma", WARPS=4, CHAIN=8, PART=2, STEP=2, RUN=64, STAGE=1, STAGES=2, WINDOW=32
 )  # of sm_90 only
 PROBLEMS = [
     {"taps": 255, "decimation": 5},  # 16 outputs a step

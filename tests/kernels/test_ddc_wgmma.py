@@ -26,21 +26,21 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 64, "decimation": 4, "sample_bits": 12}, {"STEP": 4, "STAGE": 12, "WINDOW": 64}),
     ({"taps": 1, "decimation": 16}, {"STEP": 4, "STAGE": 2}),
     # chains that are cut
-    ({"taps": 512, "decimation": 32}, {"CHAIN": 8, "WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
-    ({"taps": 512, "decimation": 32, "sample_bits": 8}, {"CHAIN": 8, "STAGE": 2, "STAGES": 3}),
-    ({"taps": 512, "decimation": 32, "sample_bits": 12}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 2}),
-    ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"CHAIN": 8, "STAGE": 4}),
-    ({"taps": 512, "decimation": 16}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 2}),
-    ({"taps": 600, "decimation": 40}, {"CHAIN": 8, "RUN": 32, "STAGE": 4}),  # an odd number of products, and of parts
+    ({"taps": 512, "decimation": 32}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
+    ({"taps": 512, "decimation": 32, "sample_bits": 8}, {"CHAIN": 8, "PART": 2, "STAGE": 2, "STAGES": 3}),
+    ({"taps": 512, "decimation": 32, "sample_bits": 12}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 2}),
+    ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STAGE": 4}),
+    ({"taps": 512, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 2}),
+    ({"taps": 600, "decimation": 40}, {"CHAIN": 8, "PART": 1, "RUN": 32, "STAGE": 4}),  # an odd number of products
     # chains of 8 and of 6 products
-    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "RUN": 128, "STEP": 4, "STAGE": 2, "WINDOW": 64}),
-    ({"taps": 1024, "decimation": 64}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 1}),
-    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "RUN": 32, "STAGE": 2}),
-    ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
-    ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "WARPS": 8, "STEP": 4, "STAGE": 4}),
-    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "STEP": 16, "RUN": 128, "STAGE": 1}),
+    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "RUN": 128, "STEP": 4, "STAGE": 2, "WINDOW": 64}),
+    ({"taps": 1024, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 1}),
+    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "RUN": 32, "STAGE": 2}),
+    ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
+    ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 4}),
+    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 2, "STEP": 16, "RUN": 128, "STAGE": 1}),
     ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
-    ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "STEP": 4, "STAGE": 3}),
+    ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3}),
 ]
 
 
@@ -75,7 +75,7 @@ def test_mutants_fail(name: str) -> None:
 
 
 CHAINED = KERNEL.problem({"taps": 500, "decimation": 80, "n_pols": 2, "n_samples": 20001})  # chains of 8 and of 2
-CHAINS = Config({**WGMMA, "CHAIN": 8, "STAGE": 2})
+CHAINS = Config({**WGMMA, "CHAIN": 8, "PART": 2, "STAGE": 2})
 MUTANTS_OF_CHAINS = {
     "products that are not added": ("part % CHAIN_PARTS == CHAIN_PARTS - 1 ||", "", "wrong"),
     "products that are added twice": ("part % CHAIN_PARTS == 0 && k == 0", "part == 0 && k == 0", "wrong"),
@@ -141,7 +141,7 @@ def test_long_chains_are_cut() -> None:
 def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
     """Copied by lanes and by boxes; rows of both polarisations start differently."""
     problem = KERNEL.problem({"taps": 150, "decimation": 10, "n_pols": 3, "n_samples": 300_003})
-    for changes in ({"STEP": 8, "STAGE": 3, "STAGES": 3}, {"CHAIN": 8, "STEP": 8, "STAGE": 2}):
+    for changes in ({"STEP": 8, "STAGE": 3, "STAGES": 3}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 2}):
         config = Config({**WGMMA, **changes})
         assert Matrices(problem, config).stage_bytes % 16
         check(KERNEL, problem, config, target, session_on(target).check_builds[0])

@@ -421,7 +421,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
+    int shift;  // words by which the stage that is read starts further from such a multiple than the first one
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -704,17 +704,6 @@ struct Writer {
         }
     }
 
-    // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
-    __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
-    {
-        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
-#pragma unroll
-        for (int o = 0; o < OCTETS; ++o) {
-            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
-        }
-    }
-
     // Outputs [at, at + WINDOW) of each run.
     __device__ __forceinline__ void drain(int at)
     {
@@ -770,6 +759,18 @@ struct Writer {
         return {a.x, a.y, b.x, b.y};
     }
 };
+
+// To the window, the tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
+__device__ __forceinline__ void put(const Writer& writer, const Tile (&tile)[OCTETS], int step, int u)
+{
+    const int first = (step & (WINDOW / STEP - 1)) * (2 * STEP);
+    float* const at = writer.window + writer.lane / 4 * WINDOW_PITCH + writer.lane % 4 + first;
+#pragma unroll
+    for (int o = 0; o < OCTETS; ++o) {
+        at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+        at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+    }
+}
 
 // Part number `part` of a step, PART_STEPS fragments of samples, times its weights, added to all tiles. What the first
 // product of a step adds to is the tile in the place behind; behind the last there is a new one.
@@ -879,7 +880,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
             multiply_part(tiles, part, fragments, i % PARTS);
             unpack(next, words, decoder);
             if (i % PARTS == PARTS - 1)
-                writer.put(tiles[0], step, i / PARTS);
+                put(writer, tiles[0], step, i / PARTS);
 #pragma unroll
             for (int w = 0; w < PART_STEPS * 4; ++w)
                 part[w / 4][w % 4] = next[w / 4][w % 4];

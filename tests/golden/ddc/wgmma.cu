@@ -262,7 +262,7 @@ constexpr int STAGE = 12;  // steps whose samples are copied together
 constexpr int STAGES = 2;  // such copies that there is room for
 constexpr int WINDOW = 32;  // outputs of a row between stores
 constexpr int CHAIN = 0;  // products of a sum that the tensor core adds before float32 does; 0: all
-constexpr int MOST_PART = 2;  // products whose samples are unpacked together: few registers
+constexpr int MOST_PART = 2;  // products whose samples are unpacked together
 
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
@@ -532,7 +532,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
+    int shift;  // words by which the stage that is read starts further from such a multiple than the first one
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -835,10 +835,6 @@ __device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int produ
     return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
 }
 
-struct Tile {
-    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
-};
-
 // Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
 // whole number of bytes of samples.
 __device__ __forceinline__ int lead_of(const float2* row)
@@ -880,17 +876,6 @@ struct Writer {
         for (int i = 0; i < 2; ++i) {
             lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
             lane_turns[i].x *= scale, lane_turns[i].y *= scale;
-        }
-    }
-
-    // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
-    __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
-    {
-        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
-#pragma unroll
-        for (int o = 0; o < OCTETS; ++o) {
-            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
         }
     }
 

@@ -1,4 +1,4 @@
-// ddc[taps=500,decimation=80,sample_bits=10|ALGORITHM=tensor,MMA=wgmma,WARPS=4,CHAIN=8,STEP=2,RUN=64,STAGE=2,STAGES=2,WINDOW=32]
+// ddc[taps=500,decimation=80,sample_bits=10|ALGORITHM=tensor,MMA=wgmma,WARPS=4,CHAIN=8,STEP=2,RUN=64,STAGE=2,STAGES=2,WINDOW=32,PART=2]
 // y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
 //   baseband  out  float2 [n_pols][n_out]       (re, im)
 //   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
@@ -262,7 +262,7 @@ constexpr int STAGE = 2;  // steps whose samples are copied together
 constexpr int STAGES = 2;  // such copies that there is room for
 constexpr int WINDOW = 32;  // outputs of a row between stores
 constexpr int CHAIN = 8;  // products of a sum that the tensor core adds before float32 does; 0: all
-constexpr int MOST_PART = 2;  // products whose samples are unpacked together: few registers
+constexpr int MOST_PART = 2;  // products whose samples are unpacked together
 
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
@@ -532,7 +532,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int shift;  // of the stage that is read, in words: how much further from such a multiple than the first one it starts
+    int shift;  // words by which the stage that is read starts further from such a multiple than the first one
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -835,10 +835,6 @@ __device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int produ
     return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
 }
 
-struct Tile {
-    float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
-};
-
 // Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
 // whole number of bytes of samples.
 __device__ __forceinline__ int lead_of(const float2* row)
@@ -880,17 +876,6 @@ struct Writer {
         for (int i = 0; i < 2; ++i) {
             lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
             lane_turns[i].x *= scale, lane_turns[i].y *= scale;
-        }
-    }
-
-    // The tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
-    __device__ __forceinline__ void put(const Tile (&tile)[OCTETS], int step, int u)
-    {
-        float* const at = window + lane / 4 * WINDOW_PITCH + lane % 4 + (step & (WINDOW / STEP - 1)) * (2 * STEP);
-#pragma unroll
-        for (int o = 0; o < OCTETS; ++o) {
-            at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
         }
     }
 
@@ -1080,16 +1065,18 @@ __device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsi
 // Steps whose products are cut into chains of CHAIN at most: a chain has registers of its own, and float32 adds it to
 // the sums.
 // Parts   of a step: PART_STEPS products, whose samples are in registers together.
-//             part p     |take|  products of p          |wait| add, if a chain ends here
-//                             |unpack p + 1, load p + 2 |
+//             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
+//                               |  products of p         ..          |  products of p + 1   ..
+//         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
+//         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
 //         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
 // Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
 //         the outputs that are done, for each place another.
 // Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
-//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs that
-//         are still open. The last row of a block is there for that alone: the next block begins with it.
+//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
+//         that are still open. The last row of a block is there for that alone: the next block begins with it.
 typedef unsigned Samples[PART_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
@@ -1134,29 +1121,31 @@ __device__ __forceinline__ void take_step(
     int block, const Decoder& decoder)
 {
     Sums products;
+    Samples taken[2];
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
             from = stages.next_step(from, step);
-        Samples taken;
-        take_samples(taken, samples);
+        take_samples(taken[part % 2], samples);
         begin_products();
 #pragma unroll
         for (int k = 0; k < PART_STEPS; ++k) {
             const unsigned long long blocks = blocks_of(ring, part * PART_STEPS + k, block);
             if (part % CHAIN_PARTS == 0 && k == 0)
-                multiply<COLUMNS, false>(products, taken[k], blocks);
+                multiply<COLUMNS, false>(products, taken[part % 2][k], blocks);
             else
-                multiply<COLUMNS>(products, taken[k], blocks);
+                multiply<COLUMNS>(products, taken[part % 2][k], blocks);
         }
         close_products();
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
-        wait_for_sums(products);
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
+            wait_for_sums(products);
 #pragma unroll
             for (int i = 0; i < COLUMNS / 2; ++i)
                 sums[i] += products[i];
+        } else {
+            wait_for_products<1>();  // the part before is done: its samples' registers are free
         }
     }
 }
