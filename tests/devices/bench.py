@@ -1,5 +1,6 @@
 """Kernels from plain text, run on any device: what the tests of devices share."""
 
+import importlib.resources
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,12 @@ from autotune.devices.base import Binary, Function, Session
 from autotune.render import Variant
 
 TEXTS = Path(__file__).parent / "conformance"
+
+
+def with_library(library: str, text: str) -> str:
+    """What templates call, and kernels that call it."""
+    folder = Path(str(importlib.resources.files("autotune.templates")))
+    return (folder / "lib" / f"{library}.cuh").read_text() + (TEXTS / f"{text}.cu").read_text()
 
 
 def variant(text: str, kernel: str, file: str = "text.cu.j2", line: int = 1) -> Variant:

@@ -1,7 +1,5 @@
 """CUDA, as the devices must speak it: the same kernels and NumPy expectations on each, the GPU included."""
 
-import importlib.resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 from autotune import Launch, TensorMap, ceil_div
 
-from .bench import TEXTS, Bench
+from .bench import TEXTS, Bench, with_library
 
 N = 5000  # no multiple of a block
 U32 = 2**32 - 1
@@ -287,7 +285,7 @@ def test_boxes_are_copied(bench: Bench, rng: np.random.Generator, n_words: int, 
     box_map = TensorMap(1, (n_words, n_rows), (168 * 4,), (16, 32), swizzle=64, element=4)
     launch = Launch((1, 1, 1), (96, 1, 1), 3 * (2048 + 16), (box_map,))
     arguments = {"out": np.zeros((32, 16), np.uint32), "in": given, "n": np.int32(n_boxes), "y": np.int32(first_row)}
-    out = run_all(bench, "boxes", arguments, launch, "out")
+    out = run_all(bench, "boxes", arguments, launch, "out", text=with_library("tma", "boxes"))
     padded = np.zeros((n_rows + 2 * 32, 160), np.uint32)
     padded[32 : 32 + n_rows, : min(n_words, 160)] = given[:, : min(n_words, 160)]
     expected = padded[32 + first_row : 64 + first_row].reshape(32, n_boxes, 16).sum(axis=1, dtype=np.uint32)
@@ -295,12 +293,6 @@ def test_boxes_are_copied(bench: Bench, rng: np.random.Generator, n_words: int, 
 
 
 # ---------------------------------------------------------------------- tensor cores
-def tensor_cores() -> str:
-    """What templates call, and kernels that call it."""
-    folder = Path(str(importlib.resources.files("autotune.templates")))
-    return (folder / "lib" / "mma.cuh").read_text() + (TEXTS / "mma.cu").read_text()
-
-
 @pytest.mark.parametrize("n_k", [32, 16])
 def test_matrices_of_bytes_are_multiplied(bench: Bench, rng: np.random.Generator, n_k: int) -> None:
     a, b = (rng.integers(-128, 128, (50, n, n_k), dtype=np.int8) for n in (16, 8))
@@ -309,7 +301,7 @@ def test_matrices_of_bytes_are_multiplied(bench: Bench, rng: np.random.Generator
     sums[0], sums[1], sums[2] = 0, -(2**31), 2**31 - 1  # sums wrap
     arguments = {"sums": sums, "a": a.view(np.uint32), "b": b.view(np.uint32)}
     launch = Launch((50, 1, 1), (32, 1, 1))
-    out = run_all(bench, f"mma_m16n8k{n_k}_s8", arguments, launch, "sums", text=tensor_cores())
+    out = run_all(bench, f"mma_m16n8k{n_k}_s8", arguments, launch, "sums", text=with_library("mma", "mma"))
     exact = sums.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64).transpose(0, 2, 1)
     np.testing.assert_array_equal(out, exact.astype(np.uint32).view(np.int32))
 
@@ -320,7 +312,7 @@ def test_matrices_of_halves_are_multiplied(bench: Bench, rng: np.random.Generato
     a[:9], b[:9], sums[:9] = (rng.integers(-256, 257, v[:9].shape) for v in (a, b, sums))
     arguments = {"sums": sums, "a": a.view(np.uint32), "b": b.view(np.uint32)}
     launch = Launch((50, 1, 1), (32, 1, 1))
-    out = run_all(bench, "mma_m16n8k16_f16", arguments, launch, "sums", text=tensor_cores())
+    out = run_all(bench, "mma_m16n8k16_f16", arguments, launch, "sums", text=with_library("mma", "mma"))
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64).transpose(0, 2, 1)
     exact = sums + wide_a @ wide_b
     np.testing.assert_array_equal(out[:9], exact[:9])  # integers below 2^24
@@ -331,7 +323,7 @@ def test_matrices_of_halves_are_multiplied(bench: Bench, rng: np.random.Generato
 def test_matrices_are_loaded(bench: Bench, rng: np.random.Generator) -> None:
     rows = rng.integers(0, 256, (32, 16), dtype=np.uint8)
     arguments = {"out": np.zeros((14, 32), np.uint32), "in": rows}
-    out = run_all(bench, "ldmatrix", arguments, Launch((1, 1, 1), (32, 1, 1)), "out", text=tensor_cores())
+    out = run_all(bench, "ldmatrix", arguments, Launch((1, 1, 1), (32, 1, 1)), "out", text=with_library("mma", "mma"))
     matrices = rows[(5 * np.arange(32) + 3) % 32].reshape(4, 8, 16)
     plain = matrices.view(np.uint32).reshape(4, 32)
     turned = np.ascontiguousarray(matrices.view(np.uint16).transpose(0, 2, 1)).view(np.uint32).reshape(4, 32)

@@ -7,9 +7,9 @@ import pytest
 
 from autotune import Launch, TensorMap, TrialFailure
 
-from .bench import TEXTS, Bench
+from .bench import Bench, with_library
 
-TEXT = (TEXTS / "boxes.cu").read_text()
+TEXT = with_library("tma", "boxes")
 BUGS = {
     "nobody waits for copies": ("wait(copied + stage * 8, i / STAGES % 2);", "", "nobody has written|differs"),
     "nor for those who read": ("wait(released + stage * 8, i / STAGES % 2 ^ 1);", "", "differs|deadlock|have been"),
@@ -20,7 +20,7 @@ BUGS = {
         "arrive",
         "deadlock|all 2 arrivals of the phase have been",
     ),
-    "no barrier": ("init(released + i * 8, CONSUMERS);", "", "was never initialised"),
+    "no barrier": ("init_barrier(released + i * 8, CONSUMERS);", "", "was never initialised"),
     "nobody is expected": ("* 8, CONSUMERS)", "* 8, 0)", "nobody is expected"),
     "where a box starts": ("i * WORDS, first_row", "i * WORDS + 1, first_row", "starts at byte 4, no multiple of 16"),
     "where it goes": ("base + stage * STAGE, &map", "base + stage * STAGE + 64, &map", "no multiple of 128"),
