@@ -153,8 +153,10 @@ class Space:
 
         def add(predicate: Predicate) -> Predicate:
             def holds(problem: Any, config: Config, device: Any) -> bool:
-                applies = all(config.get(name) == value for name, value in condition.items())
-                return not applies or bool(predicate(problem, config, device))
+                for name, value in condition.items():
+                    if config.get(name) != value:
+                        return True
+                return bool(predicate(problem, config, device))
 
             name = getattr(predicate, "__name__", "constraint")
             self.constraints.append(Constraint(name, reason, holds if condition else predicate))

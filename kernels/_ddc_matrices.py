@@ -1,6 +1,7 @@
 """What ddc computes, and what its tensor algorithm makes of it: tiles, products, registers and shared memory."""
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from autotune import Config, TensorMap, baked, ceil_div, runtime
 
@@ -64,7 +65,7 @@ class Matrices:
         """Of a block."""
         return int(self.config.get("WARPS", 4))
 
-    @property
+    @cached_property
     def min_blocks(self) -> int:
         """Blocks that a multiprocessor has registers for: where wgmma needs many, as many as there is room for."""
         if not self.overlaps:
@@ -73,26 +74,26 @@ class Matrices:
         by_shared = WGMMA_SHARED_BYTES // (self.shared_bytes + RESERVED_SHARED_BYTES)
         return max(1, min(MOST_WARPS // self.warps, by_registers, by_shared))
 
-    @property
+    @cached_property
     def step_samples(self) -> int:
         """New samples of a row in a step."""
         return int(self.config.STEP) * self.problem.decimation
 
-    @property
+    @cached_property
     def products(self) -> int:
         """Of 16 samples each, that a step takes."""
         return self.step_samples // 16
 
-    @property
+    @cached_property
     def live(self) -> int:
         """Tiles of outputs that are under way."""
         return ceil_div(self.problem.taps + (int(self.config.STEP) - 1) * self.problem.decimation, self.step_samples)
 
-    @property
+    @cached_property
     def uses_wgmma(self) -> bool:
         return bool(self.config.MMA == "wgmma")
 
-    @property
+    @cached_property
     def sum_words(self) -> int:
         return 4 * self.live * int(self.config.STEP) // 2
 
@@ -106,7 +107,7 @@ class Matrices:
         """Fragments that would fill a thread's registers stay in shared memory."""
         return 2 * self.fragments + self.sum_words > MAX_MATRIX_WORDS
 
-    @property
+    @cached_property
     def chain(self) -> int:
         """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
         if self.uses_wgmma:
@@ -115,30 +116,30 @@ class Matrices:
             return 0
         return 8 if self.sum_words < MAX_PART_WORDS else 4
 
-    @property
+    @cached_property
     def overlaps(self) -> bool:
         """Runs share their outputs at the ends, or the samples that these need."""
-        return bool(self.uses_wgmma and self.chain)
+        return bool(self.config.get("CHAIN"))
 
     @property
     def runs(self) -> int:
         """Of a block; where they overlap, the last one is the next block's first."""
         return TENSOR_ROWS * self.warps - self.overlaps
 
-    @property
+    @cached_property
     def paired(self) -> bool:
         """Samples 4 apart share a register; runs may have to start 4 samples earlier for it."""
         problem = self.problem
         room = self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
         return problem.sample_bits == 10 and self.products % 2 == 0 and room >= 4
 
-    @property
+    @cached_property
     def group(self) -> tuple[int, int]:
         """Consecutive samples of a lane, and the words that they lie in."""
         samples = 8 if self.problem.sample_bits % 2 or self.paired else 4
         return samples, max(2, ceil_div(samples * self.problem.sample_bits // 8 + 3 - self.paired, 4))
 
-    @property
+    @cached_property
     def part(self) -> int:
         """Products whose samples are in registers together."""
         least = self.group[0] // 4
@@ -152,7 +153,7 @@ class Matrices:
         """Of a row, without what its alignment adds."""
         return int(self.config.STAGE) * self.step_samples * self.problem.sample_bits // 8
 
-    @property
+    @cached_property
     def pitch_bytes(self) -> int:
         """From row to row of a stage: an odd number of pieces of 16 bytes."""
         samples, words = self.group
@@ -174,12 +175,12 @@ class Matrices:
         shape, box = (longest // 4, n_bytes // self.row_bytes + 1), (self.pitch_bytes // 4, TENSOR_ROWS)
         return TensorMap(SAMPLES, shape, (self.row_bytes,), box, element=4)
 
-    @property
+    @cached_property
     def ring_bytes(self) -> int:
         """Of the weights, unrolled, as wgmma takes them."""
         return self.products * (2 * self.live - 1) * int(self.config.STEP) // 2 * 256
 
-    @property
+    @cached_property
     def shared_bytes(self) -> int:
         warps = self.warps
         stages = warps * int(self.config.STAGES) * TENSOR_ROWS * self.pitch_bytes
@@ -193,7 +194,7 @@ class Matrices:
         fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
         return stages + max(windows, fragments_at + 256 * self.fragments)
 
-    @property
+    @cached_property
     def registers(self) -> int:
         if self.uses_wgmma:
             return self.wgmma_registers
@@ -214,3 +215,9 @@ class Matrices:
         if self.chain:  # twice the sums, and a part's samples three times
             return 2 * self.sum_words + 12 * self.part + words + 26
         return self.sum_words + 8 * self.products + words + 40
+
+
+@lru_cache(maxsize=64)  # constraints ask one after another, for the same config
+def matrices_of(problem: Problem, config: Config) -> Matrices:
+    """What the tensor algorithm makes of a problem."""
+    return Matrices(problem, config)

@@ -4,7 +4,7 @@ from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
 
-from ._ddc_matrices import LONG_CHAIN, RESERVED_SHARED_BYTES, Matrices, Problem
+from ._ddc_matrices import LONG_CHAIN, RESERVED_SHARED_BYTES, Problem, matrices_of
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
@@ -41,21 +41,21 @@ def threads(config: Config) -> int:
 def min_blocks(problem: Problem, config: Config) -> int:
     """Blocks that a multiprocessor has registers and shared memory for."""
     if config.ALGORITHM == "tensor":
-        return Matrices(problem, config).min_blocks
+        return matrices_of(problem, config).min_blocks
     return int(config.get("MIN_BLOCKS", 1))
 
 
 def tile_outputs(problem: Problem, config: Config) -> int:
     """Outputs that a block makes between two barriers; or, of tensor, all its warps' runs of one task each."""
     if config.ALGORITHM == "tensor":
-        return Matrices(problem, config).runs * int(config.RUN)
+        return matrices_of(problem, config).runs * int(config.RUN)
     return int(config.WGS * config.COARSEN) // int(config.get("SG_SIZE", 1))
 
 
 def shared_bytes(problem: Problem, config: Config) -> int:
     """Dynamic shared memory: mixed weights, turns and samples; the template asserts the same."""
     if config.ALGORITHM == "tensor":
-        return Matrices(problem, config).shared_bytes
+        return matrices_of(problem, config).shared_bytes
     rows, group = problem.rows, problem.group
     groups = ceil_div((tile_outputs(problem, config) + rows - 1) * problem.decimation, group)
     if config.ALGORITHM == "subgroup":
@@ -79,7 +79,7 @@ def own_words(problem: Problem, config: Config) -> int:
 def registers(problem: Problem, config: Config) -> int:
     """About what a thread needs where it needs most; fewer would be spilled. From what nvcc 13.0 uses for sm_90."""
     if config.ALGORITHM == "tensor":
-        return Matrices(problem, config).registers
+        return matrices_of(problem, config).registers
     if config.ALGORITHM == "register":
         return int(config.COARSEN * (2 + config.PHASES) + 4 * config.PHASES + 24)
     return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
@@ -95,6 +95,17 @@ def steps_are_products(problem: Problem, config: Config, device: Device) -> bool
     return bool(config.STEP in (least, 2 * least))
 
 
+@SPACE.constraint(
+    "runs are whole windows; short ones, those of 3 x 2^n outputs, and windows of 16 are for chains that wgmma cuts:"
+    " long filters have few outputs to share",
+    ALGORITHM="tensor",
+)
+def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
+    if config.get("CHAIN"):
+        return bool(config.RUN % config.WINDOW == 0)
+    return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
+
+
 @SPACE.constraint("tensor has samples of at most 12 bits, which halves hold exactly", ALGORITHM="tensor")
 def halves_hold_samples(problem: Problem, config: Config, device: Device) -> bool:
     return problem.sample_bits <= MAX_TENSOR_BITS
@@ -105,7 +116,7 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
     ALGORITHM="tensor",
 )
 def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
-    matrices, unroll = Matrices(problem, config), int(config.get("UNROLL", 1))
+    matrices, unroll = matrices_of(problem, config), int(config.get("UNROLL", 1))
     return bool(
         config.RUN * problem.decimation * problem.sample_bits % 128 == 0
         and config.STAGE % unroll == 0
@@ -116,7 +127,7 @@ def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")
 def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
-    return 120 <= Matrices(problem, config).stage_bytes <= 640
+    return 120 <= matrices_of(problem, config).stage_bytes <= 640
 
 
 @SPACE.constraint(
@@ -124,7 +135,7 @@ def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
     ALGORITHM="tensor",
 )
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = Matrices(problem, config)
+    matrices = matrices_of(problem, config)
     if matrices.overlaps:
         return bool(matrices.products // matrices.part >= 2)
     return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
@@ -132,13 +143,13 @@ def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("parts divide a step's products; they are of one where these are odd", CHAIN=8)
 def parts_divide(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = Matrices(problem, config)
+    matrices = matrices_of(problem, config)
     return bool(matrices.part == config.PART and (config.PART > 1 or matrices.products % 2))
 
 
 @SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA="wgmma")
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = Matrices(problem, config)
+    matrices = matrices_of(problem, config)
     return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256)
 
 
@@ -147,7 +158,7 @@ def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     MMA="wgmma",
 )
 def runs_end(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = Matrices(problem, config)
+    matrices = matrices_of(problem, config)
     return bool(not matrices.overlaps or matrices.live <= config.RUN // config.STEP)
 
 
@@ -156,19 +167,8 @@ def runs_end(problem: Problem, config: Config, device: Device) -> bool:
     MMA="wgmma",
 )
 def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = Matrices(problem, config)
+    matrices = matrices_of(problem, config)
     return bool((config.STAGE >= 2 or matrices.chain) and matrices.pitch_bytes <= 1024)
-
-
-@SPACE.constraint(
-    "runs are whole windows; short ones, those of 3 x 2^n outputs, and windows of 16 are for chains that wgmma cuts:"
-    " long filters have few outputs to share",
-    ALGORITHM="tensor",
-)
-def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if Matrices(problem, config).overlaps:
-        return bool(config.RUN % config.WINDOW == 0)
-    return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
 
 
 @SPACE.constraint(
@@ -176,7 +176,7 @@ def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
     MMA="wgmma",
 )
 def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = Matrices(problem, config)
+    matrices = matrices_of(problem, config)
     n_warps = matrices.min_blocks * matrices.warps
     return bool(not matrices.chain or n_warps >= 8 or matrices.ring_bytes > MAX_RING_BYTES)
 
