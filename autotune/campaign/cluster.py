@@ -1,6 +1,7 @@
 """Dask's processes: one worker for each device, here or on other hosts, each restarted when it dies."""
 
 import asyncio
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
@@ -93,7 +94,8 @@ def _scheduler() -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    with dask.config.set(CONFIG):
+    with dask.config.set(CONFIG), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Creating scratch directories")  # on a busy disk; little is written there
         yield
 
 
