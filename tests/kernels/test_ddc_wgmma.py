@@ -17,9 +17,9 @@ WGMMA = Config(
     ALGORITHM="tensor", MMA="wgmma", WARPS=4, CHAIN=0, STEP=2, RUN=64, STAGE=12, STAGES=2, WINDOW=32
 )  # for decimation 8
 VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
-    ({"taps": 128, "decimation": 8}, {"RUN": 128, "STAGE": 8, "STAGES": 3}),
+    ({"taps": 128, "decimation": 8}, {"STAGE": 8, "STAGES": 3}),
     ({"taps": 256, "decimation": 16}, {"WARPS": 8, "STAGE": 6}),  # samples in pairs
-    ({"taps": 256, "decimation": 16}, {"WARPS": 8, "STEP": 4, "RUN": 256, "STAGE": 2}),
+    ({"taps": 256, "decimation": 16}, {"WARPS": 8, "STEP": 4, "STAGE": 2}),
     ({"taps": 257, "decimation": 32, "sample_bits": 8}, {"WARPS": 8, "STAGE": 2, "STAGES": 3}),
     ({"taps": 129, "decimation": 16, "sample_bits": 11}, {"WARPS": 8, "STAGE": 4}),
     ({"taps": 65, "decimation": 8, "sample_bits": 9}, {"STEP": 4, "STAGE": 4}),
@@ -27,18 +27,15 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 1, "decimation": 16}, {"STEP": 4, "STAGE": 2}),
     # chains that are cut
     ({"taps": 512, "decimation": 32}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
-    ({"taps": 512, "decimation": 32, "sample_bits": 8}, {"CHAIN": 8, "PART": 2, "STAGE": 2, "STAGES": 3}),
     ({"taps": 512, "decimation": 32, "sample_bits": 12}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 2}),
     ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STAGE": 4}),
-    ({"taps": 512, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 2}),
     ({"taps": 600, "decimation": 40}, {"CHAIN": 8, "PART": 1, "RUN": 32, "STAGE": 4}),  # an odd number of products
     # chains of 8 and of 6 products
-    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "RUN": 128, "STEP": 4, "STAGE": 2, "WINDOW": 64}),
-    ({"taps": 1024, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 1}),
+    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "WINDOW": 64}),
     ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "RUN": 32, "STAGE": 2}),
     ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
     ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 4}),
-    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 2, "STEP": 16, "RUN": 128, "STAGE": 1}),
+    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 16, "STAGE": 1, "STAGES": 3}),
     ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
     ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3}),
 ]
