@@ -63,7 +63,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
         line.strip() for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("    python3 -m venv")
     ]
     assert len(commands) == 2
-    assert commands[0].endswith("autotune sweep --kernel ddc") and commands[1].endswith("pytest")
+    assert commands[0].endswith("autotune sweep --kernel ddc") and commands[1].endswith("pytest -n 2")
     assert "README.md" in (ROOT / ".ci" / "run").read_text()
 
 
