@@ -101,7 +101,7 @@ def test_mutants_of_chains_fail(name: str) -> None:
     check_mutant(KERNEL, CHAINED, CHAINS, *MUTANTS_OF_CHAINS[name])
 
 
-BOXES = [  # of the copy engine, which the host has not; that nobody waits for it shows too rarely
+BOXES = [  # of the copy engine, in whose place lanes copy on the host; that nobody waits for it shows too rarely
     ("slot = 0, parity ^= 1;", "slot = 0;"),
     ("x + pieces.start_of_stage() / 4, y", "x + pieces.start_of_stage() / 4 + 4, y"),
     ("(first_byte & ~15ll) / Copier::ROW_BYTES)", "(first_byte & ~15ll) / Copier::ROW_BYTES + 1)"),
@@ -142,6 +142,19 @@ def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
         config = Config({**WGMMA, **changes})
         assert Matrices(problem, config).stage_bytes % 16
         check(KERNEL, problem, config, target, session_on(target).check_builds[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(ROWS * PITCH * 4) + copier.pieces.shift;", "(ROWS * PITCH * 4);"),
+        ("(offset + stage * STAGE_BYTES) & ~15", "stage * STAGE_BYTES & ~15"),
+        ("* 4 + STAGE_BYTES & 15) / 4", "* 4 - STAGE_BYTES & 15) / 4"),
+    ],
+)
+def test_mutants_of_stages_that_start_anywhere_fail(old: str, new: str) -> None:
+    problem = KERNEL.problem({"taps": 150, "decimation": 10, "n_pols": 2, "n_samples": 20001})
+    check_mutant(KERNEL, problem, Config({**WGMMA, "STEP": 8, "STAGE": 3}), old, new, "wrong")
 
 
 def test_a_multiprocessor_has_as_many_warps_as_its_registers_and_its_shared_memory() -> None:
