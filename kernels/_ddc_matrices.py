@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import gcd
 
 from autotune import Config, TensorMap, baked, ceil_div, runtime
 
@@ -80,9 +81,14 @@ class Matrices:
         return int(self.config.STEP) * self.problem.decimation
 
     @cached_property
+    def step_bytes(self) -> int:
+        return self.step_samples * self.problem.sample_bits // 8
+
+    @cached_property
     def products(self) -> int:
-        """Of 16 samples each, that a step takes."""
-        return self.step_samples // 16
+        """Of 16 samples each, that a step takes: whole ones, or pairs filled up with samples of the next step."""
+        is_whole = self.step_samples % (32 if self.problem.sample_bits % 2 else 16) == 0
+        return self.step_samples // 16 if is_whole else 2 * ceil_div(self.step_samples, 32)
 
     @cached_property
     def live(self) -> int:
@@ -127,17 +133,20 @@ class Matrices:
         return TENSOR_ROWS * self.warps - self.overlaps
 
     @cached_property
-    def paired(self) -> bool:
-        """Samples 4 apart share a register; runs may have to start 4 samples earlier for it."""
-        problem = self.problem
-        room = self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
-        return problem.sample_bits == 10 and self.products % 2 == 0 and room >= 4
-
-    @cached_property
     def group(self) -> tuple[int, int]:
-        """Consecutive samples of a lane, and the words that they lie in."""
-        samples = 8 if self.problem.sample_bits % 2 or self.paired else 4
-        return samples, max(2, ceil_div(samples * self.problem.sample_bits // 8 + 3 - self.paired, 4))
+        """Consecutive samples of a lane, and the words that they lie in. Of even widths, samples that start at the same
+        bit of a byte share a register; runs may have to start that much earlier for it.
+        """
+        problem, bits = self.problem, self.problem.sample_bits
+        apart = 8 // gcd(8, bits)
+        samples = 8 if apart >= 4 else 4
+        two_words = samples * bits // 8 + 3 <= 8
+        room = self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
+        even = self.step_bytes % 2 == 0 and room >= apart
+        paired = bits % 2 == 0 and self.products % (samples // 4) == 0 and (two_words or even)
+        if not paired:
+            samples = 8 if bits % 2 else 4
+        return samples, max(2, ceil_div(samples * bits // 8 + (2 if paired and not two_words else 3), 4))
 
     @cached_property
     def part(self) -> int:
@@ -151,14 +160,15 @@ class Matrices:
     @property
     def stage_bytes(self) -> int:
         """Of a row, without what its alignment adds."""
-        return int(self.config.STAGE) * self.step_samples * self.problem.sample_bits // 8
+        return int(self.config.STAGE) * self.step_bytes
 
     @cached_property
     def pitch_bytes(self) -> int:
         """From row to row of a stage: an odd number of pieces of 16 bytes."""
         samples, words = self.group
         group_bytes = samples * self.problem.sample_bits // 8
-        return (ceil_div((self.stage_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16) | 1) * 16
+        read_bytes = self.stage_bytes - self.step_bytes + 2 * self.products * self.problem.sample_bits
+        return (ceil_div((read_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16) | 1) * 16
 
     @property
     def row_bytes(self) -> int:
@@ -202,7 +212,7 @@ class Matrices:
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         extra = (
             8 * bool(self.config.get("UNROLL") != 2)
-            + 4 * (self.group[1] > 2 and not self.paired)
+            + 4 * (self.group[1] > 2 and self.problem.sample_bits != 10)
             + 4 * bool(self.config.WINDOW == 64)
             + 40 * self.weights_are_shared
             + 16 * (self.chain > 0)

@@ -1,5 +1,6 @@
 """The variants of ddc: the tuning space, and what its constraints need to know of a block."""
 
+from functools import lru_cache
 from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
@@ -85,14 +86,26 @@ def registers(problem: Problem, config: Config) -> int:
     return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
 
 
+@lru_cache(maxsize=64)
+def least_steps(decimation: int, sample_bits: int) -> tuple[int, int]:
+    """Outputs of a step whose samples are whole products, and of one whose samples fill them up to an eighth."""
+    unit = 32 if sample_bits % 2 else 16
+    whole = max(2, unit // gcd(unit, decimation))
+    for step in (2, 4, 8):
+        samples = step * decimation
+        if step < whole and samples * sample_bits % 8 == 0 and -samples % 32 * 8 <= samples + -samples % 32:
+            return whole, step
+    return whole, whole
+
+
 @SPACE.constraint(
-    "the samples of a step are whole products of 16 and whole words; STEP is the least such, or twice it",
+    "the samples of a step are whole products of 16 and whole words; or, where wgmma's chains are cut, whole bytes that"
+    " fill pairs of products up to an eighth; STEP is the least such, or twice it",
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    unit = 32 if problem.sample_bits % 2 else 16
-    least = max(2, unit // gcd(unit, problem.decimation))
-    return bool(config.STEP in (least, 2 * least))
+    whole, filled = least_steps(problem.decimation, problem.sample_bits)
+    return bool(config.STEP in (whole, 2 * whole) or (config.get("CHAIN") and config.STEP in (filled, 2 * filled)))
 
 
 @SPACE.constraint(

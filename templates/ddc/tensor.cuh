@@ -28,6 +28,7 @@ constexpr bool SHARED_WEIGHTS = {{ shared_weights }};  // or in registers
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
+constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
 constexpr int K_STEPS = STEP_SAMPLES / 16;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
@@ -162,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
+    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
@@ -206,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
                     copier.next_stage();
                     copier.wait_for_stage();
                     slot = slot + 1 < STAGES ? slot + 1 : 0;
-                    from = lane_words + slot * (ROWS * PITCH * 4) + copier.shift;
+                    from = lane_words + slot * (ROWS * PITCH * 4) + copier.shift();
                     stage_end += STAGE;
                 }
                 load_part(words, from);

@@ -1,6 +1,6 @@
 // Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
-// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, and on the
-// host, lanes copy pieces as in ddc/tensor_copy.cuh.
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy pieces
+// as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory are used.
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
@@ -44,7 +44,7 @@ struct BoxCopier {
     __device__ __forceinline__ void next_stage()
     {
         if (!by_boxes()) {
-            pieces.next_stage();
+            pieces.next_stage<false>();
             return;
         }
 #ifndef AUTOTUNE_HOST
@@ -68,6 +68,6 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         wait(barriers + 8 * slot, parity);
 #endif
-        pieces.shift_words();
+        pieces.read_next();
     }
 };

@@ -1,8 +1,9 @@
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
+constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
+constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * 2 * SAMPLE_BITS;  // the last products may take more
 // The words of the stage's last group, wherever the row starts, end within them.
-constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
 constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 
@@ -26,7 +27,7 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
@@ -38,7 +39,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int shift;  // words by which the stage that is read starts further from such a multiple than the first one
+    int start;  // of the stage that is read, from such a multiple
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -49,7 +50,7 @@ struct Copier {
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
-          shift(ALIKE ? 0 : (offset - STAGE_BYTES & 15) / 4 - offset / 4), stage(0), slot(0)
+          start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
     {
     }
 
@@ -60,18 +61,23 @@ struct Copier {
     }
 
     // The next stage is read.
-    __device__ __forceinline__ void shift_words()
+    __device__ __forceinline__ void read_next()
     {
         if constexpr (!ALIKE)
-            shift = ((shift + offset / 4) * 4 + STAGE_BYTES & 15) / 4 - offset / 4;
+            start = start + STAGE_BYTES & 15;
     }
 
-    // Closes a group in any case, so that the number of groups under way stays the same.
+    // Words, where stages are whole words, by which the stage that is read starts further than the first one.
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
+
+    // Closes a group in any case, so that the number of groups under way stays the same. MAY_BE_INSIDE: of the buffer;
+    // others copy that differently.
+    template <bool MAY_BE_INSIDE = true>
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (is_inside)
-                copy<true>();
+            if (MAY_BE_INSIDE && is_inside)
+                copy<MAY_BE_INSIDE>();
             else
                 copy<false>();
         }
@@ -85,7 +91,7 @@ struct Copier {
     {
         wait_for_groups<STAGES - 1>();
         __syncwarp();  // for every lane
-        shift_words();
+        read_next();
     }
 
     // What lies outside of the buffer is 0.

@@ -5,21 +5,26 @@
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Samples of 10 bits, where products come in pairs: a lane takes 8, and those in a register are 4 apart, 5 bytes. They
-// start at the same bit of a byte, so that one shift and one mask serve both:
-//     product 2 m + p, lane l, register r: samples 32 m + 8 l + 2 p + r (high half) and 4 more (low half)
-// Lanes then start at even bytes, for which runs may have to start 4 samples earlier (`skew`): the weights must leave
-// the room.
-constexpr bool PAIRED = SAMPLE_BITS == 10 && K_STEPS % 2 == 0
-    && LIVE * STEP_SAMPLES >= TAPS + (STEP - 1) * DECIMATION + 4;
-constexpr int GROUP = SAMPLE_BITS % 2 == 0 && !PAIRED ? 4 : 8;
+// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the bytes
+// of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2): samples j (high half) and j + APART, of 8 bits 2 j and 2 j + 1
+// Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
+// (`skew`): the weights must leave the room.
+constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
+constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
+constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
+constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
+constexpr bool PAIRED = SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+    && (TWO_WORDS || (STEP_BYTES % 2 == 0 && ROOM >= APART));
+constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
+constexpr int GROUP = PAIRED ? PAIR_GROUP : SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int GROUP_STEPS = GROUP / 4;
 constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
 constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-constexpr int MOST_REST = PAIRED ? 2 : 3;  // bytes of the first word before a group
+constexpr int MOST_REST = STARTS_EVEN ? 2 : 3;  // bytes of the first word before a group
 constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+constexpr bool NARROW = !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
 __host__ __device__ constexpr int part_of(int n, int most)
@@ -36,11 +41,17 @@ constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
+// The first sample of pair `pair` of a group.
+__host__ __device__ constexpr int leader_of(int pair)
+{
+    return APART == 1 ? 2 * pair : pair;
+}
+
 // The sample of a product's row `l` (0 to 3: a lane), register `r` and half `h` of it (0: the low one).
 __host__ __device__ constexpr int sample_of(int product, int l, int r, int h)
 {
-    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP;
-    return PAIRED ? first + product % 2 * 2 + r + 4 * (1 - h) : first + product % GROUP_STEPS * 4 + r * 2 + 1 - h;
+    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP, in_group = product % GROUP_STEPS;
+    return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;
 }
 
 // One PRMT takes the two bytes that hold it, most significant first.
@@ -88,17 +99,15 @@ constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
 constexpr unsigned EXPONENT = 0x6400;  // of 1024
 constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
 
-// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves above BIAS.
-__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
+// Samples in the low SAMPLE_BITS of halves, whatever is above them, as halves above BIAS.
+__device__ __forceinline__ unsigned two_halves(unsigned fields)
 {
     constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+    const unsigned lower = and_xor(fields, LOW * 0x10001, (EXPONENT | BIAS) * 0x10001);  // 1024 + the low bits
     if constexpr (TOP_BITS == 0) {
-        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+        return lower;
     } else {
-        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
         constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
-        const unsigned fields = and_xor(low, ALL, and_xor(high, ALL << 16, 0));
-        const unsigned lower = and_xor(fields, LOW * 0x10001, EXPONENT * 0x10001);  // 1024 + the low 10 bits
         const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
         // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
         const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
@@ -106,10 +115,16 @@ __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
     }
 }
 
-// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves above BIAS.
-__device__ __forceinline__ unsigned two_halves(unsigned fields)
+// The same of two words, of which each has one sample in its low SAMPLE_BITS, or in those of its high half.
+__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
 {
-    return and_xor(fields, 0x03ff03ff, BIAS * 0x10001);
+    if constexpr (TOP_BITS == 0) {
+        constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+    } else {
+        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+        return two_halves(and_xor(low, ALL, and_xor(high, ALL << 16, 0)));
+    }
 }
 
 __device__ __forceinline__ unsigned unbiased(unsigned halves)
@@ -129,26 +144,53 @@ __device__ __forceinline__ Number kept(Number number)
     return number;
 }
 
-// What of unpacking depends on where in its word a lane's group starts: always the same.
+// What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
+    static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
     int byte;  // of the lane's first group, in its row of a stage
-    unsigned selectors[3];  // PAIRED: of four bytes, samples 0 and 4, samples 3 and 7; NARROW: samples 0 and 1, 2 and 3
+    unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
 
     // `rest`: where in its first 16 bytes a row starts.
     __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
     {
-        const unsigned shift = 0x1111u * (byte % 4);
-        selectors[0] = kept(shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u));
-        selectors[1] = kept(PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u));
-        selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+        turn_to(byte);
     }
 
     __device__ __forceinline__ int first_word() const { return byte / 4; }
+
+    // What follows is for groups that start at this byte of their row.
+    __device__ __forceinline__ void turn_to(int group_byte)
+    {
+        const unsigned shift = 0x1111u * (group_byte % 4);
+        if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
+            selectors[0] = kept(shift + 0x4321u);
+            selectors[1] = kept(0x0145u + (shift & 0xff00u));
+            selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+        } else if constexpr (PAIRED) {
+#pragma unroll
+            for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
+                selectors[pair] = kept(shift + selector_of(leader_of(pair)));
+        } else if constexpr (NARROW) {
+            selectors[0] = kept(shift + selector(0));
+            selectors[1] = kept(shift + selector(2));
+        } else {
+            selectors[0] = kept(shift + 0x0123u);
+        }
+    }
 
     __host__ __device__ static constexpr unsigned selector(int sample)
     {
         return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
     }
+
+    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of one that lies in a byte.
+    __host__ __device__ static constexpr unsigned selector_of(int leader)
+    {
+        const int from_first_to_other = APART * SAMPLE_BITS / 8;
+        return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
+    }
+
+    __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
 
     // The two registers of products `STEP` of a group, for one row.
     template <int IN_GROUP>
@@ -174,8 +216,9 @@ struct Decoder {
         }
     }
 
-    // The four registers of two products, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the group.
-    __device__ __forceinline__ void decode_pair(
+    // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
+    // group.
+    __device__ __forceinline__ void decode_pairs_of_10(
         unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
     {
         constexpr int LAST = GROUP_WORDS - 1;
@@ -187,14 +230,29 @@ struct Decoder {
         samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
+    // The registers of a group's products, from `first` on, for one row.
+    __device__ __forceinline__ void decode_pairs(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+#pragma unroll
+        for (int pair = 0; pair < GROUP / 2; ++pair) {
+            const int leader = leader_of(pair);
+            const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
+            samples[first + pair / 2][pair % 2 * 2 + r] =
+                two_halves(bytes >> ((last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS));
+        }
+    }
+
     // Samples above BIAS.
     __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
     {
 #pragma unroll
         for (int i = 0; i < 2 * PART_GROUPS; ++i) {
             const int g = i / 2, r = i % 2;
-            if constexpr (PAIRED)
-                decode_pair(samples, g * GROUP_STEPS, r, words[r][g]);
+            if constexpr (PAIRED && SAMPLE_BITS == 10)
+                decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
+            else if constexpr (PAIRED)
+                decode_pairs(samples, g * GROUP_STEPS, r, words[r][g]);
             else
                 decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
         }

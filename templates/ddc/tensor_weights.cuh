@@ -67,8 +67,8 @@ __device__ __forceinline__ uint2 fragment_of(
         unsigned halves[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int k = first + sample_of(product, l, r, h);
-            halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+            const int in_step = sample_of(product, l, r, h), k = first + in_step;
+            halves[h] = in_step < STEP_SAMPLES && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
         }
         words[r] = halves[0] | halves[1] << 16;
     }

@@ -22,7 +22,11 @@ constexpr int MOST_PART = {{ config.get("PART", 2) }};  // products whose sample
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int K_STEPS = STEP_SAMPLES / 16;
+constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
+constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
+// Or pairs of products, filled up with samples of the next step; samples of odd widths need pairs in any case.
+constexpr bool WHOLE_PRODUCTS = STEP_SAMPLES % (SAMPLE_BITS % 2 == 0 ? 16 : 32) == 0;
+constexpr int K_STEPS = WHOLE_PRODUCTS ? STEP_SAMPLES / 16 : 2 * ceil_div(STEP_SAMPLES, 32);
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int COLUMNS = LIVE * OCTETS * 8;
@@ -32,14 +36,14 @@ constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
 constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_STEPS = WINDOW / STEP;
-constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
 constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their turns, what it has of the run before it
 // Words; an odd multiple of 4, for stores by 8 rows of 4 lanes without conflicts.
 constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == {{ live }} && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
-static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
+static_assert(STEP % 2 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets of columns, and whole bytes, a step");
+static_assert(CHAIN > 0 || (WHOLE_WORDS && WHOLE_PRODUCTS), "other steps are for chains");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -108,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
+    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
     first_byte -= skew * SAMPLE_BITS / 8;
     BoxCopier copier(
         lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
@@ -120,12 +124,11 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     const float scale = mix_weights<0>(shared.scratch, frequency);
     fill_ring(shared.ring, shared.scratch, skew);
     const unsigned ring = address_of(shared.ring);
-    const Decoder decoder(static_cast<int>(first_byte & 15));
+    Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
-    const unsigned* const lane_words =
-        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
-    take_task(copier, writer, decoder, lane_words, lane_window, ring);
+    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
+    take_task(copier, writer, decoder, rows, lane_window, ring);
 }

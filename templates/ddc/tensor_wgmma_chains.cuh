@@ -15,38 +15,43 @@
 //         that are still open. The last row of a block is there for that alone: the next block begins with it.
 typedef unsigned Samples[PART_STEPS][4];
 
-constexpr int STEP_WORDS = PARTS * PART_WORDS;
 constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
 static_assert(PARTS >= 2 && CHAIN % PART_STEPS == 0, "words are loaded two parts ahead; whole parts a chain");
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
     BoxCopier& copier;
-    const unsigned* const lane_words;  // of the lane, in the first one
+    const unsigned* const rows;  // the lane's first row of the first one
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
+    int byte;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* lane_words)
-        : copier(copier), lane_words(lane_words), slot(0), parity(0), end(STAGE - WARM_UP)
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int byte)
+        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), byte(byte)
     {
         copier.wait_for_stage(slot, parity);
     }
 
-    // The words of the step behind `step`, all of whose words, at `from`, have been loaded.
-    __device__ __forceinline__ const unsigned* next_step(const unsigned* from, int step)
+    // The lane's words of the step.
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + byte / 4; }
+
+    // The words of the step behind `step`, all of whose words have been loaded.
+    __device__ __forceinline__ const unsigned* next_step(int step)
     {
         if (step == END - 1)
-            return from;  // what becomes of these words is not used
-        if (step + 1 < end)
-            return from + STEP_WORDS;
-        __syncwarp();  // nobody reads the stage any more
-        copier.next_stage();
-        if (++slot == STAGES)
-            slot = 0, parity ^= 1;
-        copier.wait_for_stage(slot, parity);
-        end += STAGE;
-        return lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift;
+            return words();  // what becomes of these is not used
+        byte += STEP_BYTES;
+        if (step + 1 == end) {
+            __syncwarp();  // nobody reads the stage any more
+            copier.next_stage();
+            if (++slot == STAGES)
+                slot = 0, parity ^= 1;
+            copier.wait_for_stage(slot, parity);
+            end += STAGE;
+            byte = copier.pieces.start + threadIdx.x % 4 * GROUP_BYTES;
+        }
+        return words();
     }
 };
 
@@ -54,14 +59,14 @@ struct Stages {
 // part; words: of its second; from: where its words are. All three are then the next step's.
 __device__ __forceinline__ void take_step(
     Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
-    int block, const Decoder& decoder)
+    int block, Decoder& decoder)
 {
     Sums products;
     Samples taken[2];
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
-            from = stages.next_step(from, step);
+            from = stages.next_step(step);
         take_samples(taken[part % 2], samples);
         begin_products();
 #pragma unroll
@@ -73,6 +78,8 @@ __device__ __forceinline__ void take_step(
                 multiply<COLUMNS>(products, taken[part % 2][k], blocks);
         }
         close_products();
+        if (!WHOLE_WORDS && part == PARTS - 1)
+            decoder.turn_to(stages.byte);  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
@@ -123,17 +130,16 @@ __device__ __forceinline__ void put_overlap(
 
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
-    unsigned ring)
+    BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
-    Stages stages(copier, lane_words);
+    Stages stages(copier, rows, decoder.byte);
     Sums sums = {};
     Samples samples;
     Words words;
-    load_part(words, lane_words);
+    const unsigned* from = stages.words();
+    load_part(words, from);
     decoder.decode(samples, words);
-    load_part(words, lane_words + PART_WORDS);
-    const unsigned* from = lane_words;
+    load_part(words, from + PART_WORDS);
     float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
     int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
     int block = 0;

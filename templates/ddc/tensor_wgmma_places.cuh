@@ -8,6 +8,7 @@
 typedef unsigned Samples[K_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
+constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in a window
 
 // Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
 // part, those of the next step are loaded if there are `more`.
@@ -49,11 +50,11 @@ __device__ __forceinline__ int stage_end_after(int step)
     return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
 }
 
-// The runs of a warpgroup, step after step.
+// The runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
-    unsigned ring)
+    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
+    const unsigned* const lane_words = rows + decoder.first_word();
     int slot = 0;
     unsigned parity = 0;
     Sums sums = {};
@@ -105,7 +106,7 @@ __device__ __forceinline__ void take_task(
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
-            next = lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift;
+            next = lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift();
             load_part(words, next);
             next += PART_WORDS;
             stage_end = stage_end_after(step);

@@ -20,9 +20,7 @@ __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scrat
             to[LIVE * OCTETS * 64 + 32] = fragment.y;
         }
     }
-#ifndef AUTOTUNE_HOST
-    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
-#endif
+    publish_writes();
     __syncthreads();  // the ring is complete
 }
 

@@ -39,6 +39,8 @@ PROBLEMS = [
     {"taps": 129, "decimation": 16, "sample_bits": 11},  # groups of samples of 11 bytes
     {"taps": 120, "decimation": 12, "sample_bits": 12},
     {"taps": 257, "decimation": 32, "sample_bits": 8},
+    {"taps": 200, "decimation": 16, "sample_bits": 6},  # pairs of samples in a register
+    {"taps": 200, "decimation": 16, "sample_bits": 2},
     {"taps": 65, "decimation": 8, "sample_bits": 9},
     {"taps": 64, "decimation": 4, "sample_bits": 5},
     {"taps": 100, "decimation": 128, "sample_bits": 12},  # fewer taps than the decimation
@@ -171,7 +173,7 @@ MUTANTS = {
     "tiles do not move": ("part == 0 && k == 0 ? t + 1 : t;", "t;", "wrong"),
     "order of samples": ("r * 2 + 1 - h;", "r * 2 + h;", "wrong"),
     "bytes": ("byte_of(sample) * 0x1100u", "byte_of(sample) * 0x1010u", "wrong"),
-    "lane's byte": ("shift = 0x1111u * (byte % 4)", "shift = 0x1111u * (byte % 2)", "wrong"),
+    "lane's byte": ("0x1111u * (group_byte % 4)", "0x1111u * (group_byte % 2)", "wrong"),
     "sign": ("LOW << 16, BIAS * 0x10001", "LOW << 16, EXPONENT * 0x10001", "wrong"),
     "scale": ("(exponent - 14) << 23", "(exponent - 13) << 23", "wrong"),
     "no turn of the row": ("multiply(row_turn, lane_turns[0])", "lane_turns[0]", "wrong"),
@@ -205,6 +207,8 @@ def test_mutants_fail(name: str) -> None:
     check_mutant(KERNEL, MUTATED, TENSOR, *MUTANTS[name])
 
 
+EIGHT = {"taps": 127, "decimation": 8, "sample_bits": 8}
+BYTES = Config({**TENSOR, "STAGE": 12})
 OTHERS = {
     "bytes before the start": (
         {"taps": 150, "decimation": 8},  # whose first steps are one more than needed
@@ -216,7 +220,30 @@ OTHERS = {
     "a pair's shift": ({}, PAIRED, "bytes_5, selectors[1]) >> 6", "bytes_5, selectors[1]) >> 4", "wrong"),
     "a pair's bytes": ({}, PAIRED, "0x0145u + (shift & 0xff00u)", "0x0145u + shift", "wrong"),
     "a pair's last bytes": ({}, PAIRED, "0x2345u + (shift & 0x00ffu)", "0x2345u", "wrong"),
-    "a pair's order": ({}, PAIRED, "+ 4 * (1 - h)", "+ 4 * h", "wrong"),
+    "a pair's order": ({}, PAIRED, "+ APART * (1 - h)", "+ APART * h", "wrong"),
+    "a pair's distance": (EIGHT, BYTES, "= APART * SAMPLE_BITS / 8;", "= SAMPLE_BITS / 4;", "wrong"),
+    "a leader's bytes": (EIGHT, BYTES, "* 0x0101u + from_first", "* 0x0100u + from_first", "wrong"),
+    "a leader's last byte": (
+        {**EIGHT, "sample_bits": 12},
+        BYTES,
+        "0x1010u + last_byte_of(leader)",
+        "0x1010u + (last_byte_of(leader) - 1)",
+        "wrong",
+    ),
+    "pairs of a product": (
+        EIGHT,
+        BYTES,
+        "first + pair / 2][pair % 2 * 2 + r]",
+        "first + pair / 2][(1 - pair % 2) * 2 + r]",
+        "wrong",
+    ),
+    "bits behind a pair": (
+        {**EIGHT, "sample_bits": 12},
+        BYTES,
+        "(last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS",
+        "4 - (last_byte_of(leader) + 1) * 8 + (leader + 1) * SAMPLE_BITS",
+        "wrong",
+    ),
     "samples of the skew": ({}, PAIRED, "first_byte -= skew * SAMPLE_BITS / 8;", "", "wrong"),
     "weights of the skew": ({}, PAIRED, "* DECIMATION - skew;", "* DECIMATION;", "wrong"),
     "chain": ({"taps": 1024, "decimation": 64}, LONG_TENSOR, "+ chain.at[c]", "+ chain.at[0]", "wrong"),

@@ -38,6 +38,13 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 16, "STAGE": 1, "STAGES": 3}),
     ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
     ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3}),
+    # steps of whole bytes: products that are filled up
+    ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2}),  # 75 bytes
+    ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 3}),  # 150, samples in pairs
+    ({"taps": 300, "decimation": 30, "sample_bits": 12}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 4}),  # 90
+    ({"taps": 500, "decimation": 63, "sample_bits": 8}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 2}),
+    ({"taps": 400, "decimation": 25, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 1}),
+    ({"taps": 1600, "decimation": 100}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STEP": 2, "STAGE": 1}),
 ]
 
 
@@ -120,6 +127,32 @@ def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
     check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
 
 
+FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes
+MUTANTS_OF_FILLED_PRODUCTS = {
+    "samples of the next step": ("in_step < STEP_SAMPLES && k >= 0", "k >= 0", "wrong"),
+    "bytes of the first step": ("decoder.turn_to(stages.byte);  //", "//", "wrong"),
+    "bytes of a step": ("byte += STEP_BYTES;", "byte += STEP_BYTES & ~3;", "wrong"),
+    "start of a stage": ("byte = copier.pieces.start +", "byte = (copier.pieces.start & 12) +", "wrong"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS_OF_FILLED_PRODUCTS)
+def test_mutants_of_filled_products_fail(name: str) -> None:
+    check_mutant(KERNEL, FILLED, Config({**CHAINS, "STEP": 4, "STAGE": 2}), *MUTANTS_OF_FILLED_PRODUCTS[name])
+
+
+def test_steps_that_are_not_whole_products_fill_them() -> None:
+    def steps(decimation: int, sample_bits: int) -> set[int]:
+        problem = KERNEL.problem({"taps": 8 * decimation, "decimation": decimation, "sample_bits": sample_bits})
+        found = KERNEL.space.enumerate(problem, Device("a GPU", "cuda", "sm_90"), {"ALGORITHM": ("tensor",)}).configs
+        return {int(config.STEP) for config in found if config.get("CHAIN") == 8}
+
+    assert steps(32, 10) == {2, 4}
+    assert steps(15, 10) == {4, 8, 16}  # 60 of 64 samples, 120 of 128, and 240
+    assert steps(63, 8) == {2, 4}
+    assert steps(33, 10) == {8}  # 264 of 288; not 66 of 96, nor 132 of 160
+
+
 def test_long_chains_are_cut() -> None:
     """From 33 products on; where a step has two parts at least."""
 
@@ -147,9 +180,9 @@ def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("(ROWS * PITCH * 4) + copier.pieces.shift;", "(ROWS * PITCH * 4);"),
+        ("(ROWS * PITCH * 4) + copier.pieces.shift();", "(ROWS * PITCH * 4);"),
         ("(offset + stage * STAGE_BYTES) & ~15", "stage * STAGE_BYTES & ~15"),
-        ("* 4 + STAGE_BYTES & 15) / 4", "* 4 - STAGE_BYTES & 15) / 4"),
+        ("start = start + STAGE_BYTES & 15;", "start = start - STAGE_BYTES & 15;"),
     ],
 )
 def test_mutants_of_stages_that_start_anywhere_fail(old: str, new: str) -> None:

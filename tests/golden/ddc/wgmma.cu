@@ -267,7 +267,11 @@ constexpr int MOST_PART = 2;  // products whose samples are unpacked together
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int K_STEPS = STEP_SAMPLES / 16;
+constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
+constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
+// Or pairs of products, filled up with samples of the next step; samples of odd widths need pairs in any case.
+constexpr bool WHOLE_PRODUCTS = STEP_SAMPLES % (SAMPLE_BITS % 2 == 0 ? 16 : 32) == 0;
+constexpr int K_STEPS = WHOLE_PRODUCTS ? STEP_SAMPLES / 16 : 2 * ceil_div(STEP_SAMPLES, 32);
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int COLUMNS = LIVE * OCTETS * 8;
@@ -277,14 +281,14 @@ constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
 constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_STEPS = WINDOW / STEP;
-constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in it
 constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their turns, what it has of the run before it
 // Words; an odd multiple of 4, for stores by 8 rows of 4 lanes without conflicts.
 constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == 9 && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
-static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
+static_assert(STEP % 2 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets of columns, and whole bytes, a step");
+static_assert(CHAIN > 0 || (WHOLE_WORDS && WHOLE_PRODUCTS), "other steps are for chains");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -296,21 +300,26 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Samples of 10 bits, where products come in pairs: a lane takes 8, and those in a register are 4 apart, 5 bytes. They
-// start at the same bit of a byte, so that one shift and one mask serve both:
-//     product 2 m + p, lane l, register r: samples 32 m + 8 l + 2 p + r (high half) and 4 more (low half)
-// Lanes then start at even bytes, for which runs may have to start 4 samples earlier (`skew`): the weights must leave
-// the room.
-constexpr bool PAIRED = SAMPLE_BITS == 10 && K_STEPS % 2 == 0
-    && LIVE * STEP_SAMPLES >= TAPS + (STEP - 1) * DECIMATION + 4;
-constexpr int GROUP = SAMPLE_BITS % 2 == 0 && !PAIRED ? 4 : 8;
+// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the bytes
+// of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2): samples j (high half) and j + APART, of 8 bits 2 j and 2 j + 1
+// Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
+// (`skew`): the weights must leave the room.
+constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
+constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
+constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
+constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
+constexpr bool PAIRED = SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+    && (TWO_WORDS || (STEP_BYTES % 2 == 0 && ROOM >= APART));
+constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
+constexpr int GROUP = PAIRED ? PAIR_GROUP : SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int GROUP_STEPS = GROUP / 4;
 constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
 constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-constexpr int MOST_REST = PAIRED ? 2 : 3;  // bytes of the first word before a group
+constexpr int MOST_REST = STARTS_EVEN ? 2 : 3;  // bytes of the first word before a group
 constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+constexpr bool NARROW = !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
 __host__ __device__ constexpr int part_of(int n, int most)
@@ -327,11 +336,17 @@ constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
+// The first sample of pair `pair` of a group.
+__host__ __device__ constexpr int leader_of(int pair)
+{
+    return APART == 1 ? 2 * pair : pair;
+}
+
 // The sample of a product's row `l` (0 to 3: a lane), register `r` and half `h` of it (0: the low one).
 __host__ __device__ constexpr int sample_of(int product, int l, int r, int h)
 {
-    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP;
-    return PAIRED ? first + product % 2 * 2 + r + 4 * (1 - h) : first + product % GROUP_STEPS * 4 + r * 2 + 1 - h;
+    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP, in_group = product % GROUP_STEPS;
+    return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;
 }
 
 // One PRMT takes the two bytes that hold it, most significant first.
@@ -379,17 +394,15 @@ constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
 constexpr unsigned EXPONENT = 0x6400;  // of 1024
 constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
 
-// Samples in the low SAMPLE_BITS of the halves of `high` and of `low`, whatever else there is, as halves above BIAS.
-__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
+// Samples in the low SAMPLE_BITS of halves, whatever is above them, as halves above BIAS.
+__device__ __forceinline__ unsigned two_halves(unsigned fields)
 {
     constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+    const unsigned lower = and_xor(fields, LOW * 0x10001, (EXPONENT | BIAS) * 0x10001);  // 1024 + the low bits
     if constexpr (TOP_BITS == 0) {
-        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+        return lower;
     } else {
-        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
         constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
-        const unsigned fields = and_xor(low, ALL, and_xor(high, ALL << 16, 0));
-        const unsigned lower = and_xor(fields, LOW * 0x10001, EXPONENT * 0x10001);  // 1024 + the low 10 bits
         const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
         // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
         const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
@@ -397,10 +410,16 @@ __device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
     }
 }
 
-// Two fields of 10 bits, in bits 0 to 9 of halves, whatever is above them, as halves above BIAS.
-__device__ __forceinline__ unsigned two_halves(unsigned fields)
+// The same of two words, of which each has one sample in its low SAMPLE_BITS, or in those of its high half.
+__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
 {
-    return and_xor(fields, 0x03ff03ff, BIAS * 0x10001);
+    if constexpr (TOP_BITS == 0) {
+        constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+    } else {
+        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+        return two_halves(and_xor(low, ALL, and_xor(high, ALL << 16, 0)));
+    }
 }
 
 __device__ __forceinline__ unsigned unbiased(unsigned halves)
@@ -420,26 +439,53 @@ __device__ __forceinline__ Number kept(Number number)
     return number;
 }
 
-// What of unpacking depends on where in its word a lane's group starts: always the same.
+// What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
+    static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
     int byte;  // of the lane's first group, in its row of a stage
-    unsigned selectors[3];  // PAIRED: of four bytes, samples 0 and 4, samples 3 and 7; NARROW: samples 0 and 1, 2 and 3
+    unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
 
     // `rest`: where in its first 16 bytes a row starts.
     __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
     {
-        const unsigned shift = 0x1111u * (byte % 4);
-        selectors[0] = kept(shift + (PAIRED ? 0x4321u : NARROW ? selector(0) : 0x0123u));
-        selectors[1] = kept(PAIRED ? 0x0145u + (shift & 0xff00u) : shift + (NARROW ? selector(2) : 0u));
-        selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+        turn_to(byte);
     }
 
     __device__ __forceinline__ int first_word() const { return byte / 4; }
+
+    // What follows is for groups that start at this byte of their row.
+    __device__ __forceinline__ void turn_to(int group_byte)
+    {
+        const unsigned shift = 0x1111u * (group_byte % 4);
+        if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
+            selectors[0] = kept(shift + 0x4321u);
+            selectors[1] = kept(0x0145u + (shift & 0xff00u));
+            selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+        } else if constexpr (PAIRED) {
+#pragma unroll
+            for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
+                selectors[pair] = kept(shift + selector_of(leader_of(pair)));
+        } else if constexpr (NARROW) {
+            selectors[0] = kept(shift + selector(0));
+            selectors[1] = kept(shift + selector(2));
+        } else {
+            selectors[0] = kept(shift + 0x0123u);
+        }
+    }
 
     __host__ __device__ static constexpr unsigned selector(int sample)
     {
         return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
     }
+
+    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of one that lies in a byte.
+    __host__ __device__ static constexpr unsigned selector_of(int leader)
+    {
+        const int from_first_to_other = APART * SAMPLE_BITS / 8;
+        return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
+    }
+
+    __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
 
     // The two registers of products `STEP` of a group, for one row.
     template <int IN_GROUP>
@@ -465,8 +511,9 @@ struct Decoder {
         }
     }
 
-    // The four registers of two products, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the group.
-    __device__ __forceinline__ void decode_pair(
+    // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
+    // group.
+    __device__ __forceinline__ void decode_pairs_of_10(
         unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
     {
         constexpr int LAST = GROUP_WORDS - 1;
@@ -478,14 +525,29 @@ struct Decoder {
         samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
+    // The registers of a group's products, from `first` on, for one row.
+    __device__ __forceinline__ void decode_pairs(
+        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    {
+#pragma unroll
+        for (int pair = 0; pair < GROUP / 2; ++pair) {
+            const int leader = leader_of(pair);
+            const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
+            samples[first + pair / 2][pair % 2 * 2 + r] =
+                two_halves(bytes >> ((last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS));
+        }
+    }
+
     // Samples above BIAS.
     __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
     {
 #pragma unroll
         for (int i = 0; i < 2 * PART_GROUPS; ++i) {
             const int g = i / 2, r = i % 2;
-            if constexpr (PAIRED)
-                decode_pair(samples, g * GROUP_STEPS, r, words[r][g]);
+            if constexpr (PAIRED && SAMPLE_BITS == 10)
+                decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
+            else if constexpr (PAIRED)
+                decode_pairs(samples, g * GROUP_STEPS, r, words[r][g]);
             else
                 decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
         }
@@ -494,9 +556,10 @@ struct Decoder {
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-constexpr int STAGE_BYTES = STAGE * STEP_SAMPLES * SAMPLE_BITS / 8;
+constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
+constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * 2 * SAMPLE_BITS;  // the last products may take more
 // The words of the stage's last group, wherever the row starts, end within them.
-constexpr int PIECES = ceil_div((STAGE_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
 constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 
@@ -520,7 +583,7 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_SAMPLES * SAMPLE_BITS / 8;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
 
@@ -532,7 +595,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int shift;  // words by which the stage that is read starts further from such a multiple than the first one
+    int start;  // of the stage that is read, from such a multiple
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -543,7 +606,7 @@ struct Copier {
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
-          shift(ALIKE ? 0 : (offset - STAGE_BYTES & 15) / 4 - offset / 4), stage(0), slot(0)
+          start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
     {
     }
 
@@ -554,18 +617,23 @@ struct Copier {
     }
 
     // The next stage is read.
-    __device__ __forceinline__ void shift_words()
+    __device__ __forceinline__ void read_next()
     {
         if constexpr (!ALIKE)
-            shift = ((shift + offset / 4) * 4 + STAGE_BYTES & 15) / 4 - offset / 4;
+            start = start + STAGE_BYTES & 15;
     }
 
-    // Closes a group in any case, so that the number of groups under way stays the same.
+    // Words, where stages are whole words, by which the stage that is read starts further than the first one.
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
+
+    // Closes a group in any case, so that the number of groups under way stays the same. MAY_BE_INSIDE: of the buffer;
+    // others copy that differently.
+    template <bool MAY_BE_INSIDE = true>
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (is_inside)
-                copy<true>();
+            if (MAY_BE_INSIDE && is_inside)
+                copy<MAY_BE_INSIDE>();
             else
                 copy<false>();
         }
@@ -579,7 +647,7 @@ struct Copier {
     {
         wait_for_groups<STAGES - 1>();
         __syncwarp();  // for every lane
-        shift_words();
+        read_next();
     }
 
     // What lies outside of the buffer is 0.
@@ -621,8 +689,8 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 }
 
 // Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
-// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, and on the
-// host, lanes copy pieces as in ddc/tensor_copy.cuh.
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy pieces
+// as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory are used.
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
@@ -666,7 +734,7 @@ struct BoxCopier {
     __device__ __forceinline__ void next_stage()
     {
         if (!by_boxes()) {
-            pieces.next_stage();
+            pieces.next_stage<false>();
             return;
         }
 #ifndef AUTOTUNE_HOST
@@ -690,7 +758,7 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         wait(barriers + 8 * slot, parity);
 #endif
-        pieces.shift_words();
+        pieces.read_next();
     }
 };
 
@@ -783,8 +851,8 @@ __device__ __forceinline__ uint2 fragment_of(
         unsigned halves[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int k = first + sample_of(product, l, r, h);
-            halves[h] = k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+            const int in_step = sample_of(product, l, r, h), k = first + in_step;
+            halves[h] = in_step < STEP_SAMPLES && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
         }
         words[r] = halves[0] | halves[1] << 16;
     }
@@ -813,9 +881,7 @@ __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scrat
             to[LIVE * OCTETS * 64 + 32] = fragment.y;
         }
     }
-#ifndef AUTOTUNE_HOST
-    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");  // before products read it, which go another way
-#endif
+    publish_writes();
     __syncthreads();  // the ring is complete
 }
 
@@ -1051,6 +1117,7 @@ __device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsi
 typedef unsigned Samples[K_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
+constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in a window
 
 // Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
 // part, those of the next step are loaded if there are `more`.
@@ -1092,11 +1159,11 @@ __device__ __forceinline__ int stage_end_after(int step)
     return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
 }
 
-// The runs of a warpgroup, step after step.
+// The runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* lane_words, float* lane_window,
-    unsigned ring)
+    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
+    const unsigned* const lane_words = rows + decoder.first_word();
     int slot = 0;
     unsigned parity = 0;
     Sums sums = {};
@@ -1204,7 +1271,7 @@ __device__ __forceinline__ void take_task(
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
-            next = lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift;
+            next = lane_words + slot * (ROWS * PITCH * 4) + copier.pieces.shift();
             load_part(words, next);
             next += PART_WORDS;
             stage_end = stage_end_after(step);
@@ -1229,7 +1296,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = PAIRED && first_byte % 2 != 0 ? 4 : 0;  // samples, 5 bytes
+    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
     first_byte -= skew * SAMPLE_BITS / 8;
     BoxCopier copier(
         lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
@@ -1241,12 +1308,11 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     const float scale = mix_weights<0>(shared.scratch, frequency);
     fill_ring(shared.ring, shared.scratch, skew);
     const unsigned ring = address_of(shared.ring);
-    const Decoder decoder(static_cast<int>(first_byte & 15));
+    Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
-    const unsigned* const lane_words =
-        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
-    take_task(copier, writer, decoder, lane_words, lane_window, ring);
+    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
+    take_task(copier, writer, decoder, rows, lane_window, ring);
 }
