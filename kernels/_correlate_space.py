@@ -5,6 +5,8 @@ from itertools import pairwise
 
 from autotune import Config, Device, Space, baked, ceil_div, runtime, when
 
+from ._correlate_clusters import Member, members
+
 PRODUCTS = 4  # of the two polarisations of each receiver of a baseline: aa, ba, ab, bb
 OCTET = 8  # receivers whose both polarisations fill the 16 rows of a tensor core's product
 UNIT_BYTES = 64  # of a receiver
@@ -109,6 +111,7 @@ SPACE = Space(
     CHAIN=when((1, 2, 4, 8), MMA="wgmma"),  # channels of a block, one after another
     TAPER=when((0, 1), MMA="wgmma", CHAIN=(2, 4, 8)),  # whether chains become shorter towards the last
     FETCH=when((128, 256), MMA="wgmma"),  # bytes that the L2 fetches together
+    CLUSTER=when((1, 2, 4), MMA="wgmma", CHAIN=8),  # blocks that copy for each other what they share; else 1
     STORE=("direct", "stream", "paired"),  # results: plainly; evicted first; so, and whole sectors of a pair of lanes
 )
 
@@ -118,6 +121,11 @@ def sides(config: Config) -> tuple[int, int]:
     if config.MMA == "wgmma":
         return TILE, TILE
     return int(config.NR_RECEIVERS_PER_BLOCK), int(config.NR_RECEIVERS_PER_BLOCK_X)
+
+
+def cluster_size(config: Config) -> int:
+    """Blocks of a cluster."""
+    return int(config.get("CLUSTER", 1))
 
 
 def shared_bytes(problem: Problem, config: Config) -> int:
@@ -142,10 +150,17 @@ def octets(config: Config) -> tuple[int, int]:
 
 
 def n_blocks(problem: Problem, config: Config) -> int:
-    """Of the product: rows of later receivers, each up to the diagonal."""
+    """Of the product: rows of later receivers, each up to the diagonal; or of all clusters."""
+    if cluster_size(config) > 1:
+        return len(cluster_members(problem, config))
     rows, columns = sides(config)
     ends = range(rows, problem.n_receivers + rows, rows)
     return sum(ceil_div(min(end, problem.n_receivers), columns) for end in ends)
+
+
+def cluster_members(problem: Problem, config: Config) -> tuple[Member, ...]:
+    """The blocks of all clusters."""
+    return members(ceil_div(problem.n_receivers, TILE), cluster_size(config))
 
 
 @SPACE.constraint("a block's side is the shortest, or less than 16 longer than all receivers", MMA="mma_sync")
@@ -189,6 +204,11 @@ def wgmma_exists(problem: Problem, config: Config, device: Device) -> bool:
 )
 def rows_fit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(not converts(problem) or config.IN_FLIGHT == 1)
+
+
+@SPACE.constraint("blocks of a cluster have more than one tile of the product between them", MMA="wgmma")
+def tiles_are_shared(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(cluster_size(config) == 1 or problem.n_receivers > TILE)
 
 
 @SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")

@@ -32,6 +32,8 @@ from ._correlate_space import (
     TILE,
     UNIT_BYTES,
     Problem,
+    cluster_members,
+    cluster_size,
     converts,
     n_blocks,
     n_chains,
@@ -44,10 +46,13 @@ POOL = (1 << 24) + 43  # random numbers that large inputs repeat: a prime, so th
 
 
 def tensor_map(problem: Problem, config: Config) -> TensorMap:
-    """Of the voltages, a unit of a receiver along the first axis: in layout blocks a box is a stage of a side."""
+    """Of the voltages, a unit of a receiver along the first axis. In layout blocks a box is a stage of a side; half of
+    one, as blocks of a cluster copy it.
+    """
     c, b, n_receivers = problem.n_channels, problem.n_batches, problem.n_receivers
     if problem.layout == "blocks":
-        shape, box = (UNIT_BYTES, n_receivers, b, c), (UNIT_BYTES, TILE, 2 if problem.bits == 4 else 4, 1)
+        n_units = (2 if problem.bits == 4 else 4) // min(2, cluster_size(config))
+        shape, box = (UNIT_BYTES, n_receivers, b, c), (UNIT_BYTES, TILE, n_units, 1)
     else:
         shape, box = (strides(problem)[0], c, n_receivers, b), (UNIT_BYTES, 1, TILE, 1)
     argument = Correlate.arguments_of(problem).index("voltages")
@@ -118,7 +123,9 @@ class Correlate(Kernel[Problem]):
         return made | {"voltages": array_in(np.float16 if floats else np.int8, *shape_of_voltages(problem))}
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """A block for each part of the product that holds a baseline; channels or chains of them on y, slices on z."""
+        """A block for each part of the product that holds a baseline, in whole clusters; channels or chains of them on
+        y, slices on z.
+        """
         n, shared = n_blocks(problem, config), shared_bytes(problem, config)
         if config.MMA == "wgmma":
             grid = (n, n_chains(problem.n_channels, config), problem.n_slices)
@@ -137,6 +144,8 @@ class Correlate(Kernel[Problem]):
             "rows": rows,
             "columns": columns,
             "converts": converts(problem),
+            "cluster": cluster_size(config),
+            "clusters": clusters(problem, config),
             "mma": ("f16", "f32", "f") if problem.bits == 16 else ("s8", "s32", "r"),
         }
 
@@ -243,6 +252,13 @@ class Correlate(Kernel[Problem]):
     def tolerance(self, problem: Problem) -> Tolerance:
         """None: integers, and halves whose sums are exact in float32; docs/kernels/correlate.md bounds others."""
         return Tolerance()
+
+
+def clusters(problem: Problem, config: Config) -> list[str]:
+    """The blocks of each cluster, as the template has them."""
+    size = cluster_size(config)
+    blocks = [f"{{{', '.join(map(str, block))}}}" for block in cluster_members(problem, config)] if size > 1 else []
+    return [", ".join(blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
 
 # ---------------------------------------------------------------------- voltages

@@ -13,6 +13,7 @@ constexpr int STAGES = {{ config.STAGES }};  // that shared memory holds
 constexpr int IN_FLIGHT = {{ config.IN_FLIGHT }};  // products under way while the next one's rows are loaded
 constexpr int CHAIN = {{ config.CHAIN }};  // channels of a block, one after another
 constexpr bool TAPERED = {{ "true" if config.get("TAPER", 0) else "false" }};  // chains become shorter towards the last
+constexpr int CLUSTER = {{ cluster }};  // blocks that copy for each other
 
 constexpr bool CONVERTS = {{ "true" if converts else "false" }};
 constexpr int STEPS = 4;  // products of a stage
@@ -81,11 +82,17 @@ struct Range {
     int first_batch, n_units;
 };
 
+{% include "correlate/wgmma_cluster.cuh" %}
+
 {% include "correlate/wgmma_load.cuh" %}
 
 {% include "correlate/wgmma_multiply.cuh" %}
 
+{% if cluster > 1 %}
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1) correlate(
+{% else %}
 extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
+{% endif %}
     Result* __restrict__ results,
 {% if problem.count_lowest %}
     unsigned long long* __restrict__ n_lowest,
@@ -95,17 +102,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
 {
     extern __shared__ __align__(1024) unsigned char dynamic_shared[];
     Ring ring(shared_address(dynamic_shared));
+    const Member own = member_of(blockIdx.x);
     if (threadIdx.x == 0) {
+        const int n_blocks = 1 + (own.same_j != NOBODY) + (own.same_i != NOBODY);  // that this one copies to
         for (Ring each = ring; each.parity == 0; each.advance()) {
             init_barrier(each.copied(), 1);
             init_barrier(each.converted(), RECEIVERS_I / 32);
-            init_barrier(each.released(), CONSUMERS * GROUP / 32);
+            init_barrier(each.released(), n_blocks * CONSUMERS * GROUP / 32);
         }
         publish_barriers();
     }
-    __syncthreads();  // the barriers are ready
+    if constexpr (CLUSTER > 1) {
+        sync_cluster();  // the barriers of all blocks are ready
+        if (!own.has_tile())
+            return;
+    } else {
+        __syncthreads();  // the barriers are ready
+    }
 
-    const Block block = block_of(blockIdx.x, N_RECEIVERS);
+    const Block block = own.tile;
+    const Sides sides(own);
     const Chain chain = chain_of(blockIdx.y, n_channels);
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int end = first_of_slice(blockIdx.z + 1, gridDim.z, n_used);
@@ -113,27 +129,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
     const int role = threadIdx.x / GROUP;
     if (role == 0) {
         give_registers<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             for (int channel = chain.first; channel < chain.end; ++channel)
-                copy_slice(ring, map, block, range, channel);
+                copy_slice(ring, map, own, sides, range, channel);
+            if constexpr (CLUSTER > 1)
+                await_partners(ring);
+        }
     } else if (CONVERTS && role == 1) {
         give_registers<CONVERTER_REGISTERS>();
         for (int channel = chain.first; channel < chain.end; ++channel)
-            convert_slice(ring, range);
+            convert_slice(ring, sides, range);
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const long long n_baselines = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
         const int consumer = role - 1 - CONVERTS;
+        const Release release(own);
         Lowest lowest;
         for (int channel = chain.first; channel < chain.end; ++channel) {
             Result* to = results + (blockIdx.z * static_cast<long long>(n_channels) + channel) * n_baselines * 8;
             // Of the diagonal, the first consumer's rows need the first half of the columns only
             if (block.first_j + consumer * 32 >= N_RECEIVERS)
-                skip_slice(ring, range);
+                skip_slice(ring, range, release);
             else if (block.first_j == block.first_i && consumer == 0)
-                multiply_slice<32>(to, ring, block, range, consumer, lowest);
+                multiply_slice<32>(to, ring, block, sides, range, consumer, release, lowest);
             else
-                multiply_slice<64>(to, ring, block, range, consumer, lowest);
+                multiply_slice<64>(to, ring, block, sides, range, consumer, release, lowest);
         }
 {% if problem.count_lowest %}
         if (block.first_i == 0)  // a block for each later receiver

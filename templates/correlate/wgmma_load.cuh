@@ -15,34 +15,75 @@ __device__ __forceinline__ void take_registers()
 #endif
 }
 
-// Units of one side of a stage. In layout blocks a unit is a batch, and one box holds all; what it has beyond the slice
-// is not used.
-__device__ __forceinline__ void copy_side(
-    unsigned to, const TensorMap& map, unsigned barrier, int first_receiver, const Range& range, int unit, int channel)
+constexpr int HALF = UNITS / (CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
+constexpr bool COPIES_ALL = BLOCKS || CLUSTER > 1;  // units of the last stage, past the slice, too: they are not used
+
+// HALF the units of one side of a stage: for this block, or SHARED, for those whose ranks are bits of `blocks`. In
+// layout blocks a unit is a batch, and one box holds them.
+template <bool SHARED>
+__device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
+                                          const Range& range, int unit, int channel, unsigned blocks)
 {
     if constexpr (BLOCKS) {
-        copy_box(to, &map, barrier, 0, first_receiver, range.first_batch + unit, channel);
+        const int batch = range.first_batch + unit;
+        if constexpr (SHARED)
+            copy_box_to(blocks, to, &map, barrier, 0, first_receiver, batch, channel);
+        else
+            copy_box(to, &map, barrier, 0, first_receiver, batch, channel);
     } else {
-        for (int i = 0; i < UNITS && unit + i < range.n_units; ++i) {
-            const int batch = (unit + i) / BATCH_UNITS, in_batch = (unit + i) % BATCH_UNITS * UNIT_BYTES;
-            copy_box(to + i * UNIT, &map, barrier, in_batch, channel, first_receiver, range.first_batch + batch);
+        for (int i = 0; i < HALF && (COPIES_ALL || unit + i < range.n_units); ++i) {
+            const int batch = range.first_batch + (unit + i) / BATCH_UNITS;
+            const int in_batch = (unit + i) % BATCH_UNITS * UNIT_BYTES;
+            if constexpr (SHARED)
+                copy_box_to(blocks, to + i * UNIT, &map, barrier, in_batch, channel, first_receiver, batch);
+            else
+                copy_box(to + i * UNIT, &map, barrier, in_batch, channel, first_receiver, batch);
         }
     }
 }
 
-// One thread's work. On the diagonal both sides are the same receivers: one copy serves both, unless it is converted.
-__device__ __forceinline__ void copy_slice(
-    Ring& ring, const TensorMap& map, const Block& block, const Range& range, int channel)
+// The units of a side that this block copies.
+__device__ __forceinline__ void copy_side(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
+                                          const Range& range, int unit, int channel, const Share& share)
 {
-    const bool both = IN_PLACE || block.first_j != block.first_i;
+    if (CLUSTER > 1 && share.blocks != 0) {
+        const int first = share.first;
+        copy_half<true>(
+            to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, share.blocks);
+    } else {
+#pragma unroll
+        for (int first = 0; first < UNITS; first += HALF)
+            copy_half<false>(to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, 0);
+    }
+}
+
+// One thread's work. Partners, too, have released a stage before this block copies to them. They may copy to this block
+// before it expects the bytes: the phase does not end without its arrival. Partners copy to each other in every stage,
+// also in the last one, so that none of them releases a stage a second time before this block has seen the first.
+__device__ __forceinline__ void copy_slice(
+    Ring& ring, const TensorMap& map, const Member& own, const Sides& sides, const Range& range, int channel)
+{
+    const Share of_j = share_of(own.rank, own.same_j), of_i = share_of(own.rank, own.same_i);
 #pragma unroll 1
     for (int unit = 0; unit < range.n_units; unit += UNITS) {
-        const int n_copied = BLOCKS ? UNITS : min(UNITS, range.n_units - unit);
+        const int n_copied = COPIES_ALL ? UNITS : min(UNITS, range.n_units - unit);
         wait(ring.released(), ring.parity ^ 1);
-        arrive_and_expect(ring.copied(), n_copied * UNIT * (1 + both));
-        copy_side(ring.address() + SIDE, map, ring.copied(), block.first_i, range, unit, channel);
-        if (both)
-            copy_side(ring.address(), map, ring.copied(), block.first_j, range, unit, channel);
+        arrive_and_expect(ring.copied(), n_copied * UNIT * (sides.has_j + sides.has_i));
+        if (sides.has_i)
+            copy_side(ring.address() + SIDE, map, ring.copied(), own.tile.first_i, range, unit, channel, of_i);
+        if (sides.has_j)
+            copy_side(ring.address(), map, ring.copied(), own.tile.first_j, range, unit, channel, of_j);
+        ring.advance();
+    }
+}
+
+// Until all stages are released, by partners, too: then nobody copies to this block any more, or arrives at its
+// barriers, so that its shared memory may go; and what it has copied to partners is there.
+__device__ __forceinline__ void await_partners(Ring& ring)
+{
+#pragma unroll 1
+    for (int stage = 0; stage < STAGES; ++stage) {
+        wait(ring.released(), ring.parity ^ 1);
         ring.advance();
     }
 }
@@ -90,7 +131,7 @@ __device__ __forceinline__ void convert_pair(
 // Two teams take turns at the stages, so that one reads while the other writes. Both wait for all copies: these may end
 // in another order than they began, and a team that is a round ahead of one would take the parity of the round before
 // for its own.
-__device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
+__device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, const Range& range)
 {
     const int receiver = threadIdx.x % RECEIVERS_I;
     bool is_own = threadIdx.x % GROUP < RECEIVERS_I;
@@ -100,7 +141,7 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
         if (is_own) {
 #pragma unroll
             for (int unit = 0; unit < UNITS; unit += PAIR_UNITS)
-                convert_pair(shared_pointer(ring.address() + SIDE + unit * UNIT),
+                convert_pair(shared_pointer(ring.address() + sides.earlier + unit * UNIT),
                              shared_pointer(ring.address() + OPERAND_AT + unit * PRODUCTS * OPERAND), receiver,
                              range.n_units - first - unit);
             publish_writes();
@@ -114,13 +155,12 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
 }
 
 // A consumer whose receivers are all past the last one keeps the ring going.
-__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range)
+__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
 {
 #pragma unroll 1
     for (int unit = 0; unit < range.n_units; unit += UNITS) {
         wait(ring.copied(), ring.parity);
-        if (threadIdx.x % 32 == 0)
-            arrive(ring.released());
+        release(ring.released());
         ring.advance();
     }
 }

@@ -60,56 +60,55 @@ __device__ __forceinline__ void wait_for_stage(const Ring& ring)
 // All units of a slice. A stage is released when the first products of the next one are under way.
 template <int N>
 __device__ __forceinline__ void add_slice(
-    Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, bool diagonal, Lowest& lowest)
+    Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, int operand, const Release& release,
+    Lowest& lowest)
 {
-    const unsigned later = diagonal && !IN_PLACE ? row + SIDE : row;
-    const bool is_first = threadIdx.x % 32 == 0;
     Rows rows[BUFFERS];
 #pragma unroll 1
     for (int stage = 0; stage < n_units / UNITS; ++stage) {
         wait_for_stage(ring);
         // Shuffled: then the compiler knows it to be the same in all lanes, and describes operands in uniform registers
-        const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + OPERAND_AT, 0);
+        const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + operand, 0);
         Octet octet;
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             if (step % PRODUCTS == 0) {
-                octet = load_octet<false>(shared_pointer(ring.address() + later + step / PRODUCTS * UNIT));
+                octet = load_octet<false>(shared_pointer(ring.address() + row + step / PRODUCTS * UNIT));
                 lowest.add(octet);
             }
             rows[step % BUFFERS].make(octet, step % PRODUCTS);
             add_product<N>(re, im, rows[step % BUFFERS], operands, step);
             wait_for_products<IN_FLIGHT>();
-            if (step == IN_FLIGHT - 1 && stage > 0 && is_first)
-                arrive(ring.released_before());
+            if (step == IN_FLIGHT - 1 && stage > 0)
+                release(ring.released_before());
         }
         ring.advance();
     }
     wait_for_products<0>();
-    if (n_units >= UNITS && is_first)
-        arrive(ring.released_before());
+    if (n_units >= UNITS)
+        release(ring.released_before());
     if (n_units % UNITS == 0)
         return;
     wait_for_stage(ring);  // one that is full in part
 #pragma unroll 1
     for (int unit = 0; unit < n_units % UNITS; ++unit) {
-        const Octet octet = load_octet<false>(shared_pointer(ring.address() + later + unit * UNIT));
+        const Octet octet = load_octet<false>(shared_pointer(ring.address() + row + unit * UNIT));
         lowest.add(octet);
 #pragma unroll
         for (int product = 0; product < PRODUCTS; ++product) {
             rows[0].make(octet, product);
-            add_product<N>(re, im, rows[0], ring.address() + OPERAND_AT, unit * PRODUCTS + product);
+            add_product<N>(re, im, rows[0], ring.address() + operand, unit * PRODUCTS + product);
             wait_for_products<0>();
         }
     }
-    if (is_first)
-        arrive(ring.released());
+    release(ring.released());
     ring.advance();
 }
 
 template <int N>
 __device__ __forceinline__ void multiply_slice(
-    Result* results, Ring& ring, const Block& block, const Range& range, int consumer, Lowest& lowest)
+    Result* results, Ring& ring, const Block& block, const Sides& sides, const Range& range, int consumer,
+    const Release& release, Lowest& lowest)
 {
     Sum re[N], im[N];  // of polarisation a of the earlier receivers, then b
 #pragma unroll
@@ -117,8 +116,9 @@ __device__ __forceinline__ void multiply_slice(
         re[i] = im[i] = 0;
     {
         const int first = consumer * 32 + threadIdx.x / 32 % 4 * 8;  // of the warp's receivers
-        const unsigned row = first * UNIT_BYTES + row_offset();
-        add_slice<N>(re, im, ring, range.n_units, row, block.first_j == block.first_i, lowest);
+        const unsigned row = sides.later + first * UNIT_BYTES + row_offset();
+        const int operand = CONVERTS ? OPERAND_AT : sides.earlier;  // its place in a stage
+        add_slice<N>(re, im, ring, range.n_units, row, operand, release, lowest);
     }
     if (!OVERWRITES && range.n_units == 0)
         return;

@@ -229,7 +229,7 @@ def test_channels_and_slices_are_as_many_as_a_grid_has(values: dict[str, int], a
 def test_every_problem_has_a_configuration() -> None:
     gpu = Device("a GPU", "cuda", "sm_90")
     for problem in KERNEL.tuned:
-        assert 150 <= len(KERNEL.space.enumerate(problem, gpu).configs) <= 800
+        assert 150 <= len(KERNEL.space.enumerate(problem, gpu).configs) <= 900
     for values in PROBLEMS:
         KERNEL.default_config(KERNEL.problem(values), gpu)
     problem = KERNEL.problem({"n_receivers": 48})
@@ -338,6 +338,7 @@ GOLDENS = {
     "nibbles": (KERNEL.problem({"bits": 4, "n_times": 32}), LATE),
     "wgmma": (KERNEL.problem({"overwrites": True}), WGMMA),
     "wgmma_nibbles": (KERNEL.problem({"bits": 4, "n_times": 32, "count_lowest": True}), WGMMA),
+    "wgmma_clusters": (KERNEL.problem({"overwrites": True}), Config({**WGMMA, "CHAIN": 8, "CLUSTER": 4})),
     "halves_in_batches": (KERNEL.problem({"bits": 16, "layout": "batches", "n_times": 22, "n_receivers": 47}), WIDE),
 }
 

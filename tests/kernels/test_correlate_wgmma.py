@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from autotune.kernels._correlate_clusters import members
 from autotune.kernels.correlate import Correlate, Problem, n_chains
 
 from autotune import Config, TrialFailure
@@ -14,13 +15,14 @@ from autotune.devices import Target, find_device
 from autotune.render import render
 from autotune.verify import Placed, verify
 
+from .common import check as check_variant
 from .common import check_gpu_mutant, check_mutant, mutated, session_on
 
 KERNEL = Correlate()
 CONFIGS = [
     Config(MMA="wgmma", STAGES=7, IN_FLIGHT=1, CHAIN=1, FETCH=128, STORE="stream"),
     Config(MMA="wgmma", STAGES=5, IN_FLIGHT=3, CHAIN=4, TAPER=1, FETCH=256, STORE="stream"),
-    Config(MMA="wgmma", STAGES=7, IN_FLIGHT=2, CHAIN=8, TAPER=0, FETCH=128, STORE="direct"),
+    Config(MMA="wgmma", STAGES=7, IN_FLIGHT=2, CHAIN=8, TAPER=0, FETCH=128, CLUSTER=1, STORE="direct"),
 ]
 TIMES = {"blocks": {4: 32, 8: 16, 16: 8}, "batches": {4: 40, 8: 36, 16: 22}}  # those of batches end within a unit
 
@@ -30,10 +32,10 @@ def problem_of(bits: int, layout: str, n_receivers: int, **values: Any) -> Probl
     return KERNEL.problem({"n_channels": 11, "n_batches": 13, **given, **values})
 
 
-def config_for(problem: Problem, number: int, target: Target) -> Config:
-    """One of those above, or the nearest that converters leave registers for."""
-    configs = KERNEL.space.enumerate(problem, target.device, {"MMA": ("wgmma",)})
-    return configs.nearest(CONFIGS[number % len(CONFIGS)])
+def config_for(problem: Problem, number: int, target: Target, cluster: int = 1) -> Config:
+    """One of those above, or the nearest that converters leave registers for; in clusters of so many blocks."""
+    only = {"MMA": ("wgmma",), **({"CHAIN": (8,), "CLUSTER": (cluster,)} if cluster > 1 else {})}
+    return KERNEL.space.enumerate(problem, target.device, only).nearest(CONFIGS[number % len(CONFIGS)])
 
 
 def check(problem: Problem, config: Config, target: Target, *others: Problem) -> None:
@@ -62,6 +64,74 @@ def test_any_problem_is_exact(bits: int, layout: str, n_receivers: int, gpu: Tar
     problem = problem_of(bits, layout, n_receivers, overwrites=number % 2 == 1, count_lowest=counted)
     some, many = replace(problem, first_batch=2, n_used=7, n_slices=3), replace(problem, n_slices=20, n_channels=3)
     check(problem, config_for(problem, number, gpu), gpu, some, many)
+
+
+# ---------------------------------------------------------------------- clusters of blocks
+@pytest.mark.parametrize(
+    ("bits", "layout", "n_receivers", "cluster"),
+    [(8, "blocks", 129, 4), (8, "batches", 100, 2), (4, "blocks", 190, 2), (16, "batches", 65, 4)],
+)
+def test_the_host_agrees_on_clusters(bits: int, layout: str, n_receivers: int, cluster: int) -> None:
+    """On their tiles: a block there has no partners."""
+    host = find_device("host")
+    problem = problem_of(bits, layout, n_receivers, count_lowest=bits == 8, n_channels=1, n_batches=3, n_slices=2)
+    check_variant(KERNEL, problem, config_for(problem, n_receivers, host, cluster), host, "check")
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("n_tiles", range(2, 17))
+def test_partners_of_a_cluster_are_each_others(n_tiles: int, size: int) -> None:
+    """Every tile of the triangle has a block; few blocks have none."""
+    blocks = members(n_tiles, size)
+    tiles = [(block.j, block.i) for block in blocks if block.j >= 0]
+    assert sorted(tiles) == [(j, i) for j in range(n_tiles) for i in range(j + 1)]
+    assert len(blocks) == -(-len(tiles) // size) * size
+    for first in range(0, len(blocks), size):
+        cluster = blocks[first : first + size]
+        for rank, block in enumerate(cluster):
+            if block.same_j >= 0:
+                assert block.same_j != rank and cluster[block.same_j].same_j == rank
+                assert cluster[block.same_j].j == block.j
+            if block.same_i >= 0:
+                assert block.same_i != rank and cluster[block.same_i].same_i == rank
+                assert cluster[block.same_i].i == block.i
+
+
+def test_clusters_share_most_of_what_they_copy() -> None:
+    """Of 9 rows of tiles: 90 sides, of which a square of four copies 4 instead of 8, and a pair 3 instead of 4."""
+
+    def copied(size: int) -> int:
+        return sum(4 - (block.same_j >= 0) - (block.same_i >= 0) for block in members(9, size) if block.j >= 0) // 2
+
+    assert copied(4) == 90 - 10 * 4 and copied(2) == 90 - 22
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n_receivers", [65, 100, 128, 129, 190, 193])
+@pytest.mark.parametrize("layout", ["blocks", "batches"])
+@pytest.mark.parametrize("bits", [4, 8, 16])
+def test_clusters_are_exact(bits: int, layout: str, n_receivers: int, gpu: Target) -> None:
+    """As any problem above, of both sizes by turns."""
+    number = n_receivers + bits // 4 + (layout == "batches")
+    counted, cluster = bits != 16 and n_receivers % 2 == 1, (2, 4)[number // 2 % 2]
+    problem = problem_of(bits, layout, n_receivers, overwrites=number % 2 == 1, count_lowest=counted)
+    some, many = replace(problem, first_batch=2, n_used=7, n_slices=3), replace(problem, n_slices=20, n_channels=3)
+    check(problem, config_for(problem, number, gpu, cluster), gpu, some, many)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("cluster", [2, 4])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_clusters_of_a_large_array_are_exact(bits: int, cluster: int, gpu: Target) -> None:
+    problem = problem_of(bits, "blocks", 576, overwrites=True, n_channels=3, n_batches=192)
+    check(problem, config_for(problem, 0, gpu, cluster), gpu)
+
+
+def test_clusters_need_more_than_one_tile() -> None:
+    gpu = Device("a GPU", "cuda", "sm_90")
+    for n_receivers, clusters in ((64, {1}), (65, {1, 2, 4})):
+        configs = KERNEL.space.enumerate(problem_of(8, "blocks", n_receivers), gpu, {"MMA": ("wgmma",)}).configs
+        assert {config.CLUSTER for config in configs if config.CHAIN == 8} == clusters
 
 
 @pytest.mark.gpu
@@ -118,6 +188,36 @@ def test_mutants_fail(bits: int, layout: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(("bits", "layout", "old", "new"), MUTANTS)
 def test_mutants_fail_on_a_gpu(bits: int, layout: str, old: str, new: str, gpu: Target, gpu_bench: Bench) -> None:
     check_gpu_mutant(KERNEL, *mutant_case(bits, layout, gpu, 11), old, new, gpu_bench)
+
+
+CLUSTER_MUTANTS = [
+    (8, "blocks", "own[1] * RECEIVERS_I", "own[0] * RECEIVERS_I"),  # the tile of a rank
+    (8, "blocks", "= MEMBERS[index]", "= MEMBERS[index / CLUSTER]"),  # which it is
+    (8, "batches", "tile.first_j >= 0;", "tile.first_j > 0;"),  # whether it has one
+    (8, "blocks", "later = has_j ? 0 : SIDE", "later = 0"),  # where the only side lies
+]
+PARTNER_MUTANTS = [
+    (8, "blocks", "rank < partner ? 0 : UNITS / 2", "0"),  # both copy the first half
+    (4, "blocks", "earlier = has_i ? SIDE : 0", "earlier = SIDE"),  # where the only side lies
+]
+
+
+def cluster_mutant_case(bits: int, layout: str, target: Target, n_channels: int) -> tuple[Problem, Config]:
+    problem = problem_of(bits, layout, 129, overwrites=True, n_channels=n_channels)
+    return problem, config_for(problem, 0, target, 4)
+
+
+@pytest.mark.parametrize(("bits", "layout", "old", "new"), CLUSTER_MUTANTS)
+def test_mutants_of_clusters_fail(bits: int, layout: str, old: str, new: str) -> None:
+    check_mutant(KERNEL, *cluster_mutant_case(bits, layout, find_device("host"), 1), old, new)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("bits", "layout", "old", "new"), CLUSTER_MUTANTS + PARTNER_MUTANTS)
+def test_mutants_of_clusters_fail_on_a_gpu(
+    bits: int, layout: str, old: str, new: str, gpu: Target, gpu_bench: Bench
+) -> None:
+    check_gpu_mutant(KERNEL, *cluster_mutant_case(bits, layout, gpu, 5), old, new, gpu_bench)
 
 
 @pytest.mark.parametrize(("bits", "layout"), [(4, "blocks"), (8, "batches")])

@@ -573,6 +573,65 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
     return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
 }
 
+// Clusters of blocks, of sm_90 and later: blocks that run at the same time, and reach each other's shared memory. A
+// block is known by its rank, blockIdx.x % the blocks of a cluster, where clusters lie along x.
+// The host runs them one after another, so there a block has no others. Source: PTX ISA, "Cluster of Cooperative Thread
+// Arrays", "barrier.cluster", "mapa" and "cp.async.bulk.tensor".
+#ifdef AUTOTUNE_HOST
+constexpr bool RUN_TOGETHER = false;
+#else
+constexpr bool RUN_TOGETHER = true;
+#endif
+
+// Waits for all threads of all blocks, but those that have ended: then published barriers are seen, and nothing else
+// that was written. It brings the threads of a warp together, too.
+__device__ __forceinline__ void sync_cluster()
+{
+#ifdef AUTOTUNE_HOST
+    __syncthreads();
+#else
+    asm volatile("barrier.cluster.arrive.relaxed;\n"
+                 "barrier.cluster.wait.acquire;"
+                 :
+                 :
+                 : "memory");
+#endif
+}
+
+// At the barrier of the block of that rank, which has the same address in its shared memory as in this block's. Whoever
+// waits there knows that this thread has read what it read before. What it wrote, only threads of its own block see: to
+// show it to others, too, takes hundreds of cycles.
+__device__ __forceinline__ void arrive_at(unsigned barrier, int rank)
+{
+#ifdef AUTOTUNE_HOST
+    arrive(barrier);
+#else
+    asm volatile("{ .reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+                 :
+                 : "r"(barrier), "r"(rank)
+                 : "memory");
+#endif
+}
+
+// As copy_box(), to the same address of each block whose rank is a bit of `blocks`; the bytes count for the barrier of
+// the same address in each.
+__device__ __forceinline__ void copy_box_to(
+    unsigned blocks, unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+{
+#ifdef AUTOTUNE_HOST
+    copy_box(to, map, barrier, x, y, z, w);
+#else
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+                 "[%1, { %3, %4, %5, %6}], [%2], %7;"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w),
+                   "h"(static_cast<unsigned short>(blocks))
+                 : "memory");
+#endif
+}
+
 // The design for Hopper: the first warpgroup of a block copies, the last two multiply; one between them may convert.
 //   stage       4 products along K of 64 later and 64 earlier receivers: UNITS units of a receiver
 //   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
@@ -583,6 +642,7 @@ constexpr int STAGES = 7;  // that shared memory holds
 constexpr int IN_FLIGHT = 1;  // products under way while the next one's rows are loaded
 constexpr int CHAIN = 2;  // channels of a block, one after another
 constexpr bool TAPERED = true;  // chains become shorter towards the last
+constexpr int CLUSTER = 1;  // blocks that copy for each other
 
 constexpr bool CONVERTS = true;
 constexpr int STEPS = 4;  // products of a stage
@@ -651,6 +711,81 @@ struct Range {
     int first_batch, n_units;
 };
 
+// The blocks of a cluster take tiles of the same channels and times, such that some of them share receivers:
+//     partners   two blocks of a cluster whose tiles have the same later receivers (same_j), or the same earlier ones
+//                (same_i); a block may have one of each: four blocks then have a square of tiles
+// Of a side that two of them share, each copies half of the units, for both: the one of the lower rank the first half.
+// Alone, a block copies whole sides, as without clusters. A block without a tile ends at once.
+constexpr int NOBODY = -1;
+
+struct Member {
+    Block tile;
+    int rank;
+    int same_j, same_i;  // ranks of partners
+
+    __device__ __forceinline__ bool has_tile() const { return CLUSTER == 1 || tile.first_j >= 0; }
+};
+
+__device__ __forceinline__ Member member_of(int index)
+{
+    return {block_of(index, N_RECEIVERS), 0, NOBODY, NOBODY};
+}
+
+// What a block copies of a side of a stage.
+struct Share {
+    unsigned blocks;  // for whom: a bit for each rank, or 0: the whole side for itself
+    int first;  // unit of the half that it copies for them
+};
+
+__device__ __forceinline__ Share share_of(int rank, int partner)
+{
+    if (partner == NOBODY)
+        return {0, 0};
+    return {1u << rank | 1u << partner, rank < partner ? 0 : UNITS / 2};
+}
+
+// Where the sides of a stage lie. On the diagonal they are the same receivers, and one copy serves both, unless it is
+// converted where it lies, or partners have halves of both.
+struct Sides {
+    bool has_j, has_i;  // whether later, and earlier, receivers are copied
+    int later, earlier;  // places of their units
+
+    __device__ __forceinline__ explicit Sides(const Member& own)
+    {
+        const bool is_single = !IN_PLACE && own.tile.first_j == own.tile.first_i;
+        has_j = !is_single || own.same_j != NOBODY;
+        has_i = !is_single || own.same_i != NOBODY || own.same_j == NOBODY;
+        later = has_j ? 0 : SIDE, earlier = has_i ? SIDE : 0;
+    }
+};
+
+// How a warp of a consumer tells all who copy to its block that it has read a stage: a lane each tells one block.
+struct Release {
+    int rank;  // of that block
+
+    __device__ __forceinline__ explicit Release(const Member& own)
+    {
+        const int lane = threadIdx.x % 32;
+        rank = lane == 0 ? own.rank : NOBODY;
+        if constexpr (CLUSTER > 1) {
+            if (lane == 1)
+                rank = own.same_j;
+            if (lane == 2)
+                rank = own.same_i;
+        }
+    }
+
+    __device__ __forceinline__ void operator()(unsigned barrier) const
+    {
+        if (rank == NOBODY)
+            return;
+        if constexpr (CLUSTER > 1)
+            arrive_at(barrier, rank);
+        else
+            arrive(barrier);
+    }
+};
+
 // Registers move between warpgroups, from a pool that holds what the launch gave all threads.
 template <int N>
 __device__ __forceinline__ void give_registers()
@@ -668,34 +803,75 @@ __device__ __forceinline__ void take_registers()
 #endif
 }
 
-// Units of one side of a stage. In layout blocks a unit is a batch, and one box holds all; what it has beyond the slice
-// is not used.
-__device__ __forceinline__ void copy_side(
-    unsigned to, const TensorMap& map, unsigned barrier, int first_receiver, const Range& range, int unit, int channel)
+constexpr int HALF = UNITS / (CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
+constexpr bool COPIES_ALL = BLOCKS || CLUSTER > 1;  // units of the last stage, past the slice, too: they are not used
+
+// HALF the units of one side of a stage: for this block, or SHARED, for those whose ranks are bits of `blocks`. In
+// layout blocks a unit is a batch, and one box holds them.
+template <bool SHARED>
+__device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
+                                          const Range& range, int unit, int channel, unsigned blocks)
 {
     if constexpr (BLOCKS) {
-        copy_box(to, &map, barrier, 0, first_receiver, range.first_batch + unit, channel);
+        const int batch = range.first_batch + unit;
+        if constexpr (SHARED)
+            copy_box_to(blocks, to, &map, barrier, 0, first_receiver, batch, channel);
+        else
+            copy_box(to, &map, barrier, 0, first_receiver, batch, channel);
     } else {
-        for (int i = 0; i < UNITS && unit + i < range.n_units; ++i) {
-            const int batch = (unit + i) / BATCH_UNITS, in_batch = (unit + i) % BATCH_UNITS * UNIT_BYTES;
-            copy_box(to + i * UNIT, &map, barrier, in_batch, channel, first_receiver, range.first_batch + batch);
+        for (int i = 0; i < HALF && (COPIES_ALL || unit + i < range.n_units); ++i) {
+            const int batch = range.first_batch + (unit + i) / BATCH_UNITS;
+            const int in_batch = (unit + i) % BATCH_UNITS * UNIT_BYTES;
+            if constexpr (SHARED)
+                copy_box_to(blocks, to + i * UNIT, &map, barrier, in_batch, channel, first_receiver, batch);
+            else
+                copy_box(to + i * UNIT, &map, barrier, in_batch, channel, first_receiver, batch);
         }
     }
 }
 
-// One thread's work. On the diagonal both sides are the same receivers: one copy serves both, unless it is converted.
-__device__ __forceinline__ void copy_slice(
-    Ring& ring, const TensorMap& map, const Block& block, const Range& range, int channel)
+// The units of a side that this block copies.
+__device__ __forceinline__ void copy_side(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
+                                          const Range& range, int unit, int channel, const Share& share)
 {
-    const bool both = IN_PLACE || block.first_j != block.first_i;
+    if (CLUSTER > 1 && share.blocks != 0) {
+        const int first = share.first;
+        copy_half<true>(
+            to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, share.blocks);
+    } else {
+#pragma unroll
+        for (int first = 0; first < UNITS; first += HALF)
+            copy_half<false>(to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, 0);
+    }
+}
+
+// One thread's work. Partners, too, have released a stage before this block copies to them. They may copy to this block
+// before it expects the bytes: the phase does not end without its arrival. Partners copy to each other in every stage,
+// also in the last one, so that none of them releases a stage a second time before this block has seen the first.
+__device__ __forceinline__ void copy_slice(
+    Ring& ring, const TensorMap& map, const Member& own, const Sides& sides, const Range& range, int channel)
+{
+    const Share of_j = share_of(own.rank, own.same_j), of_i = share_of(own.rank, own.same_i);
 #pragma unroll 1
     for (int unit = 0; unit < range.n_units; unit += UNITS) {
-        const int n_copied = BLOCKS ? UNITS : min(UNITS, range.n_units - unit);
+        const int n_copied = COPIES_ALL ? UNITS : min(UNITS, range.n_units - unit);
         wait(ring.released(), ring.parity ^ 1);
-        arrive_and_expect(ring.copied(), n_copied * UNIT * (1 + both));
-        copy_side(ring.address() + SIDE, map, ring.copied(), block.first_i, range, unit, channel);
-        if (both)
-            copy_side(ring.address(), map, ring.copied(), block.first_j, range, unit, channel);
+        arrive_and_expect(ring.copied(), n_copied * UNIT * (sides.has_j + sides.has_i));
+        if (sides.has_i)
+            copy_side(ring.address() + SIDE, map, ring.copied(), own.tile.first_i, range, unit, channel, of_i);
+        if (sides.has_j)
+            copy_side(ring.address(), map, ring.copied(), own.tile.first_j, range, unit, channel, of_j);
+        ring.advance();
+    }
+}
+
+// Until all stages are released, by partners, too: then nobody copies to this block any more, or arrives at its
+// barriers, so that its shared memory may go; and what it has copied to partners is there.
+__device__ __forceinline__ void await_partners(Ring& ring)
+{
+#pragma unroll 1
+    for (int stage = 0; stage < STAGES; ++stage) {
+        wait(ring.released(), ring.parity ^ 1);
         ring.advance();
     }
 }
@@ -743,7 +919,7 @@ __device__ __forceinline__ void convert_pair(
 // Two teams take turns at the stages, so that one reads while the other writes. Both wait for all copies: these may end
 // in another order than they began, and a team that is a round ahead of one would take the parity of the round before
 // for its own.
-__device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
+__device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, const Range& range)
 {
     const int receiver = threadIdx.x % RECEIVERS_I;
     bool is_own = threadIdx.x % GROUP < RECEIVERS_I;
@@ -753,7 +929,7 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
         if (is_own) {
 #pragma unroll
             for (int unit = 0; unit < UNITS; unit += PAIR_UNITS)
-                convert_pair(shared_pointer(ring.address() + SIDE + unit * UNIT),
+                convert_pair(shared_pointer(ring.address() + sides.earlier + unit * UNIT),
                              shared_pointer(ring.address() + OPERAND_AT + unit * PRODUCTS * OPERAND), receiver,
                              range.n_units - first - unit);
             publish_writes();
@@ -767,13 +943,12 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Range& range)
 }
 
 // A consumer whose receivers are all past the last one keeps the ring going.
-__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range)
+__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
 {
 #pragma unroll 1
     for (int unit = 0; unit < range.n_units; unit += UNITS) {
         wait(ring.copied(), ring.parity);
-        if (threadIdx.x % 32 == 0)
-            arrive(ring.released());
+        release(ring.released());
         ring.advance();
     }
 }
@@ -840,56 +1015,55 @@ __device__ __forceinline__ void wait_for_stage(const Ring& ring)
 // All units of a slice. A stage is released when the first products of the next one are under way.
 template <int N>
 __device__ __forceinline__ void add_slice(
-    Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, bool diagonal, Lowest& lowest)
+    Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, int operand, const Release& release,
+    Lowest& lowest)
 {
-    const unsigned later = diagonal && !IN_PLACE ? row + SIDE : row;
-    const bool is_first = threadIdx.x % 32 == 0;
     Rows rows[BUFFERS];
 #pragma unroll 1
     for (int stage = 0; stage < n_units / UNITS; ++stage) {
         wait_for_stage(ring);
         // Shuffled: then the compiler knows it to be the same in all lanes, and describes operands in uniform registers
-        const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + OPERAND_AT, 0);
+        const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + operand, 0);
         Octet octet;
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             if (step % PRODUCTS == 0) {
-                octet = load_octet<false>(shared_pointer(ring.address() + later + step / PRODUCTS * UNIT));
+                octet = load_octet<false>(shared_pointer(ring.address() + row + step / PRODUCTS * UNIT));
                 lowest.add(octet);
             }
             rows[step % BUFFERS].make(octet, step % PRODUCTS);
             add_product<N>(re, im, rows[step % BUFFERS], operands, step);
             wait_for_products<IN_FLIGHT>();
-            if (step == IN_FLIGHT - 1 && stage > 0 && is_first)
-                arrive(ring.released_before());
+            if (step == IN_FLIGHT - 1 && stage > 0)
+                release(ring.released_before());
         }
         ring.advance();
     }
     wait_for_products<0>();
-    if (n_units >= UNITS && is_first)
-        arrive(ring.released_before());
+    if (n_units >= UNITS)
+        release(ring.released_before());
     if (n_units % UNITS == 0)
         return;
     wait_for_stage(ring);  // one that is full in part
 #pragma unroll 1
     for (int unit = 0; unit < n_units % UNITS; ++unit) {
-        const Octet octet = load_octet<false>(shared_pointer(ring.address() + later + unit * UNIT));
+        const Octet octet = load_octet<false>(shared_pointer(ring.address() + row + unit * UNIT));
         lowest.add(octet);
 #pragma unroll
         for (int product = 0; product < PRODUCTS; ++product) {
             rows[0].make(octet, product);
-            add_product<N>(re, im, rows[0], ring.address() + OPERAND_AT, unit * PRODUCTS + product);
+            add_product<N>(re, im, rows[0], ring.address() + operand, unit * PRODUCTS + product);
             wait_for_products<0>();
         }
     }
-    if (is_first)
-        arrive(ring.released());
+    release(ring.released());
     ring.advance();
 }
 
 template <int N>
 __device__ __forceinline__ void multiply_slice(
-    Result* results, Ring& ring, const Block& block, const Range& range, int consumer, Lowest& lowest)
+    Result* results, Ring& ring, const Block& block, const Sides& sides, const Range& range, int consumer,
+    const Release& release, Lowest& lowest)
 {
     Sum re[N], im[N];  // of polarisation a of the earlier receivers, then b
 #pragma unroll
@@ -897,8 +1071,9 @@ __device__ __forceinline__ void multiply_slice(
         re[i] = im[i] = 0;
     {
         const int first = consumer * 32 + threadIdx.x / 32 % 4 * 8;  // of the warp's receivers
-        const unsigned row = first * UNIT_BYTES + row_offset();
-        add_slice<N>(re, im, ring, range.n_units, row, block.first_j == block.first_i, lowest);
+        const unsigned row = sides.later + first * UNIT_BYTES + row_offset();
+        const int operand = CONVERTS ? OPERAND_AT : sides.earlier;  // its place in a stage
+        add_slice<N>(re, im, ring, range.n_units, row, operand, release, lowest);
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
@@ -940,17 +1115,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
 {
     extern __shared__ __align__(1024) unsigned char dynamic_shared[];
     Ring ring(shared_address(dynamic_shared));
+    const Member own = member_of(blockIdx.x);
     if (threadIdx.x == 0) {
+        const int n_blocks = 1 + (own.same_j != NOBODY) + (own.same_i != NOBODY);  // that this one copies to
         for (Ring each = ring; each.parity == 0; each.advance()) {
             init_barrier(each.copied(), 1);
             init_barrier(each.converted(), RECEIVERS_I / 32);
-            init_barrier(each.released(), CONSUMERS * GROUP / 32);
+            init_barrier(each.released(), n_blocks * CONSUMERS * GROUP / 32);
         }
         publish_barriers();
     }
-    __syncthreads();  // the barriers are ready
+    if constexpr (CLUSTER > 1) {
+        sync_cluster();  // the barriers of all blocks are ready
+        if (!own.has_tile())
+            return;
+    } else {
+        __syncthreads();  // the barriers are ready
+    }
 
-    const Block block = block_of(blockIdx.x, N_RECEIVERS);
+    const Block block = own.tile;
+    const Sides sides(own);
     const Chain chain = chain_of(blockIdx.y, n_channels);
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int end = first_of_slice(blockIdx.z + 1, gridDim.z, n_used);
@@ -958,27 +1142,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) correlate(
     const int role = threadIdx.x / GROUP;
     if (role == 0) {
         give_registers<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             for (int channel = chain.first; channel < chain.end; ++channel)
-                copy_slice(ring, map, block, range, channel);
+                copy_slice(ring, map, own, sides, range, channel);
+            if constexpr (CLUSTER > 1)
+                await_partners(ring);
+        }
     } else if (CONVERTS && role == 1) {
         give_registers<CONVERTER_REGISTERS>();
         for (int channel = chain.first; channel < chain.end; ++channel)
-            convert_slice(ring, range);
+            convert_slice(ring, sides, range);
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const long long n_baselines = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
         const int consumer = role - 1 - CONVERTS;
+        const Release release(own);
         Lowest lowest;
         for (int channel = chain.first; channel < chain.end; ++channel) {
             Result* to = results + (blockIdx.z * static_cast<long long>(n_channels) + channel) * n_baselines * 8;
             // Of the diagonal, the first consumer's rows need the first half of the columns only
             if (block.first_j + consumer * 32 >= N_RECEIVERS)
-                skip_slice(ring, range);
+                skip_slice(ring, range, release);
             else if (block.first_j == block.first_i && consumer == 0)
-                multiply_slice<32>(to, ring, block, range, consumer, lowest);
+                multiply_slice<32>(to, ring, block, sides, range, consumer, release, lowest);
             else
-                multiply_slice<64>(to, ring, block, range, consumer, lowest);
+                multiply_slice<64>(to, ring, block, sides, range, consumer, release, lowest);
         }
         if (block.first_i == 0)  // a block for each later receiver
             lowest.report(n_lowest);

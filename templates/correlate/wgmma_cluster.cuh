@@ -1,0 +1,93 @@
+// The blocks of a cluster take tiles of the same channels and times, such that some of them share receivers:
+//     partners   two blocks of a cluster whose tiles have the same later receivers (same_j), or the same earlier ones
+//                (same_i); a block may have one of each: four blocks then have a square of tiles
+// Of a side that two of them share, each copies half of the units, for both: the one of the lower rank the first half.
+// Alone, a block copies whole sides, as without clusters. A block without a tile ends at once.
+constexpr int NOBODY = -1;
+
+struct Member {
+    Block tile;
+    int rank;
+    int same_j, same_i;  // ranks of partners
+
+    __device__ __forceinline__ bool has_tile() const { return CLUSTER == 1 || tile.first_j >= 0; }
+};
+
+{% if cluster > 1 %}
+// Of all blocks along x: the tile's row and its column, and the partners' ranks.
+__constant__ const signed char MEMBERS[][4] = {
+{% for members in clusters %}
+    {{ members }},
+{% endfor %}
+};
+
+__device__ __forceinline__ Member member_of(int index)
+{
+    const signed char(&own)[4] = MEMBERS[index];
+    const Block tile = {own[0] * RECEIVERS_J, own[1] * RECEIVERS_I};
+    if constexpr (RUN_TOGETHER)
+        return {tile, index % CLUSTER, own[2], own[3]};
+    else
+        return {tile, index % CLUSTER, NOBODY, NOBODY};
+}
+{% else %}
+__device__ __forceinline__ Member member_of(int index)
+{
+    return {block_of(index, N_RECEIVERS), 0, NOBODY, NOBODY};
+}
+{% endif %}
+
+// What a block copies of a side of a stage.
+struct Share {
+    unsigned blocks;  // for whom: a bit for each rank, or 0: the whole side for itself
+    int first;  // unit of the half that it copies for them
+};
+
+__device__ __forceinline__ Share share_of(int rank, int partner)
+{
+    if (partner == NOBODY)
+        return {0, 0};
+    return {1u << rank | 1u << partner, rank < partner ? 0 : UNITS / 2};
+}
+
+// Where the sides of a stage lie. On the diagonal they are the same receivers, and one copy serves both, unless it is
+// converted where it lies, or partners have halves of both.
+struct Sides {
+    bool has_j, has_i;  // whether later, and earlier, receivers are copied
+    int later, earlier;  // places of their units
+
+    __device__ __forceinline__ explicit Sides(const Member& own)
+    {
+        const bool is_single = !IN_PLACE && own.tile.first_j == own.tile.first_i;
+        has_j = !is_single || own.same_j != NOBODY;
+        has_i = !is_single || own.same_i != NOBODY || own.same_j == NOBODY;
+        later = has_j ? 0 : SIDE, earlier = has_i ? SIDE : 0;
+    }
+};
+
+// How a warp of a consumer tells all who copy to its block that it has read a stage: a lane each tells one block.
+struct Release {
+    int rank;  // of that block
+
+    __device__ __forceinline__ explicit Release(const Member& own)
+    {
+        const int lane = threadIdx.x % 32;
+        rank = lane == 0 ? own.rank : NOBODY;
+        if constexpr (CLUSTER > 1) {
+            if (lane == 1)
+                rank = own.same_j;
+            if (lane == 2)
+                rank = own.same_i;
+        }
+    }
+
+    __device__ __forceinline__ void operator()(unsigned barrier) const
+    {
+        if (rank == NOBODY)
+            return;
+        if constexpr (CLUSTER > 1)
+            arrive_at(barrier, rank);
+        else
+            arrive(barrier);
+    }
+};
