@@ -23,6 +23,7 @@ LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # between two looks at it
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
+REST_S = 0.5  # of the device before it, so that it does not start with the heat of what ran before
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
 
 
@@ -122,13 +123,14 @@ class Sustained:
 def sustained(
     session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, seconds: float
 ) -> Sustained:
-    """Launch one binary for ``seconds``, as a program does that launches nothing else.
+    """Launch one binary for ``seconds``, as a program does that launches nothing else; after a rest of REST_S.
 
     Raises:
         TrialFailure: what the device raises.
     """
     function = session.load(binary, session.timed_build)
     placed = _timed_arguments(session, kernel, case)
+    time.sleep(REST_S)
     taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
     return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
 
