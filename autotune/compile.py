@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
 from .case import write_case
 from .catalogue import load_kernel
@@ -15,7 +15,7 @@ from .definition import Device, Launch
 from .devices import Target, device_module
 from .devices.base import Binary
 from .errors import TrialFailure
-from .processes import CleanContext, serve_quietly
+from .processes import Pool, serve_quietly
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
@@ -53,12 +53,7 @@ class CompilePool:
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
         self.target, self.n_processes = target, n_processes
         self.deadline_s = deadline_s
-        self._pool = ProcessPool(
-            max_workers=n_processes,
-            context=CleanContext(),
-            initializer=serve_quietly,
-            initargs=(os.getpid(),),
-        )
+        self._pool = Pool(n_processes, serve_quietly, os.getpid())
 
     def __enter__(self) -> "CompilePool":
         """Starts the processes: they import what they need while the first sweep gets ready."""
@@ -67,8 +62,7 @@ class CompilePool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.stop()  # type: ignore[no-untyped-call]
-        self._pool.join()
+        self._pool.end()
 
     def submit(self, variant: Variant, builds: tuple[str, ...] | None = None) -> Pending[Binary]:
         """Compile ``variant``, or find it in the cache."""

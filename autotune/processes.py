@@ -4,12 +4,16 @@ import ctypes
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.popen_spawn_posix import Popen
 from types import ModuleType
 from typing import Any
+
+from pebble import ProcessFuture, ProcessPool
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 # Linux kills a child when the thread that started it ends, not the process: this one ends last.
@@ -41,6 +45,41 @@ class CleanContext(SpawnContext):
     """For pools: ``spawn``, with processes as above."""
 
     Process = _Process
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C counts when this is over: what it interrupts may hold a lock, or be about to wake somebody up."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield  # nothing is raised in other threads, nor by handlers that Python does not know
+        return
+    came: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came and callable(before):
+            before(*came[0])
+
+
+class Pool(ProcessPool):
+    """``n_processes``, as above. Ctrl-C in the midst of ``schedule`` could leave its queue such that nobody wakes up
+    for the next task, or for the end.
+    """
+
+    def __init__(self, n_processes: int, initializer: Any, *arguments: Any) -> None:
+        super().__init__(n_processes, context=CleanContext(), initializer=initializer, initargs=arguments)
+
+    def schedule(self, *arguments: Any, **more: Any) -> "ProcessFuture[Any]":
+        with uninterrupted():
+            return super().schedule(*arguments, **more)
+
+    def end(self) -> None:
+        """Whatever is under way."""
+        with uninterrupted():
+            self.stop()  # type: ignore[no-untyped-call]
+            self.join()
 
 
 def n_cpus() -> int:

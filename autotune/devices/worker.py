@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
 from ..case import Case, read_case
 from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
 from ..measure import Measurement, Protocol, Sustained, interleaved, measure, sustained
-from ..processes import CleanContext, die_with_parent, keep_freed_memory
+from ..processes import Pool, die_with_parent, keep_freed_memory
 from ..space import Config
 from ..verify import Placed, Verdict, case_of_oracle, verify
 from . import Target, device_module
@@ -46,7 +46,7 @@ class Worker:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._pool: ProcessPool | None = None
+        self._pool: Pool | None = None
 
     def __enter__(self) -> "Worker":
         return self
@@ -88,7 +88,8 @@ class Worker:
         assert self._pool is not None
         future = self._pool.schedule(function, args=arguments, timeout=deadline_s)
         try:
-            return future.result()
+            result: T = future.result()
+            return result
         except TrialFailure as failure:
             if failure.sticky:
                 self._stop()  # the next call starts a fresh one
@@ -104,18 +105,12 @@ class Worker:
             raise
 
     def _start(self) -> None:
-        self._pool = ProcessPool(
-            max_workers=1,
-            context=CleanContext(),
-            initializer=_open,
-            initargs=(os.getpid(), self.target.kind, self.target.identifier),
-        )
+        self._pool = Pool(1, _open, os.getpid(), self.target.kind, self.target.identifier)
         self._pool.schedule(_session_of, timeout=START_DEADLINE_S).result()
 
     def _stop(self) -> None:
         if self._pool is not None:
-            self._pool.stop()  # type: ignore[no-untyped-call]
-            self._pool.join()
+            self._pool.end()
             self._pool = None
 
 
