@@ -39,6 +39,9 @@ def runtime(default: Any, help: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
 
 
+RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own; a multiprocessor has one block's and these
+
+
 @dataclass(frozen=True)
 class Device:
     """The limits and the name of what a kernel runs on; constraints are predicates over it."""
@@ -55,6 +58,10 @@ class Device:
     n_multiprocessors: int = 0
     l2_bytes: int = 0
     max_clock_hz: float = 0.0
+
+    def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
+        """Whether a multiprocessor has shared memory for so many blocks, each with ``n_bytes``, dynamic and static."""
+        return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the stages fit in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return shared_bytes(problem, config) <= device.max_shared_bytes
+    return device.has_shared(shared_bytes(problem, config))
 
 
 @SPACE.constraint("the grid has room for the channels on y, and for the slices on z")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd
 
-from autotune import Config, TensorMap, baked, ceil_div, runtime
+from autotune import Config, Device, TensorMap, baked, ceil_div, runtime
 
 TENSOR_ROWS = 16  # of a matrix of samples
 SAMPLES = 1  # their place among the kernel's arguments
@@ -12,8 +12,8 @@ MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its register
 LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
 MAX_PART_WORDS = 128  # of sums, above which fewer samples are in registers together
 MOST_WARPS = 16  # of a multiprocessor that tensor is made for
-WGMMA_REGISTERS, WGMMA_SHARED_BYTES = 65536, 233472  # of a multiprocessor of sm_90, the only one that has wgmma
-RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
+WGMMA_REGISTERS = 65536  # of a multiprocessor of sm_90, the only one that has wgmma
+WGMMA_DEVICE = Device("a GPU", "cuda", "sm_90")  # which has the shared memory of the defaults
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,10 @@ class Matrices:
         if not self.overlaps:
             return int(self.config.get("RESIDENT", MOST_WARPS)) // self.warps
         by_registers = WGMMA_REGISTERS // (32 * self.warps * ceil_div(self.registers, 8) * 8)
-        by_shared = WGMMA_SHARED_BYTES // (self.shared_bytes + RESERVED_SHARED_BYTES)
-        return max(1, min(MOST_WARPS // self.warps, by_registers, by_shared))
+        n_blocks = max(1, min(MOST_WARPS // self.warps, by_registers))
+        while n_blocks > 1 and not WGMMA_DEVICE.has_shared(self.shared_bytes, n_blocks):
+            n_blocks -= 1
+        return n_blocks
 
     @cached_property
     def step_samples(self) -> int:

@@ -5,7 +5,7 @@ from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
 
-from ._ddc_matrices import LONG_CHAIN, RESERVED_SHARED_BYTES, Problem, matrices_of
+from ._ddc_matrices import LONG_CHAIN, Problem, matrices_of
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
@@ -208,8 +208,7 @@ def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the samples and the weights of the blocks that a multiprocessor must have fit in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
-    return min_blocks(problem, config) * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES
+    return device.has_shared(shared_bytes(problem, config), min_blocks(problem, config))
 
 
 @SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")

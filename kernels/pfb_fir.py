@@ -31,7 +31,6 @@ from autotune import (
 
 COMPLEX_BITS = 64  # of a sample of two floats
 COPY_BITS = 128  # that one asynchronous copy moves
-RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
 MAX_TAPS = 64  # their weights and samples are held in registers
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
 
@@ -135,8 +134,7 @@ def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the stages of two blocks fit in a multiprocessor's shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    each = shared_bytes(problem, config) + RESERVED_SHARED_BYTES
-    return 2 * each <= device.max_shared_bytes + RESERVED_SHARED_BYTES
+    return device.has_shared(shared_bytes(problem, config), n_blocks=2)
 
 
 @SPACE.constraint("a stage has at most 32 rows, unless taps has more, and is a small part of a block's rows")

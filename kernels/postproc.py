@@ -30,7 +30,6 @@ from autotune import (
 )
 
 WARP = 32  # lanes, each of which has every 32nd channel of a tile
-RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own
 MAX_LOADS = 32  # complex samples that a thread has under way: two registers each
 SMALL_HEAP = 1 << 14  # samples of a heap up to which every variant is checked with several of them
 CHUNK = 1 << 16  # complex samples that inputs and reference hold in float64 at once: they stay in a core's cache
@@ -136,7 +135,7 @@ def tile_fits_heap(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the tile fits in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return shared_bytes(problem, config) + RESERVED_SHARED_BYTES <= device.max_shared_bytes
+    return device.has_shared(shared_bytes(problem, config))
 
 
 @SPACE.constraint("the grid has room for the tiles on x, and for the receivers on z")

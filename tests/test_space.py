@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune import Config, Space, UsageError, when
+from autotune import Config, Device, Space, UsageError, when
 
 
 def example() -> Space:
@@ -94,3 +94,11 @@ def test_a_conditional_constraint_is_asked_only_where_it_applies() -> None:
     for wrong in ({"MMA": "c"}, {"SIZE": 1}):
         with pytest.raises(UsageError):
             space.constraint("never asked", **wrong)
+
+
+def test_shared_memory_of_several_blocks() -> None:
+    """A multiprocessor of sm_90 has 228 KiB, of which the system takes 1 KiB for each block."""
+    device = Device("a GPU", "cuda", "sm_90", max_shared_bytes=227 * 1024)
+    assert device.has_shared(227 * 1024) and not device.has_shared(227 * 1024 + 1)
+    assert device.has_shared(113 * 1024, 2) and not device.has_shared(113 * 1024 + 1, 2)
+    assert device.has_shared(56 * 1024, 4) and not device.has_shared(56 * 1024, 5)
