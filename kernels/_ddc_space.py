@@ -21,7 +21,7 @@ SPACE = Space(
     TILES=when((1, 4), ALGORITHM=("register", "subgroup")),  # tiles that a block makes, with the weights mixed once
     STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
     MMA=when(("mma_sync", "wgmma"), ALGORITHM="tensor"),  # the instruction that multiplies
-    WARPS=when((4, 8), MMA="wgmma"),  # of a block
+    WARPS=when((4, 8, 12), MMA="wgmma"),  # of a block
     CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
     PART=when((1, 2, 4), CHAIN=8),  # products whose samples are unpacked together: few registers, or few waits
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
@@ -30,7 +30,7 @@ SPACE = Space(
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
-    WINDOW=when((16, 32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
+    WINDOW=when((8, 16, 32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
 )
 
 
@@ -192,6 +192,17 @@ def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
     n_warps = matrices.min_blocks * matrices.warps
     return bool(not matrices.chain or n_warps >= 8 or matrices.ring_bytes > MAX_RING_BYTES)
+
+
+@SPACE.constraint("12 warps share a ring of weights only where 8 have a multiprocessor to themselves", WARPS=12)
+def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
+    eight = matrices_of(problem, Config({**config, "WARPS": 8}))
+    return bool(eight.chain and eight.min_blocks == 1)
+
+
+@SPACE.constraint("windows of 8 are for 12 warps, whose windows would not fit otherwise", WINDOW=8)
+def windows_are_short(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.get("WARPS") == 12)
 
 
 @SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")

@@ -38,6 +38,7 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 16, "STAGE": 1, "STAGES": 3}),
     ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
     ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3}),
+    ({"taps": 1536, "decimation": 96}, {"CHAIN": 8, "PART": 2, "WARPS": 12, "RUN": 32, "STAGE": 1, "WINDOW": 8}),
     # steps of whole bytes: products that are filled up
     ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2}),  # 75 bytes
     ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 3}),  # 150, samples in pairs
@@ -199,6 +200,18 @@ def test_a_multiprocessor_has_as_many_warps_as_its_registers_and_its_shared_memo
     assert warps(512, 32, WARPS=4) == 12  # shared memory
     assert warps(512, 16, WARPS=4, STEP=4, STAGE=4) == 8  # registers
     assert warps(2048, 128) == 4
+    assert warps(1600, 100, WARPS=12, STAGE=1, WINDOW=8) == 12
+
+
+def test_12_warps_share_a_ring_where_8_are_alone() -> None:
+    def windows(taps: int, decimation: int) -> set[int]:
+        problem = KERNEL.problem({"taps": taps, "decimation": decimation})
+        configs = KERNEL.space.enumerate(problem, Device("a GPU", "cuda", "sm_90")).configs
+        assert all(config.get("WARPS") == 12 for config in configs if config.get("WINDOW") == 8)
+        return {int(config.WINDOW) for config in configs if config.get("WARPS") == 12}
+
+    assert windows(1536, 96) == windows(1600, 100) == {8, 16}
+    assert windows(128, 8) == set()
 
 
 def test_only_hopper_has_it_and_filters_are_short() -> None:

@@ -169,7 +169,7 @@ def test_constraints_hold_where_they_say(values: dict[str, Any], change: dict[st
 
 
 def test_a_tile_that_does_not_fit_is_refused() -> None:
-    device = dataclasses.replace(find_device("host").device, max_shared_bytes=64 * (256 + 16) + 64 * 16 + 1024 + 80)
+    device = dataclasses.replace(find_device("host").device, max_shared_bytes=64 * (256 + 16) + 64 * 16 + 80)
     assert KERNEL.space.broken(DEFAULT, FAST, device) is None
     broken = KERNEL.space.broken(
         DEFAULT, FAST, dataclasses.replace(device, max_shared_bytes=device.max_shared_bytes - 1)
