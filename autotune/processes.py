@@ -76,7 +76,7 @@ class Pool(ProcessPool):
             return super().schedule(*arguments, **more)
 
     def end(self) -> None:
-        """Whatever is under way."""
+        """Stop, whatever is under way."""
         with uninterrupted():
             self.stop()  # type: ignore[no-untyped-call]
             self.join()
