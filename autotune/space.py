@@ -72,7 +72,7 @@ class Parameter:
 
     name: str
     values: tuple[Value, ...]
-    condition: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+    condition: tuple[tuple[str, tuple[Value | None, ...]], ...] = ()
 
     def applies(self, config: Mapping[str, Value]) -> bool:
         return all(config.get(other) in allowed for other, allowed in self.condition)
@@ -113,11 +113,13 @@ class Enumeration:
 @dataclass(frozen=True)
 class _When:
     values: tuple[Value, ...]
-    condition: tuple[tuple[str, tuple[Value, ...]], ...]
+    condition: tuple[tuple[str, tuple[Value | None, ...]], ...]
 
 
-def when(values: tuple[Value, ...], **condition: Value | tuple[Value, ...]) -> _When:
-    """Values of a parameter that exists only under others: ``SG_SIZE=when((4, 8), ALGORITHM="subgroup")``."""
+def when(values: tuple[Value, ...], **condition: Value | tuple[Value | None, ...]) -> _When:
+    """Values of a parameter that exists only under others: ``SG_SIZE=when((4, 8), ALGORITHM="subgroup")``. None among
+    theirs: or where the other does not exist.
+    """
     as_tuples = ((name, v if isinstance(v, tuple) else (v,)) for name, v in condition.items())
     return _When(values, tuple(as_tuples))
 
@@ -141,25 +143,26 @@ class Space:
                     raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")
             self.parameters[name] = Parameter(name, tuple(values), condition)
 
-    def constraint(self, reason: str, **condition: Value) -> Callable[[Predicate], Predicate]:
+    def constraint(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
         """Decorator: ``predicate(problem, config, device)`` must hold; ``reason`` says what then is true. With a
-        condition (``MMA="wgmma"``) it is asked only of configurations that have these values.
+        condition (``MMA="wgmma"``) it is asked only of configurations that have these values, or one of several.
 
         Raises:
             UsageError: when the condition names no parameter, or a value that it does not have.
         """
-        for name, value in condition.items():
-            self.check_values(name, (value,))
+        asked_of = {name: v if isinstance(v, tuple) else (v,) for name, v in condition.items()}
+        for name, values in asked_of.items():
+            self.check_values(name, values)
 
         def add(predicate: Predicate) -> Predicate:
             def holds(problem: Any, config: Config, device: Any) -> bool:
-                for name, value in condition.items():
-                    if config.get(name) != value:
+                for name, values in asked_of.items():
+                    if config.get(name) not in values:
                         return True
                 return bool(predicate(problem, config, device))
 
             name = getattr(predicate, "__name__", "constraint")
-            self.constraints.append(Constraint(name, reason, holds if condition else predicate))
+            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate))
             self._enumerated.cache_clear()
             return predicate
 
