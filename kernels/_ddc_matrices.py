@@ -87,8 +87,27 @@ class Matrices:
         return self.step_samples * self.problem.sample_bits // 8
 
     @cached_property
+    def uses_wgmma(self) -> bool:
+        return bool(self.config.MMA != "mma_sync")
+
+    @cached_property
+    def takes_bytes(self) -> bool:
+        """Samples and weights are bytes, or halves."""
+        return bool(self.config.MMA == "wgmma_int8")
+
+    @property
+    def product(self) -> int:
+        """Samples of a row that a product takes: 32 bytes."""
+        return 32 if self.takes_bytes else 16
+
+    @cached_property
     def products(self) -> int:
-        """Of 16 samples each, that a step takes: whole ones, or pairs filled up with samples of the next step."""
+        """That a step takes: whole ones, or more, of whole words, filled up with samples of the next step; of halves,
+        pairs.
+        """
+        if self.takes_bytes:
+            together = max(1, self.apart // 2)
+            return together * ceil_div(self.step_samples, 32 * together)
         is_whole = self.step_samples % (32 if self.problem.sample_bits % 2 else 16) == 0
         return self.step_samples // 16 if is_whole else 2 * ceil_div(self.step_samples, 32)
 
@@ -97,18 +116,34 @@ class Matrices:
         """Tiles of outputs that are under way."""
         return ceil_div(self.problem.taps + (int(self.config.STEP) - 1) * self.problem.decimation, self.step_samples)
 
+    @property
+    def columns(self) -> int:
+        """Of an output: two parts, with two halves of the weights each; or with three bytes and, where samples are two,
+        or octets would not be whole, a fourth.
+        """
+        if not self.takes_bytes:
+            return 4
+        return 6 if self.sample_bytes == 1 and self.config.STEP > 2 else 8
+
     @cached_property
-    def uses_wgmma(self) -> bool:
-        return bool(self.config.MMA == "wgmma")
+    def octets(self) -> int:
+        """Of columns, of a tile."""
+        return int(self.config.STEP) * self.columns // 8
+
+    @cached_property
+    def fill_octets(self) -> int:
+        """Behind the last tile: products of bytes take an even number, above 4."""
+        return self.live * self.octets % 2 if self.takes_bytes and self.live * self.octets > 4 else 0
 
     @cached_property
     def sum_words(self) -> int:
-        return 4 * self.live * int(self.config.STEP) // 2
+        """Of a lane."""
+        return 4 * (self.live * self.octets + self.fill_octets)
 
     @property
     def fragments(self) -> int:
         """Of weights: two words of each lane."""
-        return self.live * self.products * int(self.config.STEP) // 2
+        return self.live * self.products * self.octets
 
     @property
     def weights_are_shared(self) -> bool:
@@ -119,7 +154,7 @@ class Matrices:
     def chain(self) -> int:
         """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
         if self.uses_wgmma:
-            return int(self.config.CHAIN)
+            return int(self.config.get("CHAIN", 0))
         if self.live * self.products <= LONG_CHAIN or self.products < 4:
             return 0
         return 8 if self.sum_words < MAX_PART_WORDS else 4
@@ -127,7 +162,7 @@ class Matrices:
     @cached_property
     def overlaps(self) -> bool:
         """Runs share their outputs at the ends, or the samples that these need."""
-        return bool(self.config.get("CHAIN"))
+        return self.takes_bytes or bool(self.config.get("CHAIN"))
 
     @property
     def runs(self) -> int:
@@ -137,23 +172,41 @@ class Matrices:
     @cached_property
     def group(self) -> tuple[int, int]:
         """Consecutive samples of a lane, and the words that they lie in. Of even widths, samples that start at the same
-        bit of a byte share a register; runs may have to start that much earlier for it.
+        bit of a byte share a register; runs may have to start that much earlier for it. Bytes are made of whole words,
+        or, if runs cannot start so much earlier, of one more.
         """
-        problem, bits = self.problem, self.problem.sample_bits
-        apart = 8 // gcd(8, bits)
+        bits, apart = self.problem.sample_bits, self.apart
+        if self.takes_bytes:
+            is_aligned = self.step_bytes % 4 == 0 and self.room >= 3 * apart
+            return 4 * apart, apart * bits // 8 + (not is_aligned)
         samples = 8 if apart >= 4 else 4
         two_words = samples * bits // 8 + 3 <= 8
-        room = self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
-        even = self.step_bytes % 2 == 0 and room >= apart
+        even = self.step_bytes % 2 == 0 and self.room >= apart
         paired = bits % 2 == 0 and self.products % (samples // 4) == 0 and (two_words or even)
         if not paired:
             samples = 8 if bits % 2 else 4
         return samples, max(2, ceil_div(samples * bits // 8 + (2 if paired and not two_words else 3), 4))
 
+    @property
+    def apart(self) -> int:
+        """From a sample to the next one that starts at the same bit of a byte."""
+        return 8 // gcd(8, self.problem.sample_bits)
+
+    @property
+    def sample_bytes(self) -> int:
+        """Operands that a sample is made into."""
+        return 2 if self.takes_bytes and self.problem.sample_bits > 8 else 1
+
+    @property
+    def room(self) -> int:
+        """Zeros that are left in front of the weights and behind them."""
+        problem = self.problem
+        return self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
+
     @cached_property
     def part(self) -> int:
         """Products whose samples are in registers together."""
-        least = self.group[0] // 4
+        least = max(1, self.group[0] // (8 if self.takes_bytes else 4))  # what whole groups are samples for
         part = max(least, int(self.config.get("PART", self.chain or 2)))
         while part > least and (self.products % part or part % least):
             part -= 1
@@ -169,7 +222,7 @@ class Matrices:
         """From row to row of a stage: an odd number of pieces of 16 bytes."""
         samples, words = self.group
         group_bytes = samples * self.problem.sample_bits // 8
-        read_bytes = self.stage_bytes - self.step_bytes + 2 * self.products * self.problem.sample_bits
+        read_bytes = self.stage_bytes - self.step_bytes + self.products * self.product * self.problem.sample_bits // 8
         return (ceil_div((read_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16) | 1) * 16
 
     @property
@@ -190,7 +243,8 @@ class Matrices:
     @cached_property
     def ring_bytes(self) -> int:
         """Of the weights, unrolled, as wgmma takes them."""
-        return self.products * (2 * self.live - 1) * int(self.config.STEP) // 2 * 256
+        octets = 2 * self.products * (2 * self.live - 1) * self.octets
+        return 128 * (octets + (self.sample_bytes > 1) + self.fill_octets)
 
     @cached_property
     def shared_bytes(self) -> int:
@@ -223,6 +277,9 @@ class Matrices:
 
     @property
     def wgmma_registers(self) -> int:
+        if self.takes_bytes:
+            words = 4 * self.part // self.apart * self.group[1]
+            return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
             return 2 * self.sum_words + 12 * self.part + words + 26

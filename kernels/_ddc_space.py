@@ -9,7 +9,8 @@ from ._ddc_matrices import LONG_CHAIN, Problem, matrices_of
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
-MAX_TENSOR_BITS = 12  # what halves hold exactly: integers up to 2^11
+MAX_HALF_BITS = 12  # what halves hold exactly: integers up to 2^11
+WGMMA = ("wgmma", "wgmma_int8")  # of halves, of bytes
 
 SPACE = Space(
     ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
@@ -20,13 +21,13 @@ SPACE = Space(
     MIN_BLOCKS=when((1, 2, 4, 8), ALGORITHM="register"),  # blocks that a multiprocessor must have registers for
     TILES=when((1, 4), ALGORITHM=("register", "subgroup")),  # tiles that a block makes, with the weights mixed once
     STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
-    MMA=when(("mma_sync", "wgmma"), ALGORITHM="tensor"),  # the instruction that multiplies
-    WARPS=when((4, 8, 12), MMA="wgmma"),  # of a block
+    MMA=when(("mma_sync", *WGMMA), ALGORITHM="tensor"),  # the instruction that multiplies: halves, or bytes
+    WARPS=when((4, 8, 12), MMA=WGMMA),  # of a block
     CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
-    PART=when((1, 2, 4), CHAIN=8),  # products whose samples are unpacked together: few registers, or few waits
+    PART=when((1, 2, 4), MMA=WGMMA, CHAIN=(8, None)),  # products whose samples are in registers together
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
-    RUN=when((32, 48, 64, 96, 128, 192, 256, 512), ALGORITHM="tensor"),  # consecutive outputs: a row of the matrices
+    RUN=when((32, 48, 64, 80, 96, 112, 128, 192, 256, 512), ALGORITHM="tensor"),  # outputs: a row of the matrices
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
@@ -87,41 +88,49 @@ def registers(problem: Problem, config: Config) -> int:
 
 
 @lru_cache(maxsize=64)
-def least_steps(decimation: int, sample_bits: int) -> tuple[int, int]:
-    """Outputs of a step whose samples are whole products, and of one whose samples fill them up to an eighth."""
-    unit = 32 if sample_bits % 2 else 16
+def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[int, int]:
+    """Outputs of a step whose samples are whole products, and of one whose samples fill them: up to an eighth, or a
+    quarter of those of bytes.
+    """
+    if takes_bytes:
+        unit = filled_unit = max(32, 128 // gcd(8, sample_bits))
+        share = 4
+    else:
+        unit, filled_unit, share = 32 if sample_bits % 2 else 16, 32, 8
     whole = max(2, unit // gcd(unit, decimation))
-    for step in (2, 4, 8):
+    for step in (2, 4, 8, 16):
         samples = step * decimation
-        if step < whole and samples * sample_bits % 8 == 0 and -samples % 32 * 8 <= samples + -samples % 32:
+        filled = ceil_div(samples, filled_unit) * filled_unit
+        if step < whole and samples * sample_bits % 8 == 0 and (filled - samples) * share <= filled:
             return whole, step
     return whole, whole
 
 
 @SPACE.constraint(
-    "the samples of a step are whole products of 16 and whole words; or, where wgmma's chains are cut, whole bytes that"
-    " fill pairs of products up to an eighth; STEP is the least such, or twice it",
+    "the samples of a step are whole products and whole words; or, where runs overlap, whole bytes that fill pairs of"
+    " products of halves up to an eighth, or products of bytes up to a quarter; STEP is the least such, or twice it",
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    whole, filled = least_steps(problem.decimation, problem.sample_bits)
-    return bool(config.STEP in (whole, 2 * whole) or (config.get("CHAIN") and config.STEP in (filled, 2 * filled)))
+    matrices = matrices_of(problem, config)
+    whole, filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes)
+    return bool(config.STEP in (whole, 2 * whole) or (matrices.overlaps and config.STEP in (filled, 2 * filled)))
 
 
 @SPACE.constraint(
-    "runs are whole windows; short ones, those of 3 x 2^n outputs, and windows of 16 are for chains that wgmma cuts:"
+    "runs are whole windows; short ones, those that are no power of two, and windows of 16 are for runs that overlap:"
     " long filters have few outputs to share",
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if config.get("CHAIN"):
+    if matrices_of(problem, config).overlaps:
         return bool(config.RUN % config.WINDOW == 0)
     return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
 
 
-@SPACE.constraint("tensor has samples of at most 12 bits, which halves hold exactly", ALGORITHM="tensor")
+@SPACE.constraint("halves hold samples of at most 12 bits exactly", MMA=("mma_sync", "wgmma"))
 def halves_hold_samples(problem: Problem, config: Config, device: Device) -> bool:
-    return problem.sample_bits <= MAX_TENSOR_BITS
+    return problem.sample_bits <= MAX_HALF_BITS
 
 
 @SPACE.constraint(
@@ -154,21 +163,24 @@ def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
     return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
 
 
-@SPACE.constraint("parts divide a step's products; they are of one where these are odd", CHAIN=8)
+@SPACE.constraint("parts divide a step's products; they are of one where these are odd, or two of bytes", MMA=WGMMA)
 def parts_divide(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
-    return bool(matrices.part == config.PART and (config.PART > 1 or matrices.products % 2))
+    if not matrices.overlaps:
+        return True
+    is_alone = matrices.products % 2 or (matrices.takes_bytes and matrices.products == 2)
+    return bool(matrices.part == config.PART and (config.PART > 1 or is_alone))
 
 
-@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA="wgmma")
+@SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA=WGMMA)
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
     return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256)
 
 
 @SPACE.constraint(
-    "where wgmma's chains are cut, what a run leaves open ends in the next one: it has a step for each tile under way",
-    MMA="wgmma",
+    "where runs overlap, what one leaves open ends in the next one: it has a step for each tile under way",
+    MMA=WGMMA,
 )
 def runs_end(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
@@ -177,11 +189,11 @@ def runs_end(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint(
     "a stage has two steps, or one that is taken in parts; a box of the copy engine has at most 256 words of a row",
-    MMA="wgmma",
+    MMA=WGMMA,
 )
 def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
-    return bool((config.STAGE >= 2 or matrices.chain) and matrices.pitch_bytes <= 1024)
+    return bool((config.STAGE >= 2 or matrices.overlaps) and matrices.pitch_bytes <= 1024)
 
 
 @SPACE.constraint(
@@ -197,7 +209,7 @@ def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("12 warps share a ring of weights only where 8 have a multiprocessor to themselves", WARPS=12)
 def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
     eight = matrices_of(problem, Config({**config, "WARPS": 8}))
-    return bool(eight.chain and eight.min_blocks == 1)
+    return bool(eight.overlaps and eight.min_blocks == 1)
 
 
 @SPACE.constraint("windows of 8 are for 12 warps, whose windows would not fit otherwise", WINDOW=8)

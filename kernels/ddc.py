@@ -28,7 +28,7 @@ from autotune import (
 )
 
 from ._ddc_matrices import Matrices, Problem
-from ._ddc_space import MAX_TENSOR_BITS, SPACE, shared_bytes, threads, tile_outputs
+from ._ddc_space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
 
@@ -63,7 +63,7 @@ class Ddc(Kernel[Problem]):
         lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
         tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
-        maps = (Matrices(problem, config).tensor_map,) if config.get("MMA") == "wgmma" else ()
+        maps = (Matrices(problem, config).tensor_map,) if config.get("MMA", "mma_sync") != "mma_sync" else ()
         return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config), maps)
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
@@ -75,6 +75,14 @@ class Ddc(Kernel[Problem]):
             "min_blocks": matrices.min_blocks,
             "live": matrices.live,
             "chain": matrices.chain,
+            "overlaps": matrices.overlaps,
+            "element": "s8" if matrices.takes_bytes else "f16",
+            "product": matrices.product,
+            "products": matrices.products,
+            "columns": matrices.columns,
+            "bytes": matrices.sample_bytes,
+            "fills": matrices.fill_octets,
+            "sums": matrices.sum_words,
             "shared_weights": "true" if matrices.weights_are_shared else "false",
         }
 
@@ -97,13 +105,13 @@ class Ddc(Kernel[Problem]):
 
     def work(self, problem: Problem) -> Work:
         """A multiply-add for the real and the imaginary part of each tap and output; each byte moves once. Tensor cores
-        can do them in float16, two for each, where halves hold the samples.
+        can do them in int8, three for each byte of a sample; or in float16, two for each, where halves hold them.
         """
-        outputs = problem.n_pols * problem.n_out
-        n_bytes = problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * outputs
-        if problem.sample_bits > MAX_TENSOR_BITS:
-            return Work(4.0 * problem.taps * outputs, n_bytes)
-        return Work(8.0 * problem.taps * outputs, n_bytes, "float16")
+        parts = 2 * problem.taps * problem.n_pols * problem.n_out
+        n_bytes = problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * problem.n_pols * problem.n_out
+        if 8 < problem.sample_bits <= MAX_HALF_BITS:
+            return Work(4.0 * parts, n_bytes, "float16")
+        return Work(6.0 * parts * ceil_div(problem.sample_bits, 8), n_bytes, "int8")
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         """Samples of all values alike; weights of random sign and like size, so that each tap shows."""

@@ -29,7 +29,8 @@ constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
 constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
-constexpr int K_STEPS = STEP_SAMPLES / 16;
+constexpr int PRODUCT = 16;  // samples of a row that a product takes
+constexpr int K_STEPS = STEP_SAMPLES / PRODUCT;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int FRAGMENTS = LIVE * K_STEPS * OCTETS;  // of weights
@@ -37,7 +38,8 @@ constexpr int WARM_UP = ceil_div(LIVE - 1, UNROLL) * UNROLL;  // steps before th
 constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
-static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
+static_assert(STEP % 2 == 0 && STEP_SAMPLES % PRODUCT == 0, "whole octets of columns, and whole products, a step");
+static_assert(STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "and whole words");
 static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
 static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -59,6 +61,8 @@ struct Shared {
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights and their fragments, then the windows
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
+
+{% include "ddc/tensor_split_halves.cuh" %}
 
 {% include "ddc/tensor_weights.cuh" %}
 
@@ -159,11 +163,12 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    const int task = blockIdx.x * WARPS + warp;
+    // The last task first: where samples end, copies take longer.
+    const int task = (gridDim.x - 1 - blockIdx.x) * WARPS + warp;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
+    const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);

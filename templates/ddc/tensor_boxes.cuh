@@ -1,6 +1,7 @@
 // Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
-// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy pieces
-// as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory are used.
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy
+// pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
+// are used.
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
@@ -41,10 +42,18 @@ struct BoxCopier {
 #endif
     }
 
+    // The first stages.
+    __device__ __forceinline__ void begin()
+    {
+#pragma unroll 1
+        for (int i = 0; i < STAGES; ++i)
+            next_stage();
+    }
+
     __device__ __forceinline__ void next_stage()
     {
         if (!by_boxes()) {
-            pieces.next_stage<false>();
+            pieces.next_stage();
             return;
         }
 #ifndef AUTOTUNE_HOST

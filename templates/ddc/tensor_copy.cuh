@@ -1,7 +1,8 @@
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * 2 * SAMPLE_BITS;  // the last products may take more
+// The last products may take more than their step's.
+constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
@@ -70,14 +71,12 @@ struct Copier {
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
     __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
 
-    // Closes a group in any case, so that the number of groups under way stays the same. MAY_BE_INSIDE: of the buffer;
-    // others copy that differently.
-    template <bool MAY_BE_INSIDE = true>
+    // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (MAY_BE_INSIDE && is_inside)
-                copy<MAY_BE_INSIDE>();
+            if (is_inside)
+                copy<true>();
             else
                 copy<false>();
         }
@@ -98,27 +97,35 @@ struct Copier {
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
+        constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+        static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
         const long long from = first + start_of_stage();
+        const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
-#pragma unroll(IS_INSIDE ? 32 : 1)
+#pragma unroll
         for (int i = 0; i < turns_of(LANES); ++i) {
-            constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
             const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
             // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const long long offset = r * ROW_BYTES + p * 16;
+            const int offset = static_cast<int>(r * ROW_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const long long left = from + offset < 0 ? 0 : n_bytes - (from + offset);
-                const int n = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
+    }
+
+    static constexpr int FAR = 1 << 30;
+
+    __device__ __forceinline__ static int capped(long long n)
+    {
+        return n < -FAR ? -FAR : n > FAR ? FAR : static_cast<int>(n);
     }
 };
 

@@ -5,9 +5,10 @@
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the bytes
-// of both, and one shift and one mask serve both:
-//     product m, lane l, pair j of its group (register j % 2): samples j (high half) and j + APART, of 8 bits 2 j and 2 j + 1
+// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the
+// bytes of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + APART
+//                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
@@ -26,16 +27,8 @@ constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
 constexpr bool NARROW = !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
-// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
-__host__ __device__ constexpr int part_of(int n, int most)
-{
-    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
-    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
-        --part;
-    return part;
-}
-constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
-constexpr int PARTS = K_STEPS / PART_STEPS;
+{% include "ddc/tensor_parts.cuh" %}
+
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
@@ -132,17 +125,13 @@ __device__ __forceinline__ unsigned unbiased(unsigned halves)
     return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
 }
 
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// The compiler must not make a number again from others wherever it is used.
-template <class Number>
-__device__ __forceinline__ Number kept(Number number)
+// Samples by which the block's runs start earlier, so that groups start where they should.
+__device__ __forceinline__ int skew_of(long long first_byte)
 {
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
+    return STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // an odd number of bytes
 }
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 
 // What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
@@ -183,7 +172,7 @@ struct Decoder {
         return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
     }
 
-    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of one that lies in a byte.
+    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of what lies in one.
     __host__ __device__ static constexpr unsigned selector_of(int leader)
     {
         const int from_first_to_other = APART * SAMPLE_BITS / 8;

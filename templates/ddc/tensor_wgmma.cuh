@@ -1,14 +1,20 @@
-// ALGORITHM tensor, MMA wgmma: the products of ddc/tensor.cuh, by the four warps of a warpgroup together and while they
-// unpack the samples of the next step. The runs of the four are the 64 rows of a product.
+// ALGORITHM tensor, MMA wgmma or wgmma_int8: the products of ddc/tensor.cuh, by the four warps of a warpgroup together
+// and while they unpack the samples of the next step. The runs of the four are the 64 rows of a product.
 // Steps   as there: STEP_SAMPLES new samples of each row, and STEP more outputs done. A tile stays in the place where
 //         it began, since wgmma adds to sums where they are. So the weights move: they lie in shared memory as a
 //         ring of blocks, unrolled, and each step reads it from one block further back.
 //             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
-//         Where they are: the sums' registers, all of whose products tensor cores add (tensor_wgmma_places.cuh), or
-//         which float32 adds chains of CHAIN products to (tensor_wgmma_chains.cuh).
-// Columns and windows as there. For sm_90a only.
+//         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
+//         that of one, and runs overlap (tensor_wgmma_loop.cuh).
+// wgmma       halves, sums in float32. Columns as there.
+// wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
+//             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
+//             bits are two bytes, and have columns of zeros behind these: the lower byte is multiplied with all, and
+//             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
+//             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
+// Windows as there. For sm_90a only.
 #include <cuda_fp16.h>
 
 constexpr int STEP = {{ config.STEP }};  // outputs of a row that a step begins
@@ -24,14 +30,14 @@ constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
 constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
 constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
-// Or pairs of products, filled up with samples of the next step; samples of odd widths need pairs in any case.
-constexpr bool WHOLE_PRODUCTS = STEP_SAMPLES % (SAMPLE_BITS % 2 == 0 ? 16 : 32) == 0;
-constexpr int K_STEPS = WHOLE_PRODUCTS ? STEP_SAMPLES / 16 : 2 * ceil_div(STEP_SAMPLES, 32);
+constexpr int PRODUCT = {{ product }};  // samples of a row that a product takes: 32 bytes
+constexpr int K_STEPS = {{ products }};  // of a step; if they are not whole, samples of the next step fill them up
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
-constexpr int OCTETS = STEP / 2;  // of columns
-constexpr int COLUMNS = LIVE * OCTETS * 8;
+constexpr int OCTETS = STEP * {{ columns }} / 8;  // of columns of a tile
+constexpr int COLUMNS = (LIVE * OCTETS + {{ fills }}) * 8;  // of a product: an even number of octets of bytes, above 4
 constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
-constexpr bool OVERLAPS = CHAIN > 0;  // or runs take the samples of their last outputs, which the next runs begin with
+// Or runs take the samples of their last outputs, which the next runs begin with.
+constexpr bool OVERLAPS = {{ "true" if overlaps else "false" }};
 constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
 constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
@@ -41,14 +47,25 @@ constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their 
 constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == {{ live }} && COLUMNS <= 256, "as the definition has it; what a product takes");
-static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
-static_assert(STEP % 2 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets of columns, and whole bytes, a step");
-static_assert(CHAIN > 0 || (WHOLE_WORDS && WHOLE_PRODUCTS), "other steps are for chains");
+static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
+static_assert(STEP * {{ columns }} % 8 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets, and bytes, a step");
+{% if not overlaps %}
+static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
+static_assert(WHOLE_WORDS && K_STEPS * PRODUCT == STEP_SAMPLES, "as the code of LIVE steps takes them");
+{% endif %}
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
 
+{% if element == "s8" %}
+constexpr int SAMPLE_BYTES = {{ bytes }};
+
+{% include "ddc/tensor_decode_bytes.cuh" %}
+{% else %}
+constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
+
 {% include "ddc/tensor_decode.cuh" %}
+{% endif %}
 
 {% include "ddc/tensor_copy.cuh" %}
 
@@ -62,17 +79,31 @@ constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCH
 
 constexpr int RING_BLOCKS = 2 * LIVE - 1;
 
+constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
+
 struct Ring {
-    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
+{% if bytes > 1 %}
+    unsigned before[32];  // an octet of zeros
+{% endif %}
+    unsigned words[K_STEPS][2][RING_BLOCKS][OCTETS][32];
+{% if fills %}
+    unsigned behind[32];
+{% endif %}
 };
 
 struct Shared {
     alignas(16) Ring ring;
-    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 256 a block
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
     alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
+
+{% if element == "s8" %}
+{% include "ddc/tensor_split_bytes.cuh" %}
+{% else %}
+{% include "ddc/tensor_split_halves.cuh" %}
+{% endif %}
 
 {% include "ddc/tensor_weights.cuh" %}
 
@@ -80,17 +111,19 @@ static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks fo
 
 {% include "ddc/tensor_store.cuh" %}
 
-typedef float Sum;
+{% set sum = "s32" if element == "s8" else "f32" %}
+{% set register = "r" if element == "s8" else "f" %}
+typedef {{ "int" if element == "s8" else "float" }} Sum;
 typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
 
-{% with widths = (4 * live * config.STEP,), element = "f16", sum = "f32", register = "f", starts = chain > 0 %}
+{% with widths = (sums * 2,), starts = chain > 0, row_element = "u8" if bytes > 1 else "" %}
 {% include "lib/wgmma.cuh" %}
 {% endwith %}
 
 {% include "ddc/tensor_wgmma_step.cuh" %}
 
-{% if chain %}
-{% include "ddc/tensor_wgmma_chains.cuh" %}
+{% if overlaps %}
+{% include "ddc/tensor_wgmma_loop.cuh" %}
 {% else %}
 {% include "ddc/tensor_wgmma_places.cuh" %}
 {% endif %}
@@ -112,23 +145,23 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
+    const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
     BoxCopier copier(
         lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
-#pragma unroll
-    for (int i = 0; i < STAGES; ++i)
-        copier.next_stage();
-
+    if (copier.by_boxes())
+        copier.begin();
     const float scale = mix_weights<0>(shared.scratch, frequency);
     fill_ring(shared.ring, shared.scratch, skew);
+    if (!copier.by_boxes())
+        copier.begin();  // many copies: the whole block would wait for them with its weights
     const unsigned ring = address_of(shared.ring);
     Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
-    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
+    float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
     const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
     take_task(copier, writer, decoder, rows, lane_window, ring);
 }

@@ -8,7 +8,8 @@
 typedef unsigned Samples[K_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
-constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in a window
+// Of a task's first step in a window.
+constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;
 
 // Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
 // part, those of the next step are loaded if there are `more`.
@@ -32,7 +33,7 @@ __device__ __forceinline__ void take_step(
     const Decoder& decoder)
 {
     Samples taken;
-    take_samples(taken, samples);
+    take_samples(taken, samples, decoder);
     begin_products();
 #pragma unroll
     for (int k = 0; k < K_STEPS; ++k)
@@ -40,7 +41,7 @@ __device__ __forceinline__ void take_step(
     close_products();
     decode_step<0>(samples, words, next, more, decoder);  // while the products go on
     wait_for_sums(sums);
-    put_outputs<(PLACE + 1) % LIVE>(to, sums);
+    put_outputs<(PLACE + 1) % LIVE>(to, sums, 0);
 }
 
 // Before which step words cannot be loaded from the stage any more, if the last ones loaded were of step `step` + 1: a

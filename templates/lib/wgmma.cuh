@@ -1,17 +1,23 @@
 {# For sums of `sum` ("s32" or "f32", in registers "r" or "f") of elements `element` ("s8" or "f16"), N of `widths`;
-   `starts`: also without adding, which is what begins a sum. #}
+   `starts`: also without adding, which is what begins a sum; `row_element`: the rows' own, if it is another ("u8"
+   beside "s8"), for multiply_<row_element>. #}
 // Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
 // The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+{% for own in ((element, row_element) if row_element | default("") else (element,)) %}
+{% set name = "multiply" if own == element else "multiply_" ~ own %}
+{% if not loop.first %}
+
+{% endif %}
 template <int N, bool ADDS = true>
-__device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
+__device__ __forceinline__ void {{ name }}(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 {% for n in widths %}
 {% for adds in ((true, false) if starts | default(false) else (true,)) %}
 {% set sum_operand = ("+" if adds else "=&") ~ register %}
 
 template <>
-__device__ __forceinline__ void multiply<{{ n }}{{ "" if adds else ", false" }}>(
+__device__ __forceinline__ void {{ name }}<{{ n }}{{ "" if adds else ", false" }}>(
     Sum (&sums)[{{ n // 2 }}], const unsigned (&a)[4], unsigned long long b)
 {
 #ifdef AUTOTUNE_HOST
@@ -19,12 +25,12 @@ __device__ __forceinline__ void multiply<{{ n }}{{ "" if adds else ", false" }}>
     for (Sum& sum : sums)
         sum = 0;
 {% endif %}
-    cuda_host_wgmma_{{ element }}<{{ n }}>(sums, a, b);
+    cuda_host_wgmma_{{ own }}<{{ n }}>(sums, a, b);
 #else
     asm volatile("{ .reg .pred add;\n"
                  "setp.eq.b32 add, 0, {{ 0 if adds else 1 }};\n"
                  "wgmma.mma_async.sync.aligned.m64n{{ n }}k{{ 32 if element == "s8" else 16 }}"
-                 ".{{ sum }}.{{ element }}.{{ element }} "
+                 ".{{ sum }}.{{ own }}.{{ element }} "
                  "{ %{{ range(n // 2) | join(", %") }}}, "
                  "{ %{{ range(n // 2, n // 2 + 4) | join(", %") }}}, %{{ n // 2 + 4 }}, "
                  "add{{ "" if element == "s8" else ", 1, 1, 0" }}; }"
@@ -32,6 +38,7 @@ __device__ __forceinline__ void multiply<{{ n }}{{ "" if adds else ", false" }}>
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 #endif
 }
+{% endfor %}
 {% endfor %}
 {% endfor %}
 

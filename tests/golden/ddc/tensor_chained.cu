@@ -166,7 +166,8 @@ constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
 constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
-constexpr int K_STEPS = STEP_SAMPLES / 16;
+constexpr int PRODUCT = 16;  // samples of a row that a product takes
+constexpr int K_STEPS = STEP_SAMPLES / PRODUCT;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
 constexpr int OCTETS = STEP / 2;  // of columns
 constexpr int FRAGMENTS = LIVE * K_STEPS * OCTETS;  // of weights
@@ -174,7 +175,8 @@ constexpr int WARM_UP = ceil_div(LIVE - 1, UNROLL) * UNROLL;  // steps before th
 constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
-static_assert(STEP % 2 == 0 && STEP_SAMPLES % 16 == 0 && STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "whole words a step");
+static_assert(STEP % 2 == 0 && STEP_SAMPLES % PRODUCT == 0, "whole octets of columns, and whole products, a step");
+static_assert(STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "and whole words");
 static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
 static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -186,9 +188,10 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the bytes
-// of both, and one shift and one mask serve both:
-//     product m, lane l, pair j of its group (register j % 2): samples j (high half) and j + APART, of 8 bits 2 j and 2 j + 1
+// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the
+// bytes of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + APART
+//                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
@@ -217,6 +220,17 @@ __host__ __device__ constexpr int part_of(int n, int most)
 }
 constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
 constexpr int PARTS = K_STEPS / PART_STEPS;
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
@@ -313,17 +327,13 @@ __device__ __forceinline__ unsigned unbiased(unsigned halves)
     return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
 }
 
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// The compiler must not make a number again from others wherever it is used.
-template <class Number>
-__device__ __forceinline__ Number kept(Number number)
+// Samples by which the block's runs start earlier, so that groups start where they should.
+__device__ __forceinline__ int skew_of(long long first_byte)
 {
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
+    return STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // an odd number of bytes
 }
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 
 // What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
@@ -364,7 +374,7 @@ struct Decoder {
         return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
     }
 
-    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of one that lies in a byte.
+    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of what lies in one.
     __host__ __device__ static constexpr unsigned selector_of(int leader)
     {
         const int from_first_to_other = APART * SAMPLE_BITS / 8;
@@ -443,7 +453,8 @@ struct Decoder {
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * 2 * SAMPLE_BITS;  // the last products may take more
+// The last products may take more than their step's.
+constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
@@ -512,14 +523,12 @@ struct Copier {
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
     __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
 
-    // Closes a group in any case, so that the number of groups under way stays the same. MAY_BE_INSIDE: of the buffer;
-    // others copy that differently.
-    template <bool MAY_BE_INSIDE = true>
+    // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (MAY_BE_INSIDE && is_inside)
-                copy<MAY_BE_INSIDE>();
+            if (is_inside)
+                copy<true>();
             else
                 copy<false>();
         }
@@ -540,27 +549,35 @@ struct Copier {
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
+        constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+        static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
         const long long from = first + start_of_stage();
+        const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
-#pragma unroll(IS_INSIDE ? 32 : 1)
+#pragma unroll
         for (int i = 0; i < turns_of(LANES); ++i) {
-            constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
             const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
             // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const long long offset = r * ROW_BYTES + p * 16;
+            const int offset = static_cast<int>(r * ROW_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const long long left = from + offset < 0 ? 0 : n_bytes - (from + offset);
-                const int n = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
+    }
+
+    static constexpr int FAR = 1 << 30;
+
+    __device__ __forceinline__ static int capped(long long n)
+    {
+        return n < -FAR ? -FAR : n > FAR ? FAR : static_cast<int>(n);
     }
 };
 
@@ -588,20 +605,57 @@ struct Shared {
 };
 static_assert(sizeof(Shared) == 58368, "what the definition asks for at launch");
 
-// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
-// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-struct Mixed {
-    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
-    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
-};
-static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+// Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
+// largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+typedef ushort4 Parts;  // (re high, re low, im high, im low)
 
-__device__ __forceinline__ ushort2 split(float x)
+constexpr int LARGEST = 14;  // the exponent of the largest weight
+constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
+constexpr unsigned LEAST_EXPONENT = 27;  // of a largest weight of 2^-100, below which the scale would overflow
+constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
+constexpr int TOGETHER = 1;  // octets of columns, which have whole outputs
+
+__device__ __forceinline__ ushort2 halves_of(float x)
 {
     const __half high = __float2half_rn(x);
     const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
     return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
 }
+
+__device__ __forceinline__ Parts split(float re, float im)
+{
+    const ushort2 r = halves_of(re), i = halves_of(im);
+    return make_ushort4(r.x, r.y, i.x, i.y);
+}
+
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for the octet `unit` of columns.
+__device__ __forceinline__ void fragments_of(
+    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+{
+    const unsigned short* const parts = &weights->x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (unit * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int in_step = sample_of(product, l, r, h), k = first + in_step;
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
+            halves[h] = is_own && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+        }
+        words[r] = halves[0] | halves[1] << 16;
+    }
+    fragments[0] = make_uint2(words[0], words[1]);
+}
+
+// Weights: fetched, mixed, scaled and split by the block.
+struct Mixed {
+    Parts weights[TAPS];
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
 
 // Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
 // copies what it mixes later.
@@ -632,37 +686,20 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
 #pragma unroll
     for (int w = 0; w < WARPS; ++w)
         largest = max(largest, mixed.largest[w]);
-    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
-    const float scale = __uint_as_float((268 - exponent) << 23);
+    const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
+    const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
     for (int k = threadIdx.x; k < TAPS; k += WGS) {
         const float2 turn = unit_vector(advance(frequency, k));
         const float weight = weights[k] * scale;
-        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
-        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
+        mixed.weights[k] = split(weight * turn.x, weight * turn.y);
     }
     __syncthreads();  // the mixed weights are complete
-    return __uint_as_float((exponent - 14) << 23);
+    return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
 }
 
-// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octet `octet` of columns.
-__device__ __forceinline__ uint2 fragment_of(
-    const unsigned char* scratch, int block, int product, int octet, int lane, int skew)
+__device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scratch)
 {
-    const unsigned short* const parts = &reinterpret_cast<const Mixed*>(scratch)->weights[0].x;
-    const int l = lane % 4, column = lane / 4;
-    const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
-    unsigned words[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        unsigned halves[2];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int in_step = sample_of(product, l, r, h), k = first + in_step;
-            halves[h] = in_step < STEP_SAMPLES && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
-        }
-        words[r] = halves[0] | halves[1] << 16;
-    }
-    return make_uint2(words[0], words[1]);
+    return reinterpret_cast<const Mixed*>(scratch)->weights;
 }
 
 // Fragments of the weights as mma.sync takes them: in registers, or in shared memory where there are too many.
@@ -678,7 +715,9 @@ struct Weights {
 #pragma unroll 1
         for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
             const int octet = i / 32 % OCTETS, product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-            fragments[i] = fragment_of(scratch, block, product, octet, i % 32, skew);
+            uint2 fragment[TOGETHER];
+            fragments_of(fragment, mixed_weights(scratch), block, product, octet, i % 32, skew);
+            fragments[i] = fragment[0];
         }
         __syncthreads();  // the fragments are complete
         if constexpr (!SHARED_WEIGHTS) {
@@ -889,11 +928,12 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
-    const int task = blockIdx.x * WARPS + warp;
+    // The last task first: where samples end, copies take longer.
+    const int task = (gridDim.x - 1 - blockIdx.x) * WARPS + warp;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
+    const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);

@@ -243,17 +243,23 @@ __device__ __forceinline__ void copy_box(
 #endif
 }
 
-// ALGORITHM tensor, MMA wgmma: the products of ddc/tensor.cuh, by the four warps of a warpgroup together and while they
-// unpack the samples of the next step. The runs of the four are the 64 rows of a product.
+// ALGORITHM tensor, MMA wgmma or wgmma_int8: the products of ddc/tensor.cuh, by the four warps of a warpgroup together
+// and while they unpack the samples of the next step. The runs of the four are the 64 rows of a product.
 // Steps   as there: STEP_SAMPLES new samples of each row, and STEP more outputs done. A tile stays in the place where
 //         it began, since wgmma adds to sums where they are. So the weights move: they lie in shared memory as a
 //         ring of blocks, unrolled, and each step reads it from one block further back.
 //             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
-//         Where they are: the sums' registers, all of whose products tensor cores add (tensor_wgmma_places.cuh), or
-//         which float32 adds chains of CHAIN products to (tensor_wgmma_chains.cuh).
-// Columns and windows as there. For sm_90a only.
+//         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
+//         that of one, and runs overlap (tensor_wgmma_loop.cuh).
+// wgmma       halves, sums in float32. Columns as there.
+// wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
+//             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
+//             bits are two bytes, and have columns of zeros behind these: the lower byte is multiplied with all, and
+//             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
+//             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
+// Windows as there. For sm_90a only.
 #include <cuda_fp16.h>
 
 constexpr int STEP = 2;  // outputs of a row that a step begins
@@ -269,14 +275,14 @@ constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
 constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
 constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
-// Or pairs of products, filled up with samples of the next step; samples of odd widths need pairs in any case.
-constexpr bool WHOLE_PRODUCTS = STEP_SAMPLES % (SAMPLE_BITS % 2 == 0 ? 16 : 32) == 0;
-constexpr int K_STEPS = WHOLE_PRODUCTS ? STEP_SAMPLES / 16 : 2 * ceil_div(STEP_SAMPLES, 32);
+constexpr int PRODUCT = 16;  // samples of a row that a product takes: 32 bytes
+constexpr int K_STEPS = 1;  // of a step; if they are not whole, samples of the next step fill them up
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
-constexpr int OCTETS = STEP / 2;  // of columns
-constexpr int COLUMNS = LIVE * OCTETS * 8;
+constexpr int OCTETS = STEP * 4 / 8;  // of columns of a tile
+constexpr int COLUMNS = (LIVE * OCTETS + 0) * 8;  // of a product: an even number of octets of bytes, above 4
 constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
-constexpr bool OVERLAPS = CHAIN > 0;  // or runs take the samples of their last outputs, which the next runs begin with
+// Or runs take the samples of their last outputs, which the next runs begin with.
+constexpr bool OVERLAPS = false;
 constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
 constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
@@ -286,12 +292,15 @@ constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their 
 constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == 9 && COLUMNS <= 256, "as the definition has it; what a product takes");
-static_assert(STAGE >= 2 || CHAIN > 0, "samples of a stage's first two steps are there when a task begins");
-static_assert(STEP % 2 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets of columns, and whole bytes, a step");
-static_assert(CHAIN > 0 || (WHOLE_WORDS && WHOLE_PRODUCTS), "other steps are for chains");
+static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
+static_assert(STEP * 4 % 8 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets, and bytes, a step");
+static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
+static_assert(WHOLE_WORDS && K_STEPS * PRODUCT == STEP_SAMPLES, "as the code of LIVE steps takes them");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
+
+constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 
 // Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
 // weights is free: lane l1 l0 of a row takes GROUP consecutive ones, whole bytes, from each GROUP_STEPS products.
@@ -300,9 +309,10 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the bytes
-// of both, and one shift and one mask serve both:
-//     product m, lane l, pair j of its group (register j % 2): samples j (high half) and j + APART, of 8 bits 2 j and 2 j + 1
+// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the
+// bytes of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + APART
+//                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
@@ -331,6 +341,17 @@ __host__ __device__ constexpr int part_of(int n, int most)
 }
 constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
 constexpr int PARTS = K_STEPS / PART_STEPS;
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
@@ -427,17 +448,13 @@ __device__ __forceinline__ unsigned unbiased(unsigned halves)
     return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
 }
 
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// The compiler must not make a number again from others wherever it is used.
-template <class Number>
-__device__ __forceinline__ Number kept(Number number)
+// Samples by which the block's runs start earlier, so that groups start where they should.
+__device__ __forceinline__ int skew_of(long long first_byte)
 {
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
+    return STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // an odd number of bytes
 }
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 
 // What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
@@ -478,7 +495,7 @@ struct Decoder {
         return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
     }
 
-    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of one that lies in a byte.
+    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of what lies in one.
     __host__ __device__ static constexpr unsigned selector_of(int leader)
     {
         const int from_first_to_other = APART * SAMPLE_BITS / 8;
@@ -557,7 +574,8 @@ struct Decoder {
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * 2 * SAMPLE_BITS;  // the last products may take more
+// The last products may take more than their step's.
+constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
@@ -626,14 +644,12 @@ struct Copier {
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
     __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
 
-    // Closes a group in any case, so that the number of groups under way stays the same. MAY_BE_INSIDE: of the buffer;
-    // others copy that differently.
-    template <bool MAY_BE_INSIDE = true>
+    // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (MAY_BE_INSIDE && is_inside)
-                copy<MAY_BE_INSIDE>();
+            if (is_inside)
+                copy<true>();
             else
                 copy<false>();
         }
@@ -654,27 +670,35 @@ struct Copier {
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
+        constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+        static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
         const long long from = first + start_of_stage();
+        const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
-#pragma unroll(IS_INSIDE ? 32 : 1)
+#pragma unroll
         for (int i = 0; i < turns_of(LANES); ++i) {
-            constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
             const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
             // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const long long offset = r * ROW_BYTES + p * 16;
+            const int offset = static_cast<int>(r * ROW_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const long long left = from + offset < 0 ? 0 : n_bytes - (from + offset);
-                const int n = left >= 16 ? 16 : left > 0 ? static_cast<int>(left) : 0;
+                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
+    }
+
+    static constexpr int FAR = 1 << 30;
+
+    __device__ __forceinline__ static int capped(long long n)
+    {
+        return n < -FAR ? -FAR : n > FAR ? FAR : static_cast<int>(n);
     }
 };
 
@@ -689,8 +713,9 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 }
 
 // Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
-// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy pieces
-// as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory are used.
+// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy
+// pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
+// are used.
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
@@ -731,10 +756,18 @@ struct BoxCopier {
 #endif
     }
 
+    // The first stages.
+    __device__ __forceinline__ void begin()
+    {
+#pragma unroll 1
+        for (int i = 0; i < STAGES; ++i)
+            next_stage();
+    }
+
     __device__ __forceinline__ void next_stage()
     {
         if (!by_boxes()) {
-            pieces.next_stage<false>();
+            pieces.next_stage();
             return;
         }
 #ifndef AUTOTUNE_HOST
@@ -770,32 +803,71 @@ constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCH
 
 constexpr int RING_BLOCKS = 2 * LIVE - 1;
 
+constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
+
 struct Ring {
-    unsigned words[K_STEPS][RING_BLOCKS][OCTETS][2][32];
+    unsigned words[K_STEPS][2][RING_BLOCKS][OCTETS][32];
 };
 
 struct Shared {
     alignas(16) Ring ring;
-    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 256 a block
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
     alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
 static_assert(sizeof(Shared) == 56640, "what the definition asks for at launch");
 
-// Weights, mixed and split in two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so
-// that the largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-struct Mixed {
-    ushort4 weights[TAPS];  // (re high, re low, im high, im low)
-    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
-};
-static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+// Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
+// largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+typedef ushort4 Parts;  // (re high, re low, im high, im low)
 
-__device__ __forceinline__ ushort2 split(float x)
+constexpr int LARGEST = 14;  // the exponent of the largest weight
+constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
+constexpr unsigned LEAST_EXPONENT = 27;  // of a largest weight of 2^-100, below which the scale would overflow
+constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
+constexpr int TOGETHER = 1;  // octets of columns, which have whole outputs
+
+__device__ __forceinline__ ushort2 halves_of(float x)
 {
     const __half high = __float2half_rn(x);
     const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
     return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
 }
+
+__device__ __forceinline__ Parts split(float re, float im)
+{
+    const ushort2 r = halves_of(re), i = halves_of(im);
+    return make_ushort4(r.x, r.y, i.x, i.y);
+}
+
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for the octet `unit` of columns.
+__device__ __forceinline__ void fragments_of(
+    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+{
+    const unsigned short* const parts = &weights->x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (unit * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int in_step = sample_of(product, l, r, h), k = first + in_step;
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
+            halves[h] = is_own && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+        }
+        words[r] = halves[0] | halves[1] << 16;
+    }
+    fragments[0] = make_uint2(words[0], words[1]);
+}
+
+// Weights: fetched, mixed, scaled and split by the block.
+struct Mixed {
+    Parts weights[TAPS];
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
 
 // Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
 // copies what it mixes later.
@@ -826,79 +898,66 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
 #pragma unroll
     for (int w = 0; w < WARPS; ++w)
         largest = max(largest, mixed.largest[w]);
-    const unsigned exponent = max(largest >> 23, 27u);  // below 2^-100 the scale would overflow
-    const float scale = __uint_as_float((268 - exponent) << 23);
+    const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
+    const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
     for (int k = threadIdx.x; k < TAPS; k += WGS) {
         const float2 turn = unit_vector(advance(frequency, k));
         const float weight = weights[k] * scale;
-        const ushort2 re = split(weight * turn.x), im = split(weight * turn.y);
-        mixed.weights[k] = make_ushort4(re.x, re.y, im.x, im.y);
+        mixed.weights[k] = split(weight * turn.x, weight * turn.y);
     }
     __syncthreads();  // the mixed weights are complete
-    return __uint_as_float((exponent - 14) << 23);
+    return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
 }
 
-// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octet `octet` of columns.
-__device__ __forceinline__ uint2 fragment_of(
-    const unsigned char* scratch, int block, int product, int octet, int lane, int skew)
+__device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scratch)
 {
-    const unsigned short* const parts = &reinterpret_cast<const Mixed*>(scratch)->weights[0].x;
-    const int l = lane % 4, column = lane / 4;
-    const int first = block * STEP_SAMPLES - (octet * 2 + column / 4) * DECIMATION - skew;
-    unsigned words[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        unsigned halves[2];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int in_step = sample_of(product, l, r, h), k = first + in_step;
-            halves[h] = in_step < STEP_SAMPLES && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
-        }
-        words[r] = halves[0] | halves[1] << 16;
-    }
-    return make_uint2(words[0], words[1]);
+    return reinterpret_cast<const Mixed*>(scratch)->weights;
 }
 
-// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each 16 samples of a step, with L = LIVE, so that blocks
-// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns, 256 bytes
-// each.
-// What hardware reads: the 16 samples of a column are two pieces of 16 bytes; those of 8 columns follow each other, and
-// the second pieces follow the first. Word l1 l0 of piece r of column c2 c1 c0 is register r of lane c2 c1 c0 l1 l0 of
-// the fragment that mma.sync takes: an octet is the first registers of all lanes, then the second ones.
+// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each product of a step, with L = LIVE, so that blocks
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns.
+// What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
+// each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
+// c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
 {
+    constexpr int UNITS = OCTETS / TOGETHER;
     // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
 #pragma unroll 2
-    for (int i = threadIdx.x; i < K_STEPS * LIVE * OCTETS * 32; i += WGS) {
-        const int octet = i / 32 % OCTETS, at = i / 32 / OCTETS % LIVE, product = i / 32 / OCTETS / LIVE;
-        const uint2 fragment = fragment_of(scratch, (LIVE - at) % LIVE, product, octet, i % 32, skew);
-        unsigned* const to = &ring.words[product][at][octet][0][i % 32];
-        to[0] = fragment.x;
-        to[32] = fragment.y;
-        if (at < LIVE - 1) {
-            to[LIVE * OCTETS * 64] = fragment.x;
-            to[LIVE * OCTETS * 64 + 32] = fragment.y;
+    for (int i = threadIdx.x; i < K_STEPS * LIVE * UNITS * 32; i += WGS) {
+        const int unit = i / 32 % UNITS, at = i / 32 / UNITS % LIVE, product = i / 32 / UNITS / LIVE;
+        uint2 fragments[TOGETHER];
+        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, i % 32, skew);
+#pragma unroll
+        for (int o = 0; o < TOGETHER; ++o) {
+            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][i % 32];
+            to[0] = fragments[o].x;
+            to[PIECE_WORDS] = fragments[o].y;
+            if (at < LIVE - 1) {
+                to[LIVE * OCTETS * 32] = fragments[o].x;
+                to[LIVE * OCTETS * 32 + PIECE_WORDS] = fragments[o].y;
+            }
         }
     }
     publish_writes();
     __syncthreads();  // the ring is complete
 }
 
-// Where the ring starts, in units of 16 bytes, as the hardware wants to be told.
+// Where the blocks of the first product start, in units of 16 bytes, as the hardware wants to be told.
 __device__ __forceinline__ unsigned address_of(const Ring& ring)
 {
-    return static_cast<unsigned>(__cvta_generic_to_shared(&ring)) >> 4;
+    return static_cast<unsigned>(__cvta_generic_to_shared(&ring.words)) >> 4;
 }
 
 // Describes the LIVE blocks from `block` on, for product `product` of a step; step v needs them from -v mod LIVE. No
-// swizzle; 128 bytes from the first piece of a column to the second; 256 from octet to octet. Source: PTX ISA, "Matrix
+// swizzle; 128 bytes from octet to octet. `before`: columns by which it starts earlier. Source: PTX ISA, "Matrix
 // Descriptor Format".
-__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block)
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block, int before = 0)
 {
-    constexpr unsigned PIECE = 128 / 16 << 16, OCTET = 256 / 16;
-    const int blocks = product * RING_BLOCKS + block;
-    return static_cast<unsigned long long>(OCTET) << 32 | (ring + (PIECE + blocks * (OCTETS * 256 / 16)));
+    constexpr unsigned PIECE = PIECE_WORDS * 4 / 16, OCTET = 128 / 16;
+    const int columns = (product * 2 * RING_BLOCKS + block) * (OCTETS * 8) - before;
+    return static_cast<unsigned long long>(OCTET) << 32 | (ring + ((PIECE << 16) + columns));
 }
 
 // Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
@@ -1064,7 +1123,7 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
     return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
 }
 
-// What steps by wgmma are made of, whether their chains of products are cut or not.
+// What steps by wgmma are made of, whatever their products are, and whether chains of them are cut.
 
 // Wait for the products. To the compiler they are over where they start: what uses the sums must not move to before
 // here.
@@ -1078,31 +1137,67 @@ __device__ __forceinline__ void wait_for_sums(Sums& sums)
 #endif
 }
 
-// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
-template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums)
+// A lane's numbers of the outputs of a tile: what they are made of, and where they go. They are of its first row, the
+// warp's row `lane` / 4, and, if it has numbers of two, of the row 8 further.
+constexpr int TILE_NUMBERS = OCTETS * 2;  // a part of an output of each octet, of two rows
+typedef float Numbers[TILE_NUMBERS];
+
+__device__ __forceinline__ int first_row_of(int lane)
 {
-#pragma unroll
-    for (int i = 0; i < OCTETS * 2; ++i) {
-        Sum* const parts = sums + PLACE * OCTETS * 4 + i * 2;
-        to[i / 2 * 4 + i % 2 * (8 * WINDOW_PITCH)] = parts[0] + parts[1] * 0x1p-11f;
-        parts[0] = parts[1] = 0.0f;
-    }
+    return lane / 4;
 }
 
-// What products take: unpacking leaves its last addition to here. ptxas lets products go on while the next samples are
-// made only if their registers are written by an instruction that it cannot leave out, behind any branch.
+__device__ __forceinline__ int first_number_of(int lane)
+{
+    return lane % 4;
+}
+
+__host__ __device__ constexpr int row_of(int i)
+{
+    return i % 2;
+}
+
+__host__ __device__ constexpr int place_of(int i)
+{
+    return i / 2 * 4;
+}
+
+__device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, int lane)
+{
+#pragma unroll
+    for (int i = 0; i < TILE_NUMBERS; ++i)
+        numbers[i] = tile[i * 2] + tile[i * 2 + 1] * 0x1p-11f;
+}
+
+// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+{
+    Sum* const tile = sums + PLACE * OCTETS * 4;
+    Numbers numbers;
+    numbers_of(numbers, tile, lane);
+#pragma unroll
+    for (int i = 0; i < TILE_NUMBERS; ++i)
+        to[row_of(i) * (8 * WINDOW_PITCH) + place_of(i)] = numbers[i];
+#pragma unroll
+    for (int i = 0; i < OCTETS * 4; ++i)
+        tile[i] = 0;
+}
+
+// What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
+// are made only if their registers are written by an instruction that it cannot leave out, behind any branch.
 template <int N>
-__device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsigned (&samples)[N][4])
+__device__ __forceinline__ void take_samples(
+    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder)
 {
 #pragma unroll
     for (int i = 0; i < N * 4; ++i) {
+        const unsigned own = samples[i / 4][i % 4];
+        unsigned& to = taken[i / 4][i % 4];
 #ifdef AUTOTUNE_HOST
-        taken[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
+        to = unbiased(own);
 #else
-        asm volatile("add.f16x2 %0, %1, %2;"
-                     : "=r"(taken[i / 4][i % 4])
-                     : "r"(samples[i / 4][i % 4]), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
+        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(to) : "r"(own), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
 #endif
     }
 }
@@ -1117,7 +1212,8 @@ __device__ __forceinline__ void take_samples(unsigned (&taken)[N][4], const unsi
 typedef unsigned Samples[K_STEPS][4];
 
 constexpr int STEP_WORDS = PARTS * PART_WORDS;
-constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;  // of a task's first step in a window
+// Of a task's first step in a window.
+constexpr int FIRST_PLACE = (WINDOW_STEPS - WARM_UP % WINDOW_STEPS) % WINDOW_STEPS;
 
 // Parts of a step's samples, from PART on. `next`: where the words of the part after this one are; behind the last
 // part, those of the next step are loaded if there are `more`.
@@ -1141,7 +1237,7 @@ __device__ __forceinline__ void take_step(
     const Decoder& decoder)
 {
     Samples taken;
-    take_samples(taken, samples);
+    take_samples(taken, samples, decoder);
     begin_products();
 #pragma unroll
     for (int k = 0; k < K_STEPS; ++k)
@@ -1149,7 +1245,7 @@ __device__ __forceinline__ void take_step(
     close_products();
     decode_step<0>(samples, words, next, more, decoder);  // while the products go on
     wait_for_sums(sums);
-    put_outputs<(PLACE + 1) % LIVE>(to, sums);
+    put_outputs<(PLACE + 1) % LIVE>(to, sums, 0);
 }
 
 // Before which step words cannot be loaded from the stage any more, if the last ones loaded were of step `step` + 1: a
@@ -1296,23 +1392,23 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // samples, an odd number of bytes
+    const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
     BoxCopier copier(
         lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
-#pragma unroll
-    for (int i = 0; i < STAGES; ++i)
-        copier.next_stage();
-
+    if (copier.by_boxes())
+        copier.begin();
     const float scale = mix_weights<0>(shared.scratch, frequency);
     fill_ring(shared.ring, shared.scratch, skew);
+    if (!copier.by_boxes())
+        copier.begin();  // many copies: the whole block would wait for them with its weights
     const unsigned ring = address_of(shared.ring);
     Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
-    float* const lane_window = window + lane / 4 * WINDOW_PITCH + lane % 4;
+    float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
     const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
     take_task(copier, writer, decoder, rows, lane_window, ring);
 }

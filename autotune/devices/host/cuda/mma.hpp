@@ -28,24 +28,26 @@ struct MmaOut {
 
 // c[row][column] += sum over k of a[row][k] b[column][k], for 16 rows and 8 columns. In unsigned integers, which wrap; or
 // in double, whose products of halves are exact, and whose one rounding at the end is within the hardware's own.
-template <class Element, class Sum, int n_b>
+template <class Row, class Column, class Sum, int n_b>
 CUDA_HOST_UNCHECKED void multiply_matrices(unsigned present, const Operands& in, Operands& out) {
     using Wide = typename std::conditional<std::is_same<Sum, int>::value, unsigned, double>::type;
-    constexpr int n_elements = 4 / int(sizeof(Element)), n_k = 4 * n_b * n_elements;
+    static_assert(sizeof(Row) == sizeof(Column), "elements of one size");
+    constexpr int n_elements = 4 / int(sizeof(Row)), n_k = 4 * n_b * n_elements;
     Wide a[16][n_k], b[n_k][8], c[16][8];
     for (int lane = 0; lane < 32; lane++) {
         const int group = lane / 4, word = lane % 4;
         MmaIn<n_b> own;
         memcpy(&own, in[lane], sizeof own);
         for (int i = 0; i < n_b; i++) {
-            Element elements[3][n_elements];
-            memcpy(elements[0], &own.a[2 * i], 8);
-            memcpy(elements[2], &own.b[i], 4);
+            Row rows[2][n_elements];
+            Column columns[n_elements];
+            memcpy(rows, &own.a[2 * i], 8);
+            memcpy(columns, &own.b[i], 4);
             for (int e = 0; e < n_elements; e++) {
                 const int k = (4 * i + word) * n_elements + e;
-                a[group][k] = Wide(elements[0][e]);
-                a[group + 8][k] = Wide(elements[1][e]);
-                b[k][group] = Wide(elements[2][e]);
+                a[group][k] = Wide(rows[0][e]);
+                a[group + 8][k] = Wide(rows[1][e]);
+                b[k][group] = Wide(columns[e]);
             }
         }
         Sum sums[4];
@@ -63,7 +65,7 @@ CUDA_HOST_UNCHECKED void multiply_matrices(unsigned present, const Operands& in,
     }
 }
 
-template <class Element, class Sum, int n_b>
+template <class Row, class Column, class Sum, int n_b>
 CUDA_HOST_UNCHECKED void mma(Sum* c, const unsigned* a, const unsigned* b, const char* name, Site site) {
     static_assert(sizeof(MmaIn<n_b>) <= max_operand_bytes, "the operands of a lane are exchanged at once");
     MmaIn<n_b> given;
@@ -72,7 +74,7 @@ CUDA_HOST_UNCHECKED void mma(Sum* c, const unsigned* a, const unsigned* b, const
     memcpy(given.c, c, sizeof given.c);
     MmaOut<Sum> taken;
     cuda_host_collective(every_lane, name, &given, sizeof given, &taken, sizeof taken,
-                         multiply_matrices<Element, Sum, n_b>, site);
+                         multiply_matrices<Row, Column, Sum, n_b>, site);
     need_every_lane(taken.present, name, site);
     memcpy(c, taken.c, sizeof taken.c);
 }
@@ -114,7 +116,7 @@ CUDA_HOST_UNCHECKED void ldmatrix(unsigned* words, const void* row, const char* 
 
 // A warp's 16 rows of wgmma, by n columns of 32 bytes in shared memory that `b` describes (PTX ISA, "Matrix Descriptor
 // Format"): octets of columns, two pieces of 16 bytes each. At once: that is one of the times at which hardware may do it.
-template <class Element, class Sum, int n>
+template <class Row, class Column, class Sum, int n>
 CUDA_HOST_UNCHECKED void wgmma(Sum* c, const unsigned* a, unsigned long long b, const char* name, Site site) {
     const unsigned long long start = (b & 0x3fff) * 16, swizzle = b >> 62, octet = (b >> 32 & 0x3fff) * 16;
     if (swizzle != 0 && swizzle != 2)
@@ -129,7 +131,7 @@ CUDA_HOST_UNCHECKED void wgmma(Sum* c, const unsigned* a, unsigned long long b, 
             cuda_host_note_read(from, 4, site);
             memcpy(&words[r], from, 4);
         }
-        mma<Element, Sum, 2>(c + 4 * i, a, words, name, site);
+        mma<Row, Column, Sum, 2>(c + 4 * i, a, words, name, site);
     }
 }
 
@@ -137,20 +139,24 @@ CUDA_HOST_UNCHECKED void wgmma(Sum* c, const unsigned* a, unsigned long long b, 
 
 template <int n>
 CUDA_HOST_INLINE void cuda_host_wgmma_s8(int* c, const unsigned* a, unsigned long long b, CUDA_HOST_SITE) {
-    cuda_host::wgmma<int8_t, int, n>(c, a, b, "wgmma of s8", site);
+    cuda_host::wgmma<int8_t, int8_t, int, n>(c, a, b, "wgmma of s8", site);
+}
+template <int n>
+CUDA_HOST_INLINE void cuda_host_wgmma_u8(int* c, const unsigned* a, unsigned long long b, CUDA_HOST_SITE) {
+    cuda_host::wgmma<uint8_t, int8_t, int, n>(c, a, b, "wgmma of u8 and s8", site);
 }
 template <int n>
 CUDA_HOST_INLINE void cuda_host_wgmma_f16(float* c, const unsigned* a, unsigned long long b, CUDA_HOST_SITE) {
-    cuda_host::wgmma<_Float16, float, n>(c, a, b, "wgmma of f16", site);
+    cuda_host::wgmma<_Float16, _Float16, float, n>(c, a, b, "wgmma of f16", site);
 }
 CUDA_HOST_INLINE void cuda_host_mma_m16n8k32_s8(int* c, const unsigned* a, const unsigned* b, CUDA_HOST_SITE) {
-    cuda_host::mma<int8_t, int, 2>(c, a, b, "mma.m16n8k32 of s8", site);
+    cuda_host::mma<int8_t, int8_t, int, 2>(c, a, b, "mma.m16n8k32 of s8", site);
 }
 CUDA_HOST_INLINE void cuda_host_mma_m16n8k16_s8(int* c, const unsigned* a, const unsigned* b, CUDA_HOST_SITE) {
-    cuda_host::mma<int8_t, int, 1>(c, a, b, "mma.m16n8k16 of s8", site);
+    cuda_host::mma<int8_t, int8_t, int, 1>(c, a, b, "mma.m16n8k16 of s8", site);
 }
 CUDA_HOST_INLINE void cuda_host_mma_m16n8k16_f16(float* c, const unsigned* a, const unsigned* b, CUDA_HOST_SITE) {
-    cuda_host::mma<_Float16, float, 2>(c, a, b, "mma.m16n8k16 of f16", site);
+    cuda_host::mma<_Float16, _Float16, float, 2>(c, a, b, "mma.m16n8k16 of f16", site);
 }
 template <int n>
 CUDA_HOST_INLINE void cuda_host_ldmatrix(unsigned* words, const void* row, CUDA_HOST_SITE) {

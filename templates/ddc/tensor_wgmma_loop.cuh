@@ -1,5 +1,5 @@
-// Steps whose products are cut into chains of CHAIN at most: a chain has registers of its own, and float32 adds it to
-// the sums.
+// Steps by the code of one. Products of halves are cut into chains of CHAIN at most: a chain has registers of its own,
+// and float32 adds it to the sums. Those of bytes are exact, and all added to the sums by the tensor core.
 // Parts   of a step: PART_STEPS products, whose samples are in registers together.
 //             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
 //                               |  products of p         ..          |  products of p + 1   ..
@@ -13,10 +13,13 @@
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
 //         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
 //         that are still open. The last row of a block is there for that alone: the next block begins with it.
-typedef unsigned Samples[PART_STEPS][4];
+typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
 
+static_assert(PARTS >= 2, "words are loaded two parts ahead");
+{% if chain %}
 constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
-static_assert(PARTS >= 2 && CHAIN % PART_STEPS == 0, "words are loaded two parts ahead; whole parts a chain");
+static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
+{% endif %}
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
@@ -61,50 +64,67 @@ __device__ __forceinline__ void take_step(
     Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
     int block, Decoder& decoder)
 {
+{% if chain %}
     Sums products;
+{% endif %}
     Samples taken[2];
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
             from = stages.next_step(step);
-        take_samples(taken[part % 2], samples);
+        take_samples(taken[part % 2], samples, decoder);
         begin_products();
 #pragma unroll
         for (int k = 0; k < PART_STEPS; ++k) {
-            const unsigned long long blocks = blocks_of(ring, part * PART_STEPS + k, block);
+            const unsigned long long blocks =
+                blocks_of(ring, part * PART_STEPS + k, block, {{ "BYTE_COLUMNS" if bytes > 1 else 0 }});
+{% if chain %}
             if (part % CHAIN_PARTS == 0 && k == 0)
                 multiply<COLUMNS, false>(products, taken[part % 2][k], blocks);
             else
                 multiply<COLUMNS>(products, taken[part % 2][k], blocks);
+{% else %}
+            multiply<COLUMNS>(sums, taken[part % 2][k * SAMPLE_BYTES], blocks);
+{% if bytes > 1 %}
+            multiply_u8<COLUMNS>(sums, taken[part % 2][k * 2 + 1], blocks_of(ring, part * PART_STEPS + k, block));
+{% endif %}
+{% endif %}
         }
         close_products();
         if (!WHOLE_WORDS && part == PARTS - 1)
             decoder.turn_to(stages.byte);  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+{% if chain %}
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
             wait_for_sums(products);
 #pragma unroll
             for (int i = 0; i < COLUMNS / 2; ++i)
                 sums[i] += products[i];
-        } else {
-            wait_for_products<1>();  // the part before is done: its samples' registers are free
+            continue;
         }
+{% else %}
+        if (part == PARTS - 1) {
+            wait_for_sums(sums);
+            continue;
+        }
+{% endif %}
+        wait_for_products<1>();  // the part before is done: its samples' registers are free
     }
 }
 
 // The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
 template <int FIRST, int LAST>
-__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums)
+__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane)
 {
     if constexpr (FIRST == LAST) {
-        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums);
+        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane);
     } else {
         constexpr int MIDDLE = (FIRST + LAST) / 2;
         if (block <= MIDDLE)
-            put_outputs_of<FIRST, MIDDLE>(block, to, sums);
+            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane);
         else
-            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums);
+            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane);
     }
 }
 
@@ -116,12 +136,12 @@ __device__ __forceinline__ void put_overlap(
 {
     if constexpr (TILE < WARM_UP) {
         constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+        Numbers numbers;
+        numbers_of(numbers, sums + PLACE * OCTETS * 4, writer.lane);
 #pragma unroll
-        for (int i = 0; i < OCTETS * 2; ++i) {
-            const Sum* const parts = sums + PLACE * OCTETS * 4 + i * 2;
-            const int at = i / 2 * 4 + i % 2 * (8 * WINDOW_PITCH) + STEP_OF % WINDOW_STEPS * (2 * STEP);
-            lane_window[at] = parts[0] + parts[1] * 0x1p-11f + overlap[i % 2][TILE * (2 * STEP) + i / 2 * 4];
-        }
+        for (int i = 0; i < TILE_NUMBERS; ++i)
+            lane_window[row_of(i) * (8 * WINDOW_PITCH) + STEP_OF % WINDOW_STEPS * (2 * STEP) + place_of(i)] =
+                numbers[i] + overlap[row_of(i)][TILE * (2 * STEP) + place_of(i)];
         if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
             writer.drain((STEP_OF + 1) * STEP - WINDOW);
         put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
@@ -146,7 +166,7 @@ __device__ __forceinline__ void take_task(
 #pragma unroll 1
     for (int step = -WARM_UP; step < END;) {
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);
-        put_outputs_of<0, LIVE - 1>(block, to, sums);
+        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane);
         block = block > 0 ? block - 1 : LIVE - 1;
         to += 2 * STEP;
         if (++step == window_end) {
@@ -160,6 +180,7 @@ __device__ __forceinline__ void take_task(
     }
     // Behind the block's last row there is none; what becomes of it is not stored
     const float* const overlap = lane_window + OVERLAP_AT + WINDOW_PITCH;
-    const bool is_last = writer.lane / 4 + 9 > writer.n_rows;
-    put_overlap<0>(writer, lane_window, {overlap, overlap + (is_last ? 7 : 8) * WINDOW_PITCH}, sums);
+    const int n_behind = writer.n_rows - first_row_of(writer.lane);  // rows, from the lane's first one on
+    const float* const first = overlap - (n_behind < 1) * WINDOW_PITCH;
+    put_overlap<0>(writer, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * WINDOW_PITCH}, sums);
 }

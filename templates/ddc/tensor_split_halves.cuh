@@ -1,0 +1,44 @@
+// Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
+// largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+typedef ushort4 Parts;  // (re high, re low, im high, im low)
+
+constexpr int LARGEST = 14;  // the exponent of the largest weight
+constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
+constexpr unsigned LEAST_EXPONENT = 27;  // of a largest weight of 2^-100, below which the scale would overflow
+constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
+constexpr int TOGETHER = 1;  // octets of columns, which have whole outputs
+
+__device__ __forceinline__ ushort2 halves_of(float x)
+{
+    const __half high = __float2half_rn(x);
+    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+}
+
+__device__ __forceinline__ Parts split(float re, float im)
+{
+    const ushort2 r = halves_of(re), i = halves_of(im);
+    return make_ushort4(r.x, r.y, i.x, i.y);
+}
+
+// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for the octet `unit` of columns.
+__device__ __forceinline__ void fragments_of(
+    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+{
+    const unsigned short* const parts = &weights->x;
+    const int l = lane % 4, column = lane / 4;
+    const int first = block * STEP_SAMPLES - (unit * 2 + column / 4) * DECIMATION - skew;
+    unsigned words[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        unsigned halves[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int in_step = sample_of(product, l, r, h), k = first + in_step;
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
+            halves[h] = is_own && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+        }
+        words[r] = halves[0] | halves[1] << 16;
+    }
+    fragments[0] = make_uint2(words[0], words[1]);
+}
