@@ -4,13 +4,13 @@ A space is enumerated before anything runs, so a search never proposes what cann
 ``when`` is absent from the configurations it has no meaning in.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log
 from typing import Any
 
+from .enumerate import Enumerator
 from .errors import UsageError
 
 KEPT = 256  # enumerations of a space, one for each problem and device
@@ -91,7 +91,7 @@ class Constraint:
 class Enumeration:
     """Every allowed configuration, and what the constraints refused.
 
-    ``refused`` counts configurations by the reason of the first constraint each one broke.
+    ``refused`` counts configurations by the reason of a constraint that each one broke.
     """
 
     configs: tuple[Config, ...]
@@ -130,7 +130,6 @@ class Space:
     def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
-        self._candidates: tuple[Config, ...] | None = None
         self._enumerated = lru_cache(maxsize=KEPT)(
             self._enumerate
         )  # a search asks again and again, also for others' spaces
@@ -144,8 +143,9 @@ class Space:
             self.parameters[name] = Parameter(name, tuple(values), condition)
 
     def constraint(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
-        """Decorator: ``predicate(problem, config, device)`` must hold; ``reason`` says what then is true. With a
-        condition (``MMA="wgmma"``) it is asked only of configurations that have these values, or one of several.
+        """Decorator: ``predicate(problem, config, device)`` must hold, a pure function; ``reason`` says what then is
+        true. It is asked as soon as the parameters that it reads have values. With a condition (``MMA="wgmma"``) it is
+        asked only of configurations that have these values, or one of several.
 
         Raises:
             UsageError: when the condition names no parameter, or a value that it does not have.
@@ -168,12 +168,6 @@ class Space:
 
         return add
 
-    def candidates(self) -> tuple[Config, ...]:
-        """Every combination of the values of the parameters that apply, constraints aside."""
-        if self._candidates is None:  # the same for every problem
-            self._candidates = tuple(_combinations({}, tuple(self.parameters.values())))
-        return self._candidates
-
     def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
         """The first constraint that refuses ``config``, or None."""
         return next((c for c in self.constraints if not c.holds(problem, config, device)), None)
@@ -190,16 +184,8 @@ class Space:
         return self._enumerated(problem, device, tuple(sorted((restrict or {}).items())))
 
     def _enumerate(self, problem: Any, device: Any, restrict: tuple[tuple[str, tuple[Value, ...]], ...]) -> Enumeration:
-        configs, refused = [], Counter[str]()
-        for config in self.candidates():
-            if any(name in config and config[name] not in values for name, values in restrict):
-                continue
-            constraint = self.broken(problem, config, device)
-            if constraint is None:
-                configs.append(config)
-            else:
-                refused[constraint.reason] += 1
-        return Enumeration(tuple(configs), dict(refused))
+        found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
+        return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))
 
     def check_values(self, name: str, values: tuple[Value, ...]) -> None:
         """Raises UsageError unless ``name`` is a parameter and ``values`` are among its own."""
@@ -228,16 +214,6 @@ class Space:
                 needs = " and ".join(f"{o} in {{{', '.join(map(str, v))}}}" for o, v in parameter.condition)
                 raise UsageError(f"{name} means nothing here: it needs {needs}")
         return Config(chosen)
-
-
-def _combinations(chosen: dict[str, Value], rest: tuple[Parameter, ...]) -> Iterator[Config]:
-    if not rest:
-        yield Config(chosen)
-    elif not rest[0].applies(chosen):
-        yield from _combinations(chosen, rest[1:])
-    else:
-        for value in rest[0].values:
-            yield from _combinations({**chosen, rest[0].name: value}, rest[1:])
 
 
 def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:

@@ -106,15 +106,9 @@ def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[i
     return whole, whole
 
 
-@SPACE.constraint(
-    "the samples of a step are whole products and whole words; or, where runs overlap, whole bytes that fill pairs of"
-    " products of halves up to an eighth, or products of bytes up to a quarter; STEP is the least such, or twice it",
-    ALGORITHM="tensor",
-)
-def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    whole, filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes)
-    return bool(config.STEP in (whole, 2 * whole) or (matrices.overlaps and config.STEP in (filled, 2 * filled)))
+def runs_overlap(config: Config) -> bool:
+    """Or they take the samples of their last outputs, which the next runs begin with."""
+    return bool(config.MMA == "wgmma_int8" or config.get("CHAIN"))
 
 
 @SPACE.constraint(
@@ -123,9 +117,31 @@ def steps_are_products(problem: Problem, config: Config, device: Device) -> bool
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if matrices_of(problem, config).overlaps:
+    if runs_overlap(config):
         return bool(config.RUN % config.WINDOW == 0)
     return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
+
+
+@SPACE.constraint("windows of 8 are for 12 warps, whose windows would not fit otherwise", WINDOW=8)
+def windows_are_short(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.get("WARPS") == 12)
+
+
+@SPACE.constraint("windows are whole steps", ALGORITHM="tensor")
+def windows_are_steps(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.WINDOW % config.STEP == 0)
+
+
+@SPACE.constraint(
+    "stages and windows are whole turns of the unrolled loop; without one, stages are odd", MMA="mma_sync"
+)
+def turns_are_whole(problem: Problem, config: Config, device: Device) -> bool:
+    unroll = config.UNROLL
+    return bool(
+        config.STAGE % unroll == 0
+        and (unroll > 1 or config.STAGE % 2 == 1)
+        and config.WINDOW // config.STEP % unroll == 0
+    )
 
 
 @SPACE.constraint("halves hold samples of at most 12 bits exactly", MMA=("mma_sync", "wgmma"))
@@ -134,22 +150,23 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 
 
 @SPACE.constraint(
-    "rows are whole pieces of 16 bytes; stages and windows, whole turns of the unrolled loop",
+    "the samples of a step are whole products and whole words; or, where runs overlap, whole bytes that fill pairs of"
+    " products of halves up to an eighth, or products of bytes up to a quarter; STEP is the least such, or twice it",
     ALGORITHM="tensor",
 )
-def stages_divide(problem: Problem, config: Config, device: Device) -> bool:
-    matrices, unroll = matrices_of(problem, config), int(config.get("UNROLL", 1))
-    return bool(
-        config.RUN * problem.decimation * problem.sample_bits % 128 == 0
-        and config.STAGE % unroll == 0
-        and (unroll > 1 or config.STAGE % 2 == 1 or matrices.uses_wgmma)
-        and config.WINDOW // config.STEP % unroll == 0
-    )
+def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
+    whole, filled = least_steps(problem.decimation, problem.sample_bits, config.MMA == "wgmma_int8")
+    return bool(config.STEP in (whole, 2 * whole) or (runs_overlap(config) and config.STEP in (filled, 2 * filled)))
 
 
 @SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")
 def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
-    return 120 <= matrices_of(problem, config).stage_bytes <= 640
+    return 120 <= config.STAGE * (config.STEP * problem.decimation * problem.sample_bits // 8) <= 640
+
+
+@SPACE.constraint("rows are whole pieces of 16 bytes", ALGORITHM="tensor")
+def rows_are_pieces(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.RUN * problem.decimation * problem.sample_bits % 128 == 0)
 
 
 @SPACE.constraint(
@@ -210,11 +227,6 @@ def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
 def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
     eight = matrices_of(problem, Config({**config, "WARPS": 8}))
     return bool(eight.overlaps and eight.min_blocks == 1)
-
-
-@SPACE.constraint("windows of 8 are for 12 warps, whose windows would not fit otherwise", WINDOW=8)
-def windows_are_short(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.get("WARPS") == 12)
 
 
 @SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")

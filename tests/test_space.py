@@ -102,3 +102,70 @@ def test_shared_memory_of_several_blocks() -> None:
     assert device.has_shared(227 * 1024) and not device.has_shared(227 * 1024 + 1)
     assert device.has_shared(113 * 1024, 2) and not device.has_shared(113 * 1024 + 1, 2)
     assert device.has_shared(56 * 1024, 4) and not device.has_shared(56 * 1024, 5)
+
+
+def test_constraints_see_only_what_they_read() -> None:
+    """One that decides early refuses all that could follow at once; one that reads everything is asked at the end."""
+    asked: dict[str, int] = {"early": 0, "late": 0, "needs": 0}
+    space = Space(A=(0, 1, 2), B=(1, 2, 3, 4), C=when((1, 2), B=(1, 2)), D=when((5, 6), C=(2, None)))
+
+    @space.constraint("A is not 0")
+    def early(problem: object, config: Config, device: object) -> bool:
+        asked["early"] += 1
+        return bool(config.A != 0)
+
+    @space.constraint("few values in all")
+    def late(problem: object, config: Config, device: object) -> bool:
+        asked["late"] += 1
+        return sum(int(v) for v in config.values()) < 11
+
+    @space.constraint("B is a multiple of A", B=(2, 3, 4))
+    def needs(problem: object, config: Config, device: object) -> bool:
+        asked["needs"] += 1
+        return config.B % config.A == 0  # 0 would divide
+
+    found = space.enumerate(None, None)
+    n_asked = dict(asked)
+    combinations = [
+        Config({"A": a, "B": b, **({"C": c} if c else {}), **({"D": d} if d else {})})
+        for a in (0, 1, 2)
+        for b in (1, 2, 3, 4)
+        for c in ((1, 2) if b <= 2 else (None,))
+        for d in ((5, 6) if c != 1 else (None,))
+    ]
+    assert list(found.configs) == [c for c in combinations if space.broken(None, c, None) is None]
+    assert found.refused["A is not 0"] == 10 and len(found.configs) + sum(found.refused.values()) == len(combinations)
+    assert n_asked["early"] == 4  # of nothing, and of each value
+    assert n_asked["needs"] < 2 * len(combinations) / 3
+
+
+def test_a_constraint_may_fail_where_an_earlier_one_would_have_refused() -> None:
+    space = Space(A=(1, 2), B=(0, 1, 2))
+
+    @space.constraint("B is not 0, which is known at the end")
+    def not_zero(problem: object, config: Config, device: object) -> bool:
+        return "B" in list(config) and config.B != 0
+
+    @space.constraint("B divides A")
+    def divides(problem: object, config: Config, device: object) -> bool:
+        return config.A % config.B == 0
+
+    assert [str(c) for c in space.enumerate(None, None).configs] == ["A=1,B=1", "A=2,B=1", "A=2,B=2"]
+
+
+def test_a_parameter_may_exist_where_another_does_not() -> None:
+    space = Space(MMA=("a", "b"), CHAIN=when((0, 8), MMA="a"), PART=when((1, 2), CHAIN=(8, None)))
+    found = [str(c) for c in space.enumerate(None, None).configs]
+    assert found == ["MMA=a,CHAIN=0", "MMA=a,CHAIN=8,PART=1", "MMA=a,CHAIN=8,PART=2", "MMA=b,PART=1", "MMA=b,PART=2"]
+
+
+def test_a_constraint_may_be_asked_of_several_values() -> None:
+    space = Space(MMA=("a", "b", "c"), N=(1, 2))
+
+    @space.constraint("one, but for c", MMA=("a", "b"))
+    def one(problem: object, config: Config, device: object) -> bool:
+        return bool(config.N == 1)
+
+    assert [str(c) for c in space.enumerate(None, None).configs] == ["MMA=a,N=1", "MMA=b,N=1", "MMA=c,N=1", "MMA=c,N=2"]
+    with pytest.raises(UsageError, match="MMA=d is not in the space"):
+        space.constraint("none", MMA=("a", "d"))
