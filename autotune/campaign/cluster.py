@@ -17,6 +17,7 @@ from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
 N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
 CONFIG = {
+    "distributed.worker.profile.enabled": False,  # it looks at all threads a hundred times a second
     "distributed.worker.daemon": False,  # a worker has processes of its own
     "distributed.scheduler.allowed-failures": 5,  # deaths of a worker that one sweep may be blamed for
     "distributed.worker.memory.terminate": False,  # references are mapped files: not what a limit should count

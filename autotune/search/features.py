@@ -9,6 +9,7 @@ import numpy as np
 from ..space import Config, Value
 
 ABSENT = -1  # the level of a parameter that a config does not have
+SAME = 1 - 1e-9  # cosine of the angle between columns that are equal up to an affine map
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,14 @@ def features_of(levels: Levels) -> Features:
     groups: list[int] = []
     names: list[str] = []
     factors: list[tuple[str, np.ndarray]] = []
+    directions: list[np.ndarray] = []  # of the columns
 
     def add(name: str, *group: np.ndarray) -> None:
-        if len(group) == 1 and any(_same(group[0], other) for other in columns):
+        own = [_direction(column) for column in group]
+        if len(group) == 1 and columns and (not own[0].any() or np.abs(np.array(directions) @ own[0]).max() >= SAME):
             return
         columns.extend(group)
+        directions.extend(own)
         groups.extend([len(names)] * len(group))
         names.append(name)
 
@@ -130,9 +134,10 @@ def _powers_of_two(values: Sequence[Value]) -> np.ndarray:
     return np.array([(v & -v).bit_length() - 1 if v > 0 else 0 for v in whole], float)
 
 
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    a, b = a - a.mean(), b - b.mean()
-    return bool(abs(a @ b) >= (1 - 1e-9) * np.sqrt((a @ a) * (b @ b)))
+def _direction(column: np.ndarray) -> np.ndarray:
+    """What affine maps leave of a column: without its mean, of length 1; or 0."""
+    centred = column - column.mean()
+    return np.asarray(centred / max(float(np.sqrt(centred @ centred)), 1e-12))
 
 
 def _is_number(value: object) -> bool:
