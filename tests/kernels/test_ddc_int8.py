@@ -1,0 +1,298 @@
+"""ddc by products of bytes: variants of every width against the definition, accuracy, weights of any size, mutants."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from autotune.kernels.ddc import Ddc, Matrices
+
+from autotune import Config
+from autotune.definition import Device
+from autotune.devices import Target, find_device
+from autotune.render import render
+from autotune.verify import Placed
+
+from .common import check, check_golden, check_mutant, mutated, packed_bits, session_on, write_goldens
+
+KERNEL = Ddc()
+HOPPER = Device("a GPU", "cuda", "sm_90")
+INT8 = Config(
+    ALGORITHM="tensor", MMA="wgmma_int8", WARPS=4, PART=1, STEP=4, RUN=32, STAGE=4, STAGES=2, WINDOW=32
+)  # for decimation 16
+VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimation, sample_bits
+    ((256, 16, 8), {"RUN": 64}),  # five tiles of three octets, and one that fills the product
+    ((257, 32, 8), {"STEP": 2, "WARPS": 8}),  # one tap more than four tiles have; lanes trade bytes
+    ((288, 32, 8), {"STEP": 2, "STAGES": 3}),  # no room for runs that start earlier
+    ((200, 25, 8), {"STEP": 2}),  # steps of 50 bytes, in products of 64
+    ((1, 16, 8), {}),
+    ((192, 48, 8), {"STEP": 2, "WARPS": 12, "WINDOW": 8}),  # parts of one product, of three
+    ((99, 24, 4), {"STEP": 8, "PART": 2, "STAGE": 2}),
+    ((150, 24, 2), {"STEP": 16, "PART": 4, "STAGE": 2}),
+    ((200, 25, 6), {"PART": 2, "RUN": 64}),  # of 75
+    ((257, 32, 3), {"STEP": 8, "PART": 4, "STAGE": 2}),
+    ((100, 12, 5), {"STEP": 16, "PART": 4, "STAGE": 2}),
+    ((200, 25, 7), {"STEP": 8, "PART": 4, "STAGE": 1, "RUN": 128}),  # of 175
+    # two bytes a sample
+    ((144, 16, 16), {"WARPS": 8}),  # no room for runs that start earlier
+    ((125, 25, 16), {"STEP": 2, "STAGE": 2}),
+    ((512, 32, 12), {"STEP": 2}),
+    ((75, 15, 12), {}),  # 90 bytes
+    ((64, 4, 12), {"STEP": 16, "STAGE": 2}),
+    ((300, 32, 10), {"PART": 2, "STAGE": 2}),
+    ((100, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),  # 250 bytes, in four parts
+    ((120, 15, 14), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),
+    ((256, 32, 9), {"STEP": 8, "PART": 4, "STAGE": 1}),
+    ((230, 24, 11), {"STEP": 8, "PART": 4, "STAGE": 1}),
+    ((192, 64, 13), {"PART": 4, "STAGE": 1}),
+    ((150, 48, 15), {"PART": 4, "STAGE": 1}),
+]
+
+
+def problem_of(taps: int, decimation: int, sample_bits: int, **others: int) -> Any:
+    return KERNEL.problem({"taps": taps, "decimation": decimation, "sample_bits": sample_bits, **others})
+
+
+@cache
+def variant(i: int, device: Device) -> tuple[Any, Config]:
+    """The problem, and what the space has that is nearest to the configuration: of bytes, too."""
+    problem, wanted = problem_of(*VARIANTS[i][0]), Config({**INT8, **VARIANTS[i][1]})
+    only = {name: (wanted[name],) for name in ("ALGORITHM", "MMA", "WARPS", "RUN", "WINDOW")}
+    config = KERNEL.space.enumerate(problem, device, only).nearest(wanted)
+    assert config.MMA == "wgmma_int8"
+    return problem, config
+
+
+def need_wgmma(target: Target) -> None:
+    if target.device.arch not in ("sm_90", "host"):
+        pytest.skip(f"only sm_90 has wgmma; this GPU is {target.device.arch}")
+
+
+@pytest.mark.parametrize("i", range(len(VARIANTS)), ids=[f"{values}-{changes}" for values, changes in VARIANTS])
+def test_variants_are_right(i: int, target: Target) -> None:
+    """In the build that compiles fast; races are looked for in the variants that mutants are made of."""
+    need_wgmma(target)
+    check(KERNEL, *variant(i, target.device), target, session_on(target).check_builds[-1])
+
+
+def test_variants_cover_every_path() -> None:
+    found = [variant(i, find_device("host").device) for i in range(len(VARIANTS))]
+    matrices = [Matrices(problem, config) for problem, config in found]
+    assert {problem.sample_bits for problem, _ in found} == set(range(2, 17))
+    for name, values in (("STEP", {2, 4, 8, 16}), ("WARPS", {4, 8, 12}), ("STAGES", {2, 3})):
+        assert {config[name] for _, config in found} == values
+    words = {(m.step_bytes % 4 == 0, m.group[1] * 32 == m.group[0] * m.problem.sample_bits) for m in matrices}
+    assert words == {(True, True), (True, False), (False, False)}  # whole words, and groups that are
+    assert {m.part for m in matrices} == {1, 2, 4} and {m.apart for m in matrices} == {1, 2, 4, 8}
+    assert (
+        {m.products * 32 > m.step_samples for m in matrices} == {m.fill_octets > 0 for m in matrices} == {True, False}
+    )
+    assert 1 in {m.live for m in matrices}
+
+
+# ---------------------------------------------------------------------- accuracy
+BYTE = (problem_of(256, 16, 8), Config({**INT8, "RUN": 64}))
+TWO = (problem_of(512, 32, 12), Config({**INT8, "STEP": 2}))
+WIDE = (problem_of(144, 16, 16), Config({**INT8, "WARPS": 8}))
+
+
+def outputs(
+    problem: Any, config: Config, target: Target, inputs: dict[str, Any], old: str = "", new: str = ""
+) -> np.ndarray:
+    """What the variant makes of these inputs; with ``old`` replaced in its source, if it is given."""
+    session = session_on(target)
+    build = session.check_builds[-1]
+    rendered = mutated(KERNEL, problem, config, old, new) if old else render(KERNEL, problem, config)
+    binary = target.module.compile(rendered, target.device, (build,))
+    with Placed(session, KERNEL, problem, inputs) as placed:
+        placed.launch(session.load(binary, build), KERNEL.launch(problem, config))
+        return placed.outputs()["baseband"]
+
+
+def set_samples(kind: str, problem: Any, inputs: dict[str, Any]) -> None:
+    """Samples of one stream; and weights and a mixer, where they belong to these."""
+    n, largest = np.arange(problem.n_samples), 2 ** (problem.sample_bits - 1) - 1
+    if (
+        kind == "lowest"
+    ):  # the largest sums there are: weights with bytes 127, 127 and 126, the most that scaling leaves
+        inputs["weights"], inputs["mix_frequency"] = np.full(problem.taps, 2.0**23 - 32898, np.float32), 0.0
+        samples = np.full(n.size, -largest - 1)
+    elif kind == "noise":
+        samples = np.random.default_rng(11).integers(-largest - 1, largest + 1, n.size)
+    elif kind == "tone":
+        samples = np.rint(largest * np.cos(2 * np.pi * 0.9999 * inputs["mix_frequency"] * n)).astype(int)
+    else:  # every product of the first output is positive
+        signs = np.cos(2 * np.pi * inputs["mix_frequency"] * n) * np.resize(inputs["weights"], n.size)
+        samples = np.where(signs < 0, -largest - 1, largest)
+    inputs["samples"] = packed_bits(samples[np.newaxis], problem.sample_bits)
+
+
+@pytest.mark.parametrize("kind", ["noise", "tone", "signs", "lowest"])
+@pytest.mark.parametrize(("problem", "config"), [BYTE, TWO, WIDE], ids=["8", "12", "16"])
+def test_errors_are_those_of_float32(problem: Any, config: Config, kind: str, target: Target) -> None:
+    need_wgmma(target)
+    problem = KERNEL.problem({**vars(problem), "n_pols": 1, "n_samples": problem.taps + 1500 * problem.decimation})
+    inputs = KERNEL.inputs(problem, np.random.default_rng(5))
+    set_samples(kind, problem, inputs)
+    reference = KERNEL.reference(problem, **inputs)["baseband"]
+    error = np.abs(outputs(problem, config, target, inputs) - reference)
+    scale = max(np.sqrt(np.mean(np.abs(reference) ** 2)), KERNEL.tolerance(problem).atol * 0.1 / 2.0**-23)
+    assert error.max() < 4 * np.sqrt(problem.taps + 16) * 2.0**-23 * np.abs(reference).max()
+    assert np.sqrt(np.mean(error**2)) < 6e-7 * scale
+
+
+# ---------------------------------------------------------------------- weights of any size
+SIZED = (problem_of(100, 32, 9, n_pols=1, n_samples=3000), Config({**INT8, "STEP": 8, "PART": 4, "STAGE": 1}))
+
+
+def error_of(size: float, target: Target, old: str = "", new: str = "") -> float:
+    """Largest error with weights of this size, over what it may be: of 9 bits, whose sums have the smallest scale.
+
+    Weights are rounded as float32's are; and, below 2^-97, to multiples of 2^-119.
+    """
+    inputs = KERNEL.inputs(SIZED[0], np.random.default_rng(5))
+    inputs["weights"] = (inputs["weights"] * size).astype(np.float32)
+    error = np.abs(
+        outputs(*SIZED, target, inputs, old, new) / size - KERNEL.reference(SIZED[0], **inputs)["baseband"] / size
+    )
+    rounding = np.sqrt(2) * 2.0**-120 / size * SIZED[0].taps * 2.0**8
+    return float(error.max() / (KERNEL.tolerance(SIZED[0]).atol + (rounding if size < 2.0**-93 else 0)))
+
+
+@pytest.mark.parametrize("size", [1e-37, 2.0**-99, 2.0**-93, 1e-12, 3e4, 1e30])  # the largest weight is 0.15 of it
+def test_weights_of_any_size(size: float, target: Target) -> None:
+    need_wgmma(target)
+    assert error_of(size, target) < 1
+
+
+def test_the_scale_of_small_weights_does_not_underflow(target: Target) -> None:
+    need_wgmma(target)
+    assert error_of(2.0**-99, target, "LEAST_EXPONENT = 30", "LEAST_EXPONENT = 29") > 1
+
+
+def test_weights_of_zero(target: Target) -> None:
+    need_wgmma(target)
+    inputs = {**KERNEL.inputs(SIZED[0], np.random.default_rng(5)), "weights": np.zeros(SIZED[0].taps, np.float32)}
+    assert not outputs(*SIZED, target, inputs).any()
+
+
+def is_right_at_edge(below: int, target: Target, old: str = "", new: str = "") -> bool:
+    """With a largest weight `below` floats below 2, and the others up to it, of either sign, not mixed."""
+    problem = problem_of(100, 16, 8, n_pols=1, n_samples=3000)
+    inputs = {**KERNEL.inputs(problem, np.random.default_rng(5)), "mix_frequency": 0.0, "mix_phase": 0.0}
+    largest = 2 - below * 2.0**-23
+    inputs["weights"] = np.float32(largest) * (inputs["weights"] / np.abs(inputs["weights"]).max())
+    inputs["weights"][[3, 40]] = largest, -largest
+    reference = KERNEL.reference(problem, **inputs)["baseband"]
+    error = np.abs(outputs(problem, INT8, target, inputs, old, new) - reference).max()
+    return bool(error < 4 * np.sqrt(problem.taps + 16) * 2.0**-23 * np.abs(reference).max())
+
+
+@pytest.mark.parametrize("below", [0, 1, 32896, 65793, 65794, 65795, 65796])
+def test_largest_weights_just_below_a_power_of_two(below: int, target: Target) -> None:
+    """Bytes 0 and 1 are signed: those of 2^23 - 32896 and above would take their signs from a byte 2 of 128."""
+    need_wgmma(target)
+    assert is_right_at_edge(below, target)
+
+
+@pytest.mark.parametrize(("below", "almost"), [(1, 0), (65793, 65792)])
+def test_mutants_of_the_scale_fail(below: int, almost: int, target: Target) -> None:
+    need_wgmma(target)
+    assert not is_right_at_edge(below, target, "ALMOST = 65795;", f"ALMOST = {almost};")
+
+
+# ---------------------------------------------------------------------- mutants
+MUTATED = {  # small: most of the time of a test is the compiler's
+    "one": (problem_of(100, 16, 8), INT8),
+    "two": (problem_of(33, 32, 12), Config({**INT8, "STEP": 2})),
+    "turned": (problem_of(50, 15, 10), Config({**INT8, "STEP": 8, "PART": 2, "RUN": 64, "STAGE": 2})),  # of 150 bytes
+}
+MUTANTS = {
+    "order of bytes": ("two", "bits_of<AT + 8, SAMPLE_BITS - 8>", "bits_of<AT, SAMPLE_BITS - 8>", "wrong"),
+    "lower byte's sign": ("two", "multiply_u8<COLUMNS>(sums", "multiply<COLUMNS>(sums", "wrong"),
+    "upper byte's columns": ("two", "block, BYTE_COLUMNS)", "block, 0)", "wrong"),
+    "zeros in front": ("two", "ring.before[threadIdx.x] = 0;", "", "launch_failed"),
+    "carry": ("one", "+ 0x8080u) ^ 0x8080u", "+ 0x0080u) ^ 0x0080u", "wrong"),
+    "bits of the next sample": ("two", "0xff00u >> n_bits &", "0xff00u >> n_bits + 1 &", "wrong"),
+    "no skew": ("two", "ALIGNED ? APART * (", "ALIGNED ? 0 * (", "wrong"),
+    "weights of the skew": ("one", "column / 2) * DECIMATION - skew;", "column / 2) * DECIMATION;", "wrong"),
+    "gathered": ("turned", "(b3 / 4 > b2 / 4) * 4", "0", "wrong"),
+    "bits of the next byte": ("turned", ">> (8 - o) & ~UPPER", ">> (7 - o) & ~UPPER", "wrong"),
+    "order of samples": ("one", "+ q % APART + b * APART", "+ q % APART + (3 - b) * APART", "wrong"),
+    "byte of a word": ("turned", "0x1111u * (group_byte % 4)", "0x1111u * (group_byte % 2)", "wrong"),
+    "bytes of a step": ("turned", "decoder.turn_to(stages.byte);  //", "//", "wrong"),
+    "samples of the next step": ("turned", "is_own && k >= 0", "k >= 0", "wrong"),
+    "lanes that trade": ("two", "has_odd ? first : second, 2)", "has_odd ? first : second, 1)", "wrong"),
+    "rows that are traded": ("two", "(has_odd ? second : first) +", "(has_odd ? first : second) +", "wrong"),
+    "worth of odd bytes": ("two", "has_odd ? 0x1p8f : 1.0f", "has_odd ? 0x1p7f : 1.0f", "wrong"),
+    "worth of bytes": ("one", "fmaf(number, 0x1p8f,", "fmaf(number, 0x1p7f,", "wrong"),
+    "behind the last row": ("two", "overlap - (n_behind < 1) * WINDOW_PITCH", "overlap", "launch_failed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_what_mutants_are_made_of_is_right(name: str, target: Target) -> None:
+    need_wgmma(target)
+    assert KERNEL.space.broken(*MUTATED[name], target.device) is None
+    check(KERNEL, *MUTATED[name], target, session_on(target).check_builds[0])
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_fail(name: str) -> None:
+    of, old, new, status = MUTANTS[name]
+    check_mutant(KERNEL, *MUTATED[of], old, new, status)
+
+
+# ---------------------------------------------------------------------- the space, and the text
+def int8_configs(taps: int, decimation: int, sample_bits: int, arch: str = "sm_90") -> tuple[Config, ...]:
+    only = {"ALGORITHM": ("tensor",), "MMA": ("wgmma_int8",), "WARPS": (4,), "RUN": (64,), "WINDOW": (32,)}
+    device = Device("a GPU", "cuda", arch)
+    return tuple(KERNEL.space.enumerate(problem_of(taps, decimation, sample_bits), device, only).configs)
+
+
+def test_samples_of_any_width_have_it() -> None:
+    for sample_bits in range(2, 17):
+        # Three tiles of 13 or 15 bits need more registers than a thread has: filters of nine rows at most
+        assert int8_configs(288, 32, sample_bits)
+        assert bool(int8_configs(512, 32, sample_bits)) == (sample_bits not in (13, 15))
+
+
+def test_only_hopper_has_it_and_steps_have_two_parts() -> None:
+    assert not int8_configs(512, 32, 8, "sm_80")
+    assert not int8_configs(32, 2, 8)  # 16 outputs are one product
+
+
+def test_products_are_filled_up_to_a_quarter() -> None:
+    def steps(decimation: int, sample_bits: int) -> set[int]:
+        return {int(config.STEP) for config in int8_configs(8 * decimation, decimation, sample_bits)}
+
+    assert steps(32, 8) == {2, 4}
+    assert steps(24, 8) == {2, 4, 8}  # 48 of 64 samples, a quarter; and 96, which fill three products
+    assert steps(23, 8) == {4, 8}  # 92 of 96; not 46 of 64
+    assert steps(15, 8) == {4}  # 60 of 64, twice 30 of 32, which are one part
+    assert steps(15, 10) == {8}  # 120 of 128: groups of 64 samples
+
+
+def test_columns_of_products() -> None:
+    byte, pair, two = (Matrices(*some) for some in (BYTE, (BYTE[0], Config({**INT8, "STEP": 2})), TWO))
+    assert (byte.live, byte.sample_bytes, byte.columns, byte.octets, byte.fill_octets) == (5, 1, 6, 3, 1)
+    assert (pair.sample_bytes, pair.columns, pair.fill_octets) == (1, 8, 0)  # a fourth byte, for whole octets
+    assert (two.live, two.sample_bytes, two.columns, two.fill_octets) == (9, 2, 8, 0)
+    assert 2 * byte.sum_words == 128  # an even number of octets
+
+
+GOLDENS: dict[str, tuple[Any, Any]] = {
+    "wgmma_int8": (problem_of(1024, 64, 8), Config({**INT8, "PART": 2, "RUN": 64, "STAGE": 1})),
+    "wgmma_int8_two": (TWO[0], TWO[1]),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_goldens(name: str) -> None:
+    """After a change: `python -m tests.kernels.test_ddc_int8`, and read the diff."""
+    assert KERNEL.space.broken(*GOLDENS[name], HOPPER) is None
+    check_golden(KERNEL, name, *GOLDENS[name])
+
+
+if __name__ == "__main__":
+    write_goldens(KERNEL, GOLDENS)
