@@ -197,13 +197,16 @@ CLUSTER_MUTANTS = [
     (8, "blocks", "later = has_j ? 0 : SIDE", "later = 0"),  # where the only side lies
 ]
 PARTNER_MUTANTS = [
-    (8, "blocks", "rank < partner ? 0 : UNITS / 2", "0"),  # both copy the first half
-    (4, "blocks", "earlier = has_i ? SIDE : 0", "earlier = SIDE"),  # where the only side lies
+    (129, 8, "rank < partner ? 0 : UNITS / 2", "0"),  # both copy the first half
+    # where the only side lies: the last tile of four rows has a partner to its left, and none above
+    (200, 4, "earlier = has_i ? SIDE : 0", "earlier = SIDE"),
 ]
 
 
-def cluster_mutant_case(bits: int, layout: str, target: Target, n_channels: int) -> tuple[Problem, Config]:
-    problem = problem_of(bits, layout, 129, overwrites=True, n_channels=n_channels)
+def cluster_mutant_case(
+    bits: int, layout: str, target: Target, n_channels: int, n_receivers: int = 129
+) -> tuple[Problem, Config]:
+    problem = problem_of(bits, layout, n_receivers, overwrites=True, n_channels=n_channels)
     return problem, config_for(problem, 0, target, 4)
 
 
@@ -213,11 +216,19 @@ def test_mutants_of_clusters_fail(bits: int, layout: str, old: str, new: str) ->
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("bits", "layout", "old", "new"), CLUSTER_MUTANTS + PARTNER_MUTANTS)
+@pytest.mark.parametrize(("bits", "layout", "old", "new"), CLUSTER_MUTANTS)
 def test_mutants_of_clusters_fail_on_a_gpu(
     bits: int, layout: str, old: str, new: str, gpu: Target, gpu_bench: Bench
 ) -> None:
     check_gpu_mutant(KERNEL, *cluster_mutant_case(bits, layout, gpu, 5), old, new, gpu_bench)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("n_receivers", "bits", "old", "new"), PARTNER_MUTANTS)
+def test_mutants_of_partners_fail_on_a_gpu(
+    n_receivers: int, bits: int, old: str, new: str, gpu: Target, gpu_bench: Bench
+) -> None:
+    check_gpu_mutant(KERNEL, *cluster_mutant_case(bits, "blocks", gpu, 5, n_receivers), old, new, gpu_bench)
 
 
 @pytest.mark.parametrize(("bits", "layout"), [(4, "blocks"), (8, "batches")])
