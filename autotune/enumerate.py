@@ -92,9 +92,8 @@ class Enumerator:
         self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
         names = [p.name for p in parameters]
         self._open = [dict.fromkeys(names[i:]) for i in range(len(names) + 1)]
-        self._deciding = sorted(
-            {other for p in parameters for other, _ in p.condition}
-        )  # what other parameters there are
+        # The parameters on which it depends whether others exist.
+        self._deciding = sorted({other for p in parameters for other, _ in p.condition})
         self._counts: dict[tuple[Any, ...], int] = {}
         self._problem, self._device = problem, device
         self.configs: list[dict[str, Any]] = []

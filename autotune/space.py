@@ -130,9 +130,8 @@ class Space:
     def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
-        self._enumerated = lru_cache(maxsize=KEPT)(
-            self._enumerate
-        )  # a search asks again and again, also for others' spaces
+        # A search asks again and again, also for others' spaces.
+        self._enumerated = lru_cache(maxsize=KEPT)(self._enumerate)
         for name, given in parameters.items():
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
