@@ -4,9 +4,11 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,11 +171,15 @@ def test_a_file_that_cannot_be_says_why(tmp_path: Path, more: dict[str, Any], sa
 
 
 def test_no_scheduler_and_no_file_are_one_line(tmp_path: Path) -> None:
-    for words, says in (
-        ([str(tmp_path / "none.toml")], "cannot read the campaign"),
-        ([str(write(tmp_path)), "--device", "cuda:77"], "device 'cuda:77' is not here"),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "autotune", "campaign", *words], capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    with socket.socket() as another:
+        with suppress(OSError):  # it is not free
+            another.bind(("", 8787))  # of the scheduler's pages, which another campaign may have
+            another.listen()
+        for words, says in (
+            ([str(tmp_path / "none.toml")], "cannot read the campaign"),
+            ([str(write(tmp_path)), "--device", "cuda:77"], "device 'cuda:77' is not here"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "autotune", "campaign", *words], capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -90,7 +90,8 @@ def share_of_cores(kind: str) -> int:
 
 
 def _scheduler() -> dict[str, Any]:
-    return {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False}}
+    # Any free port for its pages: campaigns of others on this machine may have the usual one.
+    return {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}}
 
 
 @contextmanager
