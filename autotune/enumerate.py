@@ -7,28 +7,10 @@ parameter that has no value yet. Then it is asked again when that one has.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-
-class AParameter(Protocol):
-    """One axis of a space."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def values(self) -> tuple[Any, ...]: ...
-    @property
-    def condition(self) -> Sequence[tuple[str, Any]]: ...
-    def applies(self, config: Mapping[str, Any]) -> bool: ...
-
-
-class AConstraint(Protocol):
-    """A named predicate."""
-
-    @property
-    def reason(self) -> str: ...
-    @property
-    def holds(self) -> Any: ...
+if TYPE_CHECKING:
+    from .space import Constraint, Parameter
 
 
 class _Unassigned(Exception):
@@ -82,8 +64,8 @@ class Enumerator:
 
     def __init__(
         self,
-        parameters: Sequence[AParameter],
-        constraints: Sequence[AConstraint],
+        parameters: Sequence["Parameter"],
+        constraints: Sequence["Constraint"],
         problem: Any,
         device: Any,
         restrict: Mapping[str, tuple[Any, ...]],
@@ -102,7 +84,7 @@ class Enumerator:
         if waiting is not None:
             self._extend({}, 0, waiting)
 
-    def _extend(self, values: dict[str, Any], index: int, waiting: list[tuple[AConstraint, str]]) -> None:
+    def _extend(self, values: dict[str, Any], index: int, waiting: list[tuple["Constraint", str]]) -> None:
         if index == len(self._parameters):
             self.configs.append(values)
             return
@@ -121,10 +103,10 @@ class Enumerator:
                 yield {**values, parameter.name: value}
 
     def _ask(
-        self, waiting: list[tuple[AConstraint, str]], assigned: str, values: dict[str, Any], index: int
-    ) -> list[tuple[AConstraint, str]] | None:
+        self, waiting: list[tuple["Constraint", str]], assigned: str, values: dict[str, Any], index: int
+    ) -> list[tuple["Constraint", str]] | None:
         """The constraints that do not decide yet, with the parameters that they wait for; None when one refuses."""
-        partial = _Partial(values, self._open[index])
+        partial: Any = _Partial(values, self._open[index])  # in the place of a Config
         undecided = []
         for constraint, name in waiting:
             if name != assigned:
