@@ -106,18 +106,13 @@ def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[i
     return whole, whole
 
 
-def runs_overlap(config: Config) -> bool:
-    """Or they take the samples of their last outputs, which the next runs begin with."""
-    return bool(config.MMA == "wgmma_int8" or config.get("CHAIN"))
-
-
 @SPACE.constraint(
     "runs are whole windows; short ones, those that are no power of two, and windows of 16 are for runs that overlap:"
     " long filters have few outputs to share",
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if runs_overlap(config):
+    if matrices_of(problem, config).overlaps:
         return bool(config.RUN % config.WINDOW == 0)
     return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
 
@@ -155,13 +150,14 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    whole, filled = least_steps(problem.decimation, problem.sample_bits, config.MMA == "wgmma_int8")
-    return bool(config.STEP in (whole, 2 * whole) or (runs_overlap(config) and config.STEP in (filled, 2 * filled)))
+    matrices = matrices_of(problem, config)
+    whole, filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes)
+    return bool(config.STEP in (whole, 2 * whole) or (matrices.overlaps and config.STEP in (filled, 2 * filled)))
 
 
 @SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")
 def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
-    return 120 <= config.STAGE * (config.STEP * problem.decimation * problem.sample_bits // 8) <= 640
+    return 120 <= matrices_of(problem, config).stage_bytes <= 640
 
 
 @SPACE.constraint("rows are whole pieces of 16 bytes", ALGORITHM="tensor")
