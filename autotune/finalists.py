@@ -18,6 +18,7 @@ class Finalist:
     measurement: Measurement
     relation: str  # fastest, same, ambiguous or slower
     sustained: Sustained | None = None  # where it was asked for
+    checked_launches: int = 0  # whose outputs were all right; of the winner
 
     def retimed(self) -> Trial:
         """The trial with the times of the final round."""
@@ -46,6 +47,7 @@ class Finalist:
             "rms_error": m.rms_error,
             "verified_on": list(self.trial.verified_on),
             **({"sustained": asdict(self.sustained)} if self.sustained else {}),
+            **({"checked_launches": self.checked_launches} if self.checked_launches else {}),
         }
 
 

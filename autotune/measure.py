@@ -24,6 +24,7 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # between two looks at it
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
 REST_S = 0.5  # of the device before it, so that it does not start with the heat of what ran before
+LONGEST_REPEATS_S = 1.0  # of launches whose outputs are checked
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
 
 
@@ -133,6 +134,32 @@ def sustained(
     time.sleep(REST_S)
     taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
     return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
+
+
+def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, n: int) -> int:
+    """Launch one binary ``n`` times, from a cold cache and a warm one in turns, and check what each launch writes.
+
+    A race may leave thousands of launches right. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
+
+    Raises:
+        TrialFailure: wrong, with the launch's number, or what the device raises.
+    """
+    function = session.load(binary, session.timed_build)
+    geometry = kernel.launch(case.problem, config)
+    placed = _timed_arguments(session, kernel, case)
+    end = time.monotonic() + LONGEST_REPEATS_S
+    for i in range(n):
+        if i > 0 and time.monotonic() > end:
+            return i
+        placed.poison(POISONS[i % 2])
+        function.samples(geometry, placed.arguments, 1, cold=i % 4 < 2)
+        try:
+            placed.check_outputs(case)
+        except TrialFailure as failure:
+            _forget(case.key)
+            message = f"launch {i + 1} of {n} with the same inputs: {failure.message}"
+            raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+    return n
 
 
 class _Samples:

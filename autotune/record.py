@@ -2,7 +2,8 @@
 
 results/<device>/<kernel>/<problem>/
     sweep.json     what ran where: machine, versions, commit, settings
-    trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored
+    trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored, and a trial that turns out
+                   wrong in the final round has a second line, which counts
     verdict.json   written when a sweep ends: winner, default, ties
 """
 
@@ -14,13 +15,13 @@ import platform
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UsageError
+from .errors import TrialFailure, UsageError
 from .files import write_whole
 from .space import Config
 
@@ -69,6 +70,12 @@ class Trial:
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
+
+    def refuted(self, failure: TrialFailure) -> "Trial":
+        """The trial as one that failed after all, without its times."""
+        timeless = replace(self, samples_s=(), median_s=None, q1_s=None, q3_s=None)
+        rateless = replace(timeless, gb_per_s=None, tflop_per_s=None, efficiency=None)
+        return replace(rateless, status=failure.status, message=failure.message)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "config": dict(self.config)}
@@ -136,7 +143,13 @@ class SweepFolder:
             yield
 
     def trials(self) -> list[Trial]:
-        return [Trial.from_json(row) for row in _lines(self.path / TRIALS)]
+        """Of several lines of a trial, the last one, where it is."""
+        trials: dict[tuple[int, Config], Trial] = {}
+        for row in _lines(self.path / TRIALS):
+            trial = Trial.from_json(row)
+            trials.pop((trial.number, trial.config), None)
+            trials[trial.number, trial.config] = trial
+        return list(trials.values())
 
     def about(self) -> dict[str, Any]:
         return dict(json.loads((self.path / SWEEP).read_text()))

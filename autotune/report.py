@@ -33,6 +33,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
         "interrupted": sweep.interrupted,
         "finalists": [
             {"relation": f.relation, "config": dict(f.trial.config), "median_s": f.measurement.median_s}
+            | ({"checked_launches": f.checked_launches} if f.checked_launches else {})
             | ({"sustained_s": f.sustained.sustained_s} if f.sustained else {})
             for f in sweep.finalists
         ],
@@ -52,6 +53,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
         if f.sustained is not None:
             told = f"{seconds(f.sustained.sustained_s)}, after {seconds(f.sustained.short_s)} in a short run"
             stdout.print(f"\nsustained    {told}: {f.sustained.n} launches back to back")
+        if f.checked_launches > 1:
+            stdout.print(f"\nchecked      {f.checked_launches} launches of the best gave right outputs")
     if sweep.speed_up is not None:
         worth = "no better than the default" if sweep.speed_up <= 1.005 else f"{sweep.speed_up:.2f} x the default"
         stdout.print(f"\nspeed-up     {worth}")

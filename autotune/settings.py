@@ -11,11 +11,13 @@ from .space import Value
 
 N_TRIALS = {"host": 64}  # a CPU takes about a second a trial
 N_TRIALS_ELSEWHERE = 200
+N_CHECKED = {"host": 1, "simulated": 1}  # the host looks for races itself, and the formula has none
+N_CHECKED_ELSEWHERE = 500
 
 EFFORTS: dict[str, dict[str, Any]] = {
     "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20},
     "normal": {},
-    "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80},
+    "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},
 }
 EFFORTS_HELP = (
     "quick: 12 trials, the default, what neighbours found best, and a short search round them, in seconds. "
@@ -39,6 +41,7 @@ class Settings:
     n_finalists: int = 5
     finalist_samples: int = 40
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
+    checked_launches: int | None = None  # of the winner, outputs of each checked; None: N_CHECKED of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
     launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
 
@@ -47,6 +50,11 @@ class Settings:
         if self.trials is None and self.sampler == "exhaustive":
             return n_configs
         return min(n_configs, self.trials or N_TRIALS.get(kind, N_TRIALS_ELSEWHERE))
+
+    def n_checked(self, kind: str) -> int:
+        """Launches of the winner whose outputs are checked."""
+        given = self.checked_launches
+        return N_CHECKED.get(kind, N_CHECKED_ELSEWHERE) if given is None else given
 
 
 def effort(name: str) -> dict[str, Any]:

@@ -127,7 +127,9 @@ class _Runner:
                 self.folder.drop_verdict()
                 self._search(search, n_total)
                 self._open_device()
-                finalists = final_round(self.stations, self.trials, dict(self.default), self.settings, self.progress)
+                finalists = final_round(
+                    self.stations, self.trials, dict(self.default), self.settings, self.progress, self._left_out
+                )
         except KeyboardInterrupt:
             interrupted = True
         best, default = self._outcome(finalists, previous)
@@ -212,10 +214,19 @@ class _Runner:
         return ahead.pop(next(i for i, started in enumerate(ahead) if started.done))
 
     # ------------------------------------------------------------------ the end
+    def _left_out(self, trial: Trial, failure: TrialFailure) -> None:
+        """Of the final round; one that is wrong after all is so for good."""
+        self.progress.note(f"left out of the final round: {trial.config}: {failure}")
+        if failure.status == "wrong":
+            refuted = trial.refuted(failure)
+            self.folder.append(refuted)
+            self.trials[self.trials.index(trial)] = refuted
+
     def _previous(self) -> dict[str, Any] | None:
         """The verdict that is there, if its final round was no shorter than this one would be."""
         verdict = self.folder.verdict()
-        if verdict is None or verdict.get("finalist_samples", 0) < self.settings.finalist_samples:
+        least = {"finalist_samples": self.settings.finalist_samples, "checked_launches": self._n_checked}
+        if verdict is None or any(verdict.get(name, 0) < n for name, n in least.items()):
             return None
         return None if self.settings.sustained_s and "sustained" not in verdict["winner"] else verdict
 
@@ -253,6 +264,7 @@ class _Runner:
                 "ties": [f.trial.number for f in sweep.finalists[1:] if f.relation in ("fastest", "same")],
                 "preference_among_ties": PREFERENCE,
                 "finalist_samples": self.settings.finalist_samples,
+                "checked_launches": self._n_checked,
                 "finalists": [f.as_json() for f in sweep.finalists],
                 "counts": dict(sweep.counts),
                 "n_configs": len(self.enumeration.configs),
@@ -284,6 +296,10 @@ class _Runner:
             **record.provenance(),
         }
         return SweepFolder.create(path, about)
+
+    @property
+    def _n_checked(self) -> int:
+        return self.settings.n_checked(self.target.kind)
 
     def _fastest(self) -> Trial | None:
         measured = [t for t in self.trials if t.median_s]

@@ -12,7 +12,7 @@ sample_bits = [8, 10]
 taps = "ratio * decimation"
 n_pols = 2
 
-[sweep]  # of each problem: effort, trials, time, sampler, samples, finalists, sustained, hints, seed
+[sweep]  # of each problem: effort, trials, time, sampler, samples, finalists, sustained, checked_launches, hints, seed
 effort = "quick"
 """
 
@@ -46,6 +46,7 @@ SWEEP_FIELDS = {
     "finalists": "n_finalists",
     "deadline": "launch_deadline_s",
     "sustained": "sustained_s",
+    "checked_launches": "checked_launches",
 }
 N_REVISIT = 8
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilots have their own
@@ -76,7 +77,9 @@ class Plan:
     def settings_of(self, index: int) -> Settings:
         """Of the problem at ``index``; where a second look follows, the first one's final round is a short one."""
         settings = self.pilot if index < self.n_pilots else self.settings
-        return replace(settings, n_finalists=2, finalist_samples=9, sustained_s=0.0) if self.n_revisit else settings
+        if not self.n_revisit:
+            return settings
+        return replace(settings, n_finalists=2, finalist_samples=9, sustained_s=0.0, checked_launches=0)
 
     def settings_again(self, index: int, kind: str) -> Settings:
         """Of its second look: as many more trials, the first of them what its neighbours have found best by then."""

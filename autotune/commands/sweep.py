@@ -13,7 +13,15 @@ from ..devices import Target
 from ..measure import Protocol
 from ..request import parse_restriction, problems_on, resolve
 from ..search import SAMPLERS
-from ..settings import EFFORTS_HELP, N_TRIALS, N_TRIALS_ELSEWHERE, Settings, effort
+from ..settings import (
+    EFFORTS_HELP,
+    N_CHECKED,
+    N_CHECKED_ELSEWHERE,
+    N_TRIALS,
+    N_TRIALS_ELSEWHERE,
+    Settings,
+    effort,
+)
 from ..sweep import run_sweep
 from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption
 
@@ -63,6 +71,15 @@ def sweep(
         float,
         typer.Option("--sustained", min=0.0, help="Seconds that each finalist is launched back to back as well."),
     ] = Settings.sustained_s,
+    checked_launches: Annotated[
+        int | None,
+        typer.Option(
+            "--checked-launches",
+            min=0,
+            help="Launches of the winner whose outputs are all checked: a race may leave thousands right. "
+            f"[default: {N_CHECKED_ELSEWHERE}; host: {N_CHECKED['host']}; of --effort]",
+        ),
+    ] = None,
     hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
     compile_processes: Annotated[
         int, typer.Option("--compile-processes", min=1, help="Compilers at work ahead of the device.")
@@ -80,7 +97,7 @@ def sweep(
     definition, target = resolve(kernel, device)
     if device == "auto":
         _tell_device(target)
-    given = {"trials": trials, "sampler": sampler, "n_finalists": finalists}
+    given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
         results=results,
         time_s=time,

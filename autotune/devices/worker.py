@@ -18,7 +18,7 @@ from ..case import Case, read_case
 from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
-from ..measure import Measurement, Protocol, Sustained, interleaved, measure, sustained
+from ..measure import Measurement, Protocol, Sustained, interleaved, measure, repeated, sustained
 from ..processes import Pool, die_with_parent, keep_freed_memory
 from ..space import Config
 from ..verify import Placed, Verdict, case_of_oracle, verify
@@ -71,6 +71,10 @@ class Worker:
     def sustain(self, job: Job, seconds: float, deadline_s: float) -> Sustained:
         """Launch one binary back to back. Raises TrialFailure."""
         return self._call(_sustain, (job, seconds), deadline_s + 3 * seconds, "run of launches")
+
+    def repeat(self, job: Job, n: int, deadline_s: float) -> int:
+        """Launch one binary up to ``n`` times and check each launch's outputs -> launches made. Raises TrialFailure."""
+        return self._call(_repeat, (job, n), deadline_s, "run of checked launches")
 
     def run(self, job: Job, inputs: dict[str, Any], deadline_s: float) -> dict[str, Any]:
         """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
@@ -167,6 +171,12 @@ def _sustain(job: Job, seconds: float) -> Sustained:
     session = _opened()
     kernel, problem = _restore(job)
     return sustained(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, seconds)
+
+
+def _repeat(job: Job, n: int) -> int:
+    session = _opened()
+    kernel, problem = _restore(job)
+    return repeated(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, n)
 
 
 def _timed_case(session: Session, kernel: Kernel[Any], problem: Any, job: Job) -> Case:
