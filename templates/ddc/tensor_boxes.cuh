@@ -5,6 +5,18 @@
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
+// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
+// engine does not queue behind them.
+template <class Words>
+__device__ __forceinline__ int zero_behind(const Words& words)
+{
+    unsigned any = 0;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
+        any |= reinterpret_cast<const unsigned*>(&words)[i];
+    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+}
+
 struct BoxCopier {
     Copier pieces;
     const bool leads;  // the lane that has boxes copied
@@ -47,10 +59,11 @@ struct BoxCopier {
     {
 #pragma unroll 1
         for (int i = 0; i < STAGES; ++i)
-            next_stage();
+            next_stage(0);
     }
 
-    __device__ __forceinline__ void next_stage()
+    // `zero`: behind all that was loaded from its place.
+    __device__ __forceinline__ void next_stage(int zero)
     {
         if (!by_boxes()) {
             pieces.next_stage();
@@ -60,7 +73,7 @@ struct BoxCopier {
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4, y);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4 + zero, y);
         }
 #endif
         ++pieces.stage;

@@ -52,7 +52,7 @@ __device__ __forceinline__ unsigned gathered(const unsigned (&words)[STRIDE])
         return __byte_perm(words[0], words[1], 0x6420 + G * 0x1111);
     } else if constexpr (STRIDE == 3) {  // two bytes of one of the three words: 0 and 1, 1 and 2, or 2 and 3
         constexpr unsigned middle = (b2 % 4 | (b2 / 4 > 0) * 4) << 8;
-        const unsigned most = __byte_perm(words[0], words[1], b2 / 4 < 2 ? low | middle : low);
+        const unsigned most = __byte_perm(words[0], words[1], low | middle);
         return __byte_perm(most, words[2], 0x10 | (b2 / 4 < 2 ? 2 : 4 + b2 % 4) << 8 | (4 + b3 % 4) << 12);
     } else {
         constexpr unsigned high = b2 % 4 | (b3 % 4 | (b3 / 4 > b2 / 4) * 4) << 4;

@@ -22,7 +22,6 @@ constexpr int RUN = {{ config.RUN }};  // outputs of a row
 constexpr int STAGE = {{ config.STAGE }};  // steps whose samples are copied together
 constexpr int STAGES = {{ config.STAGES }};  // such copies that there is room for
 constexpr int WINDOW = {{ config.WINDOW }};  // outputs of a row between stores
-constexpr int CHAIN = {{ chain }};  // products of a sum that the tensor core adds before float32 does; 0: all
 constexpr int MOST_PART = {{ config.get("PART", 2) }};  // products whose samples are unpacked together
 
 constexpr int WARPS = WGS / 32;

@@ -17,6 +17,7 @@ typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
 
 static_assert(PARTS >= 2, "words are loaded two parts ahead");
 {% if chain %}
+constexpr int CHAIN = {{ chain }};  // products of a sum that the tensor core adds before float32 does
 constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
 static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 {% endif %}
@@ -39,15 +40,15 @@ struct Stages {
     // The lane's words of the step.
     __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + byte / 4; }
 
-    // The words of the step behind `step`, all of whose words have been loaded.
-    __device__ __forceinline__ const unsigned* next_step(int step)
+    // The words of the step behind `step`, whose last ones are `last`.
+    __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
         byte += STEP_BYTES;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage();
+            copier.next_stage(zero_behind(last));
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
@@ -71,7 +72,7 @@ __device__ __forceinline__ void take_step(
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
-            from = stages.next_step(step);
+            from = stages.next_step(step, words);
         take_samples(taken[part % 2], samples, decoder);
         begin_products();
 #pragma unroll

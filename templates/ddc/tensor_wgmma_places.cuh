@@ -103,7 +103,7 @@ __device__ __forceinline__ void take_task(
             next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
         } else if (step == stage_end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage();
+            copier.next_stage(zero_behind(unpacked));
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);

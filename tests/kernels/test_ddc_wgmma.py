@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 from autotune.kernels.ddc import Ddc, Matrices
 
-from autotune import Config
+from autotune import Config, TrialFailure
 from autotune.bench import Bench
+from autotune.case import small_case
 from autotune.definition import Device
 from autotune.devices import Target
+from autotune.measure import repeated
+from autotune.render import render
 
 from .common import check, check_golden, check_gpu_mutant, check_mutant, mutated, session_on, write_goldens
 
@@ -111,7 +114,7 @@ def test_mutants_of_chains_fail(name: str) -> None:
 
 BOXES = [  # of the copy engine, in whose place lanes copy on the host; that nobody waits for it shows too rarely
     ("slot = 0, parity ^= 1;", "slot = 0;"),
-    ("x + pieces.start_of_stage() / 4, y", "x + pieces.start_of_stage() / 4 + 4, y"),
+    ("pieces.start_of_stage() / 4 + zero, y", "pieces.start_of_stage() / 4 + 4 + zero, y"),
     ("(first_byte & ~15ll) / Copier::ROW_BYTES)", "(first_byte & ~15ll) / Copier::ROW_BYTES + 1)"),
     ("to + pieces.slot * BOX_BYTES, map,", "to, map,"),
 ]
@@ -126,6 +129,27 @@ def test_mutants_of_boxes_change_something(old: str, new: str) -> None:
 @pytest.mark.parametrize(("old", "new"), BOXES)
 def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
     check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
+
+
+HASTY = "zero_behind(last)", "0"
+RACED = KERNEL.problem({"taps": 256, "decimation": 32, "sample_bits": 8})
+RACING = Config({**CHAINS, "WARPS": 12, "STEP": 4, "STAGE": 1, "STAGES": 3})  # one launch of 55 was wrong on an H200
+
+
+def test_a_mutant_that_copies_too_early_changes_something() -> None:
+    mutated(KERNEL, RACED, RACING, *HASTY)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("change", [None, HASTY], ids=["as it is", "copies too early"])
+def test_copies_wait_for_loads(change: tuple[str, str] | None, gpu: Target) -> None:
+    variant = render(KERNEL, RACED, RACING) if change is None else mutated(KERNEL, RACED, RACING, *change)
+    binary, case = gpu.module.compile(variant, gpu.device), small_case(KERNEL, RACED)
+    if change is None:
+        assert repeated(session_on(gpu), KERNEL, case, RACING, binary, 20_000) >= 500
+    else:
+        with pytest.raises(TrialFailure, match="with the same inputs"):
+            repeated(session_on(gpu), KERNEL, case, RACING, binary, 20_000)
 
 
 FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes

@@ -267,7 +267,6 @@ constexpr int RUN = 64;  // outputs of a row
 constexpr int STAGE = 12;  // steps whose samples are copied together
 constexpr int STAGES = 2;  // such copies that there is room for
 constexpr int WINDOW = 32;  // outputs of a row between stores
-constexpr int CHAIN = 0;  // products of a sum that the tensor core adds before float32 does; 0: all
 constexpr int MOST_PART = 2;  // products whose samples are unpacked together
 
 constexpr int WARPS = WGS / 32;
@@ -719,6 +718,18 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
+// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
+// engine does not queue behind them.
+template <class Words>
+__device__ __forceinline__ int zero_behind(const Words& words)
+{
+    unsigned any = 0;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
+        any |= reinterpret_cast<const unsigned*>(&words)[i];
+    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+}
+
 struct BoxCopier {
     Copier pieces;
     const bool leads;  // the lane that has boxes copied
@@ -761,10 +772,11 @@ struct BoxCopier {
     {
 #pragma unroll 1
         for (int i = 0; i < STAGES; ++i)
-            next_stage();
+            next_stage(0);
     }
 
-    __device__ __forceinline__ void next_stage()
+    // `zero`: behind all that was loaded from its place.
+    __device__ __forceinline__ void next_stage(int zero)
     {
         if (!by_boxes()) {
             pieces.next_stage();
@@ -774,7 +786,7 @@ struct BoxCopier {
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4, y);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4 + zero, y);
         }
 #endif
         ++pieces.stage;
@@ -1363,7 +1375,7 @@ __device__ __forceinline__ void take_task(
             next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
         } else if (step == stage_end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage();
+            copier.next_stage(zero_behind(unpacked));
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);

@@ -267,7 +267,6 @@ constexpr int RUN = 64;  // outputs of a row
 constexpr int STAGE = 2;  // steps whose samples are copied together
 constexpr int STAGES = 2;  // such copies that there is room for
 constexpr int WINDOW = 32;  // outputs of a row between stores
-constexpr int CHAIN = 8;  // products of a sum that the tensor core adds before float32 does; 0: all
 constexpr int MOST_PART = 2;  // products whose samples are unpacked together
 
 constexpr int WARPS = WGS / 32;
@@ -717,6 +716,18 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 constexpr int BOX_BYTES = ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
+// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
+// engine does not queue behind them.
+template <class Words>
+__device__ __forceinline__ int zero_behind(const Words& words)
+{
+    unsigned any = 0;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
+        any |= reinterpret_cast<const unsigned*>(&words)[i];
+    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+}
+
 struct BoxCopier {
     Copier pieces;
     const bool leads;  // the lane that has boxes copied
@@ -759,10 +770,11 @@ struct BoxCopier {
     {
 #pragma unroll 1
         for (int i = 0; i < STAGES; ++i)
-            next_stage();
+            next_stage(0);
     }
 
-    __device__ __forceinline__ void next_stage()
+    // `zero`: behind all that was loaded from its place.
+    __device__ __forceinline__ void next_stage(int zero)
     {
         if (!by_boxes()) {
             pieces.next_stage();
@@ -772,7 +784,7 @@ struct BoxCopier {
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4, y);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4 + zero, y);
         }
 #endif
         ++pieces.stage;
@@ -1239,6 +1251,7 @@ __device__ __forceinline__ void take_samples(
 typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
 
 static_assert(PARTS >= 2, "words are loaded two parts ahead");
+constexpr int CHAIN = 8;  // products of a sum that the tensor core adds before float32 does
 constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
 static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 
@@ -1260,15 +1273,15 @@ struct Stages {
     // The lane's words of the step.
     __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + byte / 4; }
 
-    // The words of the step behind `step`, all of whose words have been loaded.
-    __device__ __forceinline__ const unsigned* next_step(int step)
+    // The words of the step behind `step`, whose last ones are `last`.
+    __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
         byte += STEP_BYTES;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage();
+            copier.next_stage(zero_behind(last));
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
@@ -1290,7 +1303,7 @@ __device__ __forceinline__ void take_step(
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
-            from = stages.next_step(step);
+            from = stages.next_step(step, words);
         take_samples(taken[part % 2], samples, decoder);
         begin_products();
 #pragma unroll
