@@ -11,6 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from autotune import Config, check
+from autotune.catalogue import load_kernel
+from autotune.definition import problem_name
+from autotune.devices import find_device
 from autotune.record import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE, FAULTY
@@ -144,6 +148,22 @@ def test_verify_passes_and_fails_by_exit_code() -> None:
     failed = autotune("verify", "--kernel", FAULTY, "--device", "host", "--config", "FAULT=past_the_end")
     assert failed.returncode == 1 and "0 passed, 1 failed" in failed.stdout
     assert "past_the_end" in failed.stderr
+
+
+def test_verify_leaves_out_a_size_for_which_numpy_would_need_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = load_kernel(EXAMPLE)
+    problem = kernel.problem({"n_chan": 256})
+
+    def outcome() -> str:
+        work = [(problem, Config(kernel.default))]
+        (one,) = check.check_all(kernel, work, check.Plan(find_device("host"), compile_processes=1))
+        assert one.status == "passed", one.message
+        return one.message
+
+    assert problem_name(problem) in outcome()
+    monkeypatch.setattr(check, "too_large_for_numpy", lambda kernel, problem: True)
+    message = outcome()
+    assert problem_name(problem) not in message and message.endswith(check.TOO_LARGE)
 
 
 def test_verify_compiles_for_gpus_that_are_not_here() -> None:
