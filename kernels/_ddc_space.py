@@ -11,6 +11,7 @@ MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
 MAX_HALF_BITS = 12  # what halves hold exactly: integers up to 2^11
 WGMMA = ("wgmma", "wgmma_int8")  # of halves, of bytes
+RUNS = (24, 32, 48, 56, 64, 80, 88, 96, 112, 128, 144, 168, 192, 256, 512)  # so that blocks fill whole waves
 
 SPACE = Space(
     ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
@@ -27,7 +28,7 @@ SPACE = Space(
     PART=when((1, 2, 4), MMA=WGMMA, CHAIN=(8, None)),  # products whose samples are in registers together
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
-    RUN=when((32, 48, 64, 80, 96, 112, 128, 192, 256, 512), ALGORITHM="tensor"),  # outputs: a row of the matrices
+    RUN=when(RUNS, ALGORITHM="tensor"),  # outputs: a row of the matrices
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop

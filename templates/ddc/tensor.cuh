@@ -48,7 +48,8 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 
 {% include "ddc/tensor_copy.cuh" %}
 
-constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+{% include "ddc/tensor_mixed.cuh" %}
+
 constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;

@@ -38,7 +38,7 @@ __device__ __forceinline__ void fragments_of(
         for (int b = 0; b < 4; ++b) {
             const int in_step = sample_of(product, l, r, b), k = first + in_step;
             const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            all[b] = is_own && k >= 0 && k < TAPS ? parts[k * 2 + column % 2] : 0;
+            all[b] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 2 + column % 2] : 0;
         }
 #pragma unroll
         for (int o = 0; o < TOGETHER; ++o) {

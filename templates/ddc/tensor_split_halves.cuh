@@ -36,7 +36,7 @@ __device__ __forceinline__ void fragments_of(
         for (int h = 0; h < 2; ++h) {
             const int in_step = sample_of(product, l, r, h), k = first + in_step;
             const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            halves[h] = is_own && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+            halves[h] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 4 + column % 4] : 0;
         }
         words[r] = halves[0] | halves[1] << 16;
     }

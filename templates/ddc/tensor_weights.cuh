@@ -1,6 +1,6 @@
 // Weights: fetched, mixed, scaled and split by the block.
 struct Mixed {
-    Parts weights[TAPS];
+    Parts weights[PLACES];
     unsigned largest[WARPS];  // of the warp's share of the weights, as bits
 };
 static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
@@ -39,7 +39,7 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
     for (int k = threadIdx.x; k < TAPS; k += WGS) {
         const float2 turn = unit_vector(advance(frequency, k));
         const float weight = weights[k] * scale;
-        mixed.weights[k] = split(weight * turn.x, weight * turn.y);
+        mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);

@@ -70,7 +70,8 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 
 {% include "ddc/tensor_boxes.cuh" %}
 
-constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+{% include "ddc/tensor_mixed.cuh" %}
+
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
 constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;

@@ -805,7 +805,21 @@ struct BoxCopier {
     }
 };
 
-constexpr int MIXED_BYTES = ceil_div(8 * TAPS + 4 * WARPS, 16) * 16;
+// Where mixed weights lie: 8 bytes each, and behind them what warps found to be the largest of their share. Lanes take
+// weights for outputs next to each other, DECIMATION apart, and for places of a step, 4 APART samples apart. Where rows
+// of DECIMATION weights are long, padding puts these into different banks.
+constexpr bool PADDED = DECIMATION >= 16;
+constexpr int MIXED_PITCH =  // from row to row
+    PADDED ? ceil_div(DECIMATION + (DECIMATION - 1) / 16 - APART, 16) * 16 + APART : DECIMATION;
+
+__host__ __device__ constexpr int place_of_weight(int k)
+{
+    return PADDED ? k / DECIMATION * MIXED_PITCH + k % DECIMATION + k % DECIMATION / 16 : k;
+}
+
+constexpr int PLACES = place_of_weight(TAPS - 1) + 1;
+constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
+
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
 constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
@@ -865,7 +879,7 @@ __device__ __forceinline__ void fragments_of(
         for (int h = 0; h < 2; ++h) {
             const int in_step = sample_of(product, l, r, h), k = first + in_step;
             const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            halves[h] = is_own && k >= 0 && k < TAPS ? parts[k * 4 + column % 4] : 0;
+            halves[h] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 4 + column % 4] : 0;
         }
         words[r] = halves[0] | halves[1] << 16;
     }
@@ -874,7 +888,7 @@ __device__ __forceinline__ void fragments_of(
 
 // Weights: fetched, mixed, scaled and split by the block.
 struct Mixed {
-    Parts weights[TAPS];
+    Parts weights[PLACES];
     unsigned largest[WARPS];  // of the warp's share of the weights, as bits
 };
 static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
@@ -913,7 +927,7 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
     for (int k = threadIdx.x; k < TAPS; k += WGS) {
         const float2 turn = unit_vector(advance(frequency, k));
         const float weight = weights[k] * scale;
-        mixed.weights[k] = split(weight * turn.x, weight * turn.y);
+        mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
