@@ -246,22 +246,13 @@ class Matrices:
         octets = 2 * self.products * (2 * self.live - 1) * self.octets
         return 128 * (octets + (self.sample_bytes > 1) + self.fill_octets)
 
-    @property
-    def mixed_places(self) -> int:
-        """That the mixed weights take, of 8 bytes: where rows are long, padding keeps lanes from meeting in a bank."""
-        decimation, last = self.problem.decimation, self.problem.taps - 1
-        if decimation < 16:
-            return last + 1
-        apart = self.apart if self.takes_bytes else min(4, self.apart)
-        pitch = ceil_div(decimation + (decimation - 1) // 16 - apart, 16) * 16 + apart
-        return last // decimation * pitch + last % decimation + last % decimation // 16 + 1
-
     @cached_property
     def shared_bytes(self) -> int:
         warps = self.warps
         stages = warps * int(self.config.STAGES) * TENSOR_ROWS * self.pitch_bytes
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
-        mixed = ceil_div(8 * self.mixed_places + 4 * warps, 16) * 16
+        last = self.problem.taps - 1
+        mixed = ceil_div(8 * (last + last // 16 + 1) + 4 * warps, 16) * 16  # with room after each 16 weights
         if self.uses_wgmma:
             barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
             if self.overlaps:

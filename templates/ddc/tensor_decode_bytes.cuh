@@ -12,6 +12,7 @@
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int STRIDE = APART * SAMPLE_BITS / 8;  // bytes
 constexpr int GROUP_STEPS = APART < 2 ? 1 : APART / 2;  // products that whole groups are samples for
+constexpr int GROUP = 4 * APART;  // samples
 constexpr int GROUP_BYTES = 4 * STRIDE;
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
 constexpr bool ALIGNED = WHOLE_WORDS && ROOM >= 3 * APART;
@@ -24,11 +25,12 @@ constexpr int GROUP_STRIDE = 4 * STRIDE;  // words from group to group of a lane
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
 
-// The sample of a product's row `l` (0 to 3: a lane), register `r` and byte `b` of it (0: the low one).
-__host__ __device__ constexpr int sample_of(int product, int l, int r, int b)
+// The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
+// other rows follow GROUP samples apart.
+__host__ __device__ constexpr int sample_of(int product, int r, int b)
 {
     const int q = 2 * product + r;
-    return q / APART * (16 * APART) + l * (4 * APART) + q % APART + b * APART;
+    return q / APART * (4 * GROUP) + q % APART + b * APART;
 }
 
 // Samples by which the block's runs start earlier, so that groups start where they should.

@@ -1,13 +1,14 @@
 // Where mixed weights lie: 8 bytes each, and behind them what warps found to be the largest of their share. Lanes take
-// weights for outputs next to each other, DECIMATION apart, and for places of a step, 4 APART samples apart. Where rows
-// of DECIMATION weights are long, padding puts these into different banks.
-constexpr bool PADDED = DECIMATION >= 16;
-constexpr int MIXED_PITCH =  // from row to row
-    PADDED ? ceil_div(DECIMATION + (DECIMATION - 1) / 16 - APART, 16) * 16 + APART : DECIMATION;
-
-__host__ __device__ constexpr int place_of_weight(int k)
+// those of outputs next to each other, DECIMATION apart, and of groups of samples: room after each 16 keeps most of them
+// from meeting in a bank.
+__host__ __device__ constexpr unsigned place_of_weight(unsigned k)
 {
-    return PADDED ? k / DECIMATION * MIXED_PITCH + k % DECIMATION + k % DECIMATION / 16 : k;
+    return k + k / 16;
+}
+
+__device__ __forceinline__ bool is_weight(int k)
+{
+    return static_cast<unsigned>(k) < TAPS;  // 0 or more, too
 }
 
 constexpr int PLACES = place_of_weight(TAPS - 1) + 1;

@@ -27,18 +27,19 @@ __device__ __forceinline__ Parts split(float re, float im)
 __device__ __forceinline__ void fragments_of(
     uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
-    const unsigned* const parts = &weights->x;
-    const int l = lane % 4, column = lane / 4 % BYTE_COLUMNS, byte = lane / 4 / BYTE_COLUMNS;  // of the first octet
-    const int first = block * STEP_SAMPLES - (unit * 4 + column / 2) * DECIMATION - skew;
+    const int column = lane / 4 % BYTE_COLUMNS, byte = lane / 4 / BYTE_COLUMNS;  // of the first octet
+    const int own = lane % 4 * GROUP;
+    const int back = own - column / 2 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
+    const unsigned* const parts = &weights->x + column % 2;
     unsigned words[TOGETHER][2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         unsigned all[4];
 #pragma unroll
         for (int b = 0; b < 4; ++b) {
-            const int in_step = sample_of(product, l, r, b), k = first + in_step;
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            all[b] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 2 + column % 2] : 0;
+            const int of_row_0 = sample_of(product, r, b), k = back + (first + of_row_0);
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+            all[b] = is_own && is_weight(k) ? parts[place_of_weight(k) * 2] : 0;
         }
 #pragma unroll
         for (int o = 0; o < TOGETHER; ++o) {

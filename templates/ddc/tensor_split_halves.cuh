@@ -25,18 +25,18 @@ __device__ __forceinline__ Parts split(float re, float im)
 __device__ __forceinline__ void fragments_of(
     uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
-    const unsigned short* const parts = &weights->x;
-    const int l = lane % 4, column = lane / 4;
-    const int first = block * STEP_SAMPLES - (unit * 2 + column / 4) * DECIMATION - skew;
+    const int column = lane / 4, own = lane % 4 * GROUP;
+    const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
+    const unsigned short* const parts = &weights->x + column % 4;
     unsigned words[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         unsigned halves[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int in_step = sample_of(product, l, r, h), k = first + in_step;
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            halves[h] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 4 + column % 4] : 0;
+            const int of_row_0 = sample_of(product, r, h), k = back + (first + of_row_0);
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+            halves[h] = is_own && is_weight(k) ? parts[place_of_weight(k) * 4] : 0;
         }
         words[r] = halves[0] | halves[1] << 16;
     }

@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     if (copier.by_boxes())
         copier.begin();
     const float scale = mix_weights<0>(shared.scratch, frequency);
-    fill_ring(shared.ring, shared.scratch, skew);
+    fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     if (!copier.by_boxes())
         copier.begin();  // many copies: the whole block would wait for them with its weights
     const unsigned ring = address_of(shared.ring);

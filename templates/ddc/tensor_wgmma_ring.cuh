@@ -4,18 +4,18 @@
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
 // By the whole block, from mixed weights, which are not needed any more when it returns.
-__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
     constexpr int UNITS = OCTETS / TOGETHER;
     // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
 #pragma unroll 2
-    for (int i = threadIdx.x; i < K_STEPS * LIVE * UNITS * 32; i += WGS) {
-        const int unit = i / 32 % UNITS, at = i / 32 / UNITS % LIVE, product = i / 32 / UNITS / LIVE;
+    for (int i = warp; i < K_STEPS * LIVE * UNITS; i += WARPS) {
+        const int unit = i % UNITS, at = i / UNITS % LIVE, product = i / UNITS / LIVE;
         uint2 fragments[TOGETHER];
-        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, i % 32, skew);
+        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, lane, skew);
 #pragma unroll
         for (int o = 0; o < TOGETHER; ++o) {
-            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][i % 32];
+            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][lane];
             to[0] = fragments[o].x;
             to[PIECE_WORDS] = fragments[o].y;
             if (at < LIVE - 1) {

@@ -154,7 +154,7 @@ def test_copies_wait_for_loads(change: tuple[str, str] | None, gpu: Target) -> N
 
 FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes
 MUTANTS_OF_FILLED_PRODUCTS = {
-    "samples of the next step": ("|| in_step < STEP_SAMPLES;", "|| true;", "wrong"),
+    "samples of the next step": ("|| own + of_row_0 < STEP_SAMPLES;", "|| true;", "wrong"),
     "bytes of the first step": ("decoder.turn_to(stages.byte);  //", "//", "wrong"),
     "bytes of a step": ("byte += STEP_BYTES;", "byte += STEP_BYTES & ~3;", "wrong"),
     "start of a stage": ("byte = copier.pieces.start +", "byte = (copier.pieces.start & 12) +", "wrong"),

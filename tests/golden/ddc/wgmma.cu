@@ -362,10 +362,11 @@ __host__ __device__ constexpr int leader_of(int pair)
     return APART == 1 ? 2 * pair : pair;
 }
 
-// The sample of a product's row `l` (0 to 3: a lane), register `r` and half `h` of it (0: the low one).
-__host__ __device__ constexpr int sample_of(int product, int l, int r, int h)
+// The sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one); those of the
+// other rows follow GROUP samples apart.
+__host__ __device__ constexpr int sample_of(int product, int r, int h)
 {
-    const int first = product / GROUP_STEPS * (GROUP_STEPS * 16) + l * GROUP, in_group = product % GROUP_STEPS;
+    const int first = product / GROUP_STEPS * (4 * GROUP), in_group = product % GROUP_STEPS;
     return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;
 }
 
@@ -808,15 +809,16 @@ struct BoxCopier {
 };
 
 // Where mixed weights lie: 8 bytes each, and behind them what warps found to be the largest of their share. Lanes take
-// weights for outputs next to each other, DECIMATION apart, and for places of a step, 4 APART samples apart. Where rows
-// of DECIMATION weights are long, padding puts these into different banks.
-constexpr bool PADDED = DECIMATION >= 16;
-constexpr int MIXED_PITCH =  // from row to row
-    PADDED ? ceil_div(DECIMATION + (DECIMATION - 1) / 16 - APART, 16) * 16 + APART : DECIMATION;
-
-__host__ __device__ constexpr int place_of_weight(int k)
+// those of outputs next to each other, DECIMATION apart, and of groups of samples: room after each 16 keeps most of them
+// from meeting in a bank.
+__host__ __device__ constexpr unsigned place_of_weight(unsigned k)
 {
-    return PADDED ? k / DECIMATION * MIXED_PITCH + k % DECIMATION + k % DECIMATION / 16 : k;
+    return k + k / 16;
+}
+
+__device__ __forceinline__ bool is_weight(int k)
+{
+    return static_cast<unsigned>(k) < TAPS;  // 0 or more, too
 }
 
 constexpr int PLACES = place_of_weight(TAPS - 1) + 1;
@@ -870,18 +872,18 @@ __device__ __forceinline__ Parts split(float re, float im)
 __device__ __forceinline__ void fragments_of(
     uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
-    const unsigned short* const parts = &weights->x;
-    const int l = lane % 4, column = lane / 4;
-    const int first = block * STEP_SAMPLES - (unit * 2 + column / 4) * DECIMATION - skew;
+    const int column = lane / 4, own = lane % 4 * GROUP;
+    const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
+    const unsigned short* const parts = &weights->x + column % 4;
     unsigned words[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         unsigned halves[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int in_step = sample_of(product, l, r, h), k = first + in_step;
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            halves[h] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 4 + column % 4] : 0;
+            const int of_row_0 = sample_of(product, r, h), k = back + (first + of_row_0);
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+            halves[h] = is_own && is_weight(k) ? parts[place_of_weight(k) * 4] : 0;
         }
         words[r] = halves[0] | halves[1] << 16;
     }
@@ -946,18 +948,18 @@ __device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scrat
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
 // By the whole block, from mixed weights, which are not needed any more when it returns.
-__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
     constexpr int UNITS = OCTETS / TOGETHER;
     // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
 #pragma unroll 2
-    for (int i = threadIdx.x; i < K_STEPS * LIVE * UNITS * 32; i += WGS) {
-        const int unit = i / 32 % UNITS, at = i / 32 / UNITS % LIVE, product = i / 32 / UNITS / LIVE;
+    for (int i = warp; i < K_STEPS * LIVE * UNITS; i += WARPS) {
+        const int unit = i % UNITS, at = i / UNITS % LIVE, product = i / UNITS / LIVE;
         uint2 fragments[TOGETHER];
-        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, i % 32, skew);
+        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, lane, skew);
 #pragma unroll
         for (int o = 0; o < TOGETHER; ++o) {
-            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][i % 32];
+            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][lane];
             to[0] = fragments[o].x;
             to[PIECE_WORDS] = fragments[o].y;
             if (at < LIVE - 1) {
@@ -1426,7 +1428,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     if (copier.by_boxes())
         copier.begin();
     const float scale = mix_weights<0>(shared.scratch, frequency);
-    fill_ring(shared.ring, shared.scratch, skew);
+    fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     if (!copier.by_boxes())
         copier.begin();  // many copies: the whole block would wait for them with its weights
     const unsigned ring = address_of(shared.ring);

@@ -313,6 +313,7 @@ constexpr int SAMPLE_BYTES = 1;
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int STRIDE = APART * SAMPLE_BITS / 8;  // bytes
 constexpr int GROUP_STEPS = APART < 2 ? 1 : APART / 2;  // products that whole groups are samples for
+constexpr int GROUP = 4 * APART;  // samples
 constexpr int GROUP_BYTES = 4 * STRIDE;
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
 constexpr bool ALIGNED = WHOLE_WORDS && ROOM >= 3 * APART;
@@ -344,11 +345,12 @@ constexpr int GROUP_STRIDE = 4 * STRIDE;  // words from group to group of a lane
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
 
-// The sample of a product's row `l` (0 to 3: a lane), register `r` and byte `b` of it (0: the low one).
-__host__ __device__ constexpr int sample_of(int product, int l, int r, int b)
+// The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
+// other rows follow GROUP samples apart.
+__host__ __device__ constexpr int sample_of(int product, int r, int b)
 {
     const int q = 2 * product + r;
-    return q / APART * (16 * APART) + l * (4 * APART) + q % APART + b * APART;
+    return q / APART * (4 * GROUP) + q % APART + b * APART;
 }
 
 // Samples by which the block's runs start earlier, so that groups start where they should.
@@ -683,15 +685,16 @@ struct BoxCopier {
 };
 
 // Where mixed weights lie: 8 bytes each, and behind them what warps found to be the largest of their share. Lanes take
-// weights for outputs next to each other, DECIMATION apart, and for places of a step, 4 APART samples apart. Where rows
-// of DECIMATION weights are long, padding puts these into different banks.
-constexpr bool PADDED = DECIMATION >= 16;
-constexpr int MIXED_PITCH =  // from row to row
-    PADDED ? ceil_div(DECIMATION + (DECIMATION - 1) / 16 - APART, 16) * 16 + APART : DECIMATION;
-
-__host__ __device__ constexpr int place_of_weight(int k)
+// those of outputs next to each other, DECIMATION apart, and of groups of samples: room after each 16 keeps most of them
+// from meeting in a bank.
+__host__ __device__ constexpr unsigned place_of_weight(unsigned k)
 {
-    return PADDED ? k / DECIMATION * MIXED_PITCH + k % DECIMATION + k % DECIMATION / 16 : k;
+    return k + k / 16;
+}
+
+__device__ __forceinline__ bool is_weight(int k)
+{
+    return static_cast<unsigned>(k) < TAPS;  // 0 or more, too
 }
 
 constexpr int PLACES = place_of_weight(TAPS - 1) + 1;
@@ -748,18 +751,19 @@ __device__ __forceinline__ Parts split(float re, float im)
 __device__ __forceinline__ void fragments_of(
     uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
-    const unsigned* const parts = &weights->x;
-    const int l = lane % 4, column = lane / 4 % BYTE_COLUMNS, byte = lane / 4 / BYTE_COLUMNS;  // of the first octet
-    const int first = block * STEP_SAMPLES - (unit * 4 + column / 2) * DECIMATION - skew;
+    const int column = lane / 4 % BYTE_COLUMNS, byte = lane / 4 / BYTE_COLUMNS;  // of the first octet
+    const int own = lane % 4 * GROUP;
+    const int back = own - column / 2 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
+    const unsigned* const parts = &weights->x + column % 2;
     unsigned words[TOGETHER][2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         unsigned all[4];
 #pragma unroll
         for (int b = 0; b < 4; ++b) {
-            const int in_step = sample_of(product, l, r, b), k = first + in_step;
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || in_step < STEP_SAMPLES;
-            all[b] = is_own && k >= 0 && k < TAPS ? parts[place_of_weight(k) * 2 + column % 2] : 0;
+            const int of_row_0 = sample_of(product, r, b), k = back + (first + of_row_0);
+            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+            all[b] = is_own && is_weight(k) ? parts[place_of_weight(k) * 2] : 0;
         }
 #pragma unroll
         for (int o = 0; o < TOGETHER; ++o) {
@@ -831,18 +835,18 @@ __device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scrat
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
 // By the whole block, from mixed weights, which are not needed any more when it returns.
-__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew)
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
     constexpr int UNITS = OCTETS / TOGETHER;
     // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
 #pragma unroll 2
-    for (int i = threadIdx.x; i < K_STEPS * LIVE * UNITS * 32; i += WGS) {
-        const int unit = i / 32 % UNITS, at = i / 32 / UNITS % LIVE, product = i / 32 / UNITS / LIVE;
+    for (int i = warp; i < K_STEPS * LIVE * UNITS; i += WARPS) {
+        const int unit = i % UNITS, at = i / UNITS % LIVE, product = i / UNITS / LIVE;
         uint2 fragments[TOGETHER];
-        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, i % 32, skew);
+        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, lane, skew);
 #pragma unroll
         for (int o = 0; o < TOGETHER; ++o) {
-            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][i % 32];
+            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][lane];
             to[0] = fragments[o].x;
             to[PIECE_WORDS] = fragments[o].y;
             if (at < LIVE - 1) {
@@ -1321,7 +1325,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
     if (copier.by_boxes())
         copier.begin();
     const float scale = mix_weights<0>(shared.scratch, frequency);
-    fill_ring(shared.ring, shared.scratch, skew);
+    fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     if (!copier.by_boxes())
         copier.begin();  // many copies: the whole block would wait for them with its weights
     const unsigned ring = address_of(shared.ring);
