@@ -137,9 +137,10 @@ def sustained(
 
 
 def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, n: int) -> int:
-    """Launch one binary ``n`` times, every fourth time from a cold cache, and check what each launch writes.
+    """Launch one binary ``n`` times, from a cold cache and a warm one in turns, and check what each launch writes.
 
-    A race may leave thousands of launches right. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
+    A race may leave thousands of launches right. It shows rather where memory is busy, so launches are queued as timed
+    ones are. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
 
     Raises:
         TrialFailure: wrong, with the launch's number, or what the device raises.
@@ -152,10 +153,7 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
         if i > 0 and time.monotonic() > end:
             return i
         placed.poison(POISONS[i % 2])
-        if i % 4 == 0:
-            function.samples(geometry, placed.arguments, 1, cold=True)
-        else:
-            placed.launch(function, geometry)
+        function.samples(geometry, placed.arguments, 1, cold=i % 4 < 2)  # from both poisons
         try:
             placed.check_outputs(case)
         except TrialFailure as failure:

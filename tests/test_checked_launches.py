@@ -52,21 +52,22 @@ def test_one_wrong_launch_among_many_is_found(target: Target, monkeypatch: pytes
     case = small_case(kernel, problem)
     assert repeated(session, kernel, case, config, binary, 5) == 5
     function = session.load(binary, session.timed_build)
-    launch_once, n_launches = type(function).launch, 0
+    samples, n_launches = type(function).samples, 0
 
-    def wrong_once(self: object, launch: object, arguments: list[object], *, seed: int = 0) -> None:
+    def wrong_once(self: object, launch: object, arguments: list[object], n: int, *, cold: bool) -> object:
         nonlocal n_launches
-        launch_once(self, launch, arguments, seed=seed)  # type: ignore[arg-type]
+        taken = samples(self, launch, arguments, n, cold=cold)  # type: ignore[arg-type]
         n_launches += 1
-        if n_launches == 2:
+        if n_launches == 3:
             written = next(
                 b for b, spec in zip(arguments, kernel.arrays(problem).values(), strict=False) if spec.written
             )
             spoilt = written.read()  # type: ignore[attr-defined]
             spoilt.reshape(-1)[7] += 1
             written.write(spoilt)  # type: ignore[attr-defined]
+        return taken
 
-    monkeypatch.setattr(type(function), "launch", wrong_once)
+    monkeypatch.setattr(type(function), "samples", wrong_once)
     with pytest.raises(TrialFailure, match=r"launch 3 of 5 with the same inputs: .*1 of ") as raised:
         repeated(session, kernel, case, config, binary, 5)
     assert raised.value.status == "wrong"

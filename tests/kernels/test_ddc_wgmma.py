@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from autotune.kernels.ddc import Ddc, Matrices
 
-from autotune import Config, TrialFailure
+from autotune import Config
 from autotune.bench import Bench
 from autotune.case import small_case
 from autotune.definition import Device
@@ -131,25 +131,16 @@ def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
     check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
 
 
-HASTY = "zero_behind(last)", "0"
 RACED = KERNEL.problem({"taps": 256, "decimation": 32, "sample_bits": 8})
-RACING = Config({**CHAINS, "WARPS": 12, "STEP": 4, "STAGE": 1, "STAGES": 3})  # one launch of 55 was wrong on an H200
-
-
-def test_a_mutant_that_copies_too_early_changes_something() -> None:
-    mutated(KERNEL, RACED, RACING, *HASTY)
+# When copies did not wait, one launch of 55 of this config was wrong on an H200, and far fewer in other runs: it makes no
+# mutant that must fail.
+RACING = Config({**CHAINS, "WARPS": 12, "STEP": 4, "STAGE": 1, "STAGES": 3})
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("change", [None, HASTY], ids=["as it is", "copies too early"])
-def test_copies_wait_for_loads(change: tuple[str, str] | None, gpu: Target) -> None:
-    variant = render(KERNEL, RACED, RACING) if change is None else mutated(KERNEL, RACED, RACING, *change)
-    binary, case = gpu.module.compile(variant, gpu.device), small_case(KERNEL, RACED)
-    if change is None:
-        assert repeated(session_on(gpu), KERNEL, case, RACING, binary, 20_000) >= 500
-    else:
-        with pytest.raises(TrialFailure, match="with the same inputs"):
-            repeated(session_on(gpu), KERNEL, case, RACING, binary, 20_000)
+def test_copies_wait_for_loads(gpu: Target) -> None:
+    binary = gpu.module.compile(render(KERNEL, RACED, RACING), gpu.device)
+    assert repeated(session_on(gpu), KERNEL, small_case(KERNEL, RACED), RACING, binary, 20_000) >= 500
 
 
 FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes
