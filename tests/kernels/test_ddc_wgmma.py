@@ -132,8 +132,7 @@ def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
 
 
 RACED = KERNEL.problem({"taps": 256, "decimation": 32, "sample_bits": 8})
-# When copies did not wait, one launch of 55 of this config was wrong on an H200, and far fewer in other runs: it makes no
-# mutant that must fail.
+# Without the wait one launch of 55 was wrong on an H200, and far fewer in other runs: not a mutant that must fail.
 RACING = Config({**CHAINS, "WARPS": 12, "STEP": 4, "STAGE": 1, "STAGES": 3})
 
 
