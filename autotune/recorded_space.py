@@ -10,13 +10,18 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .catalogue import load_kernel
 from .errors import UsageError
+from .filling import COLUMNS, filling
 from .record import SWEEP, TRIALS, SweepFolder
 from .space import Config, Value
+from .wisdom import device_of
 
 LEAST_CONFIGS = 10  # below, there is nothing to search
 # What a trial cost, as Kernel Tuner and T4 name it. The recorded search's own thinking (strategy_time) is left out.
@@ -30,7 +35,8 @@ class RecordedSpace:
     """Every config of a space with its outcome; the tuples run in parallel.
 
     ``seconds``: the median, or None where the config failed. ``spent_s``: what trying it took (compiling, verifying
-    and measuring). ``default``: the recorded default, else the config nearest to the middle of every axis.
+    and measuring). ``default``: the recorded default, else the config nearest to the middle of every axis. ``known``:
+    what a search would know of each config beside its parameters, float [n_configs]; of sweeps of ours.
     """
 
     name: str
@@ -38,6 +44,7 @@ class RecordedSpace:
     seconds: tuple[float | None, ...]
     spent_s: tuple[float, ...]
     default: Config
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def optimum_s(self) -> float:
@@ -119,7 +126,18 @@ def _from_sweep(path: Path) -> RecordedSpace:
         _Row(t.config, t.median_s or None, (t.compile_s or 0.0) + (t.verify_s or 0.0) + (t.measure_s or 0.0))
         for t in trials
     ]
-    return _space(path, name, rows, default)
+    space = _space(path, name, rows, default)
+    return replace(space, known=_filling(about, space.configs))
+
+
+def _filling(about: Mapping[str, Any], configs: Sequence[Config]) -> Mapping[str, np.ndarray]:
+    """Nothing where the definition is not here any more, or another one."""
+    try:
+        kernel, device = load_kernel(about["definition"]), device_of(about["device"])
+        columns = filling(kernel, kernel.problem(about["problem"]), configs, device)
+    except Exception:  # whatever a definition makes of parameters or fields that it does not have
+        return {}
+    return dict(zip(COLUMNS, columns.T, strict=False))  # none of a device without multiprocessors
 
 
 # ---------------------------------------------------------------------- Kernel Tuner

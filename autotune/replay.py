@@ -130,7 +130,7 @@ def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: 
     if sampler == RANDOM:
         other = np.random.default_rng([seed, 1])  # independent of the searcher's own numbers
         default = space.configs[int(other.integers(len(space.configs)))]
-    name, search = searcher(sampler, space.configs, default, trials, (), seed)
+    name, search = searcher(sampler, space.configs, default, trials, (), seed, (), space.known)
     asking_s = 0.0
     outstanding: deque[int] = deque()
     tried: list[int] = []

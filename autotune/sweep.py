@@ -6,7 +6,7 @@ all. Started again with the same arguments, a sweep goes on where it stopped.
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -14,12 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import record
 from .bench import Bench
 from .catalogue import reference_of
-from .definition import Kernel, baked_fields, problem_name, runtime_fields
+from .definition import Device, Kernel, baked_fields, problem_name, runtime_fields
 from .errors import TrialFailure, UsageError
 from .estimate import estimate
+from .filling import COLUMNS, filling
 from .finalists import PREFERENCE, Finalist
 from .finals import final_round
 from .knowledge.neighbours import known
@@ -150,13 +153,20 @@ class _Runner:
             if settings.n_hints and not cold:
                 near = known(settings.results, self.kernel, self.problem, self.target.device)
                 own = {t.config: t.median_s for t in self.trials if t.median_s}
-                wanted = hints(self.problem, near, self.enumeration, settings.n_hints, own)
+                wanted = hints(self.problem, near, self.enumeration, settings.n_hints, own, self._filling)
             done = [t.config for t in self.trials]
             configs, seed = self.enumeration.configs, settings.seed
-            name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted)
+            columns = filling(self.kernel, self.problem, configs, self.target.device)
+            known_of = dict(zip(COLUMNS, columns.T, strict=False))  # none of a device without multiprocessors
+            name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted, known_of)
             for trial in self.trials:
                 search.observe(trial.config, trial.median_s)
         return name, search
+
+    def _filling(self, fields: Mapping[str, Any], device: Device | None, configs: Sequence[Config]) -> np.ndarray:
+        """As hints() asks for it: ``device`` is a neighbour's, or None."""
+        where = device if device and device.n_multiprocessors else self.target.device
+        return filling(self.kernel, self.kernel.problem(dict(fields)), configs, where)
 
     def _announce(self, sampler: str, n_total: int) -> None:
         device, n_done, n_configs = self.target.device, len(self.trials), len(self.enumeration.configs)

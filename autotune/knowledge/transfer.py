@@ -2,16 +2,18 @@
 
 A Gaussian process over (configuration, problem): times of one sweep, relative to its best, say something of a like
 configuration at a near problem. Two points correlate by the Matern covariance of the search (search.kernel), over the
-features of both configurations and the octaves between both problems. After Swersky, Snoek and Adams, Multi-Task
-Bayesian Optimization, NIPS 2013, with the distance of the problems in place of a learned covariance of tasks.
+features of both configurations, how their launches fill the device, and the octaves between both problems. After
+Swersky, Snoek and Adams, Multi-Task Bayesian Optimization, NIPS 2013, with the distance of the problems in place of a
+learned covariance of tasks.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from ..definition import Device
 from ..search.features import features_of, levels_of
 from ..search.kernel import matern
 from ..space import Config, Enumeration
@@ -19,9 +21,25 @@ from .neighbours import AWAY, MISMATCH, Neighbour, octave
 
 PER_FEATURE = 0.5  # weight of a configuration's features, each of which goes from 0 to 1
 PER_OCTAVE = 0.3  # weight of an octave between two problems
+PER_FILLING = np.array([0.1, 0.5, 0.1])  # weights of an octave of filling.COLUMNS
 NOISE = 0.01  # variance of an observation, as a share of that of all
 CAP = 2.0  # relative time above which a configuration is only slow: how slow tells nothing of the fast ones
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
+
+Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A configuration at a problem: its problem's fields, the octaves that its device is away, how its launch fills it,
+    and its time relative to the best.
+    """
+
+    config: Config
+    fields: Mapping[str, Any]
+    away: float
+    filling: np.ndarray
+    time: float
 
 
 def hints(
@@ -30,42 +48,65 @@ def hints(
     enumeration: Enumeration,
     k: int,
     own: Mapping[Config, float] | None = None,
+    fill: Fill | None = None,
 ) -> tuple[Config, ...]:
     """At most k allowed configurations that are expected to be fast at ``problem``, the fastest first.
 
     ``own``: medians in seconds that are known at the problem itself; they count, and are not proposed again.
+    ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as filling.filling().
     """
     own = own or {}
     candidates = [config for config in enumeration.configs if config not in own]
     if k < 1 or not candidates or not any(n.measured for n in neighbours):
         return ()
     fields = asdict(problem)
-    points = [(c, n.problem, AWAY[n.kinship], t) for n in neighbours for c, t in _some(n.measured)]
+    points: list[Point] = []
+    for n in neighbours:
+        points += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
     if own:
         best = min(own.values())
-        points += [(c, fields, 0.0, median_s / best) for c, median_s in own.items()]
-    expected = _expected(points, candidates, fields)
+        points += _points(fields, None, 0.0, [(c, median_s / best) for c, median_s in own.items()], fill)
+    asked = _points(fields, None, 0.0, [(c, 0.0) for c in candidates], fill)
+    if not points:
+        return ()
+    expected = _expected(points, asked)
     return tuple(candidates[i] for i in np.argsort(expected, kind="stable")[:k])
 
 
-def _expected(
-    points: Sequence[tuple[Config, Mapping[str, Any], float, float]],
-    candidates: Sequence[Config],
+def _points(
     fields: Mapping[str, Any],
-) -> np.ndarray:
-    """The process's mean at each candidate, float [n_candidates], in units in which only their order means anything.
+    device: Device | None,
+    away: float,
+    measured: Sequence[tuple[Config, float]],
+    fill: Fill | None,
+) -> list[Point]:
+    """None of what another definition has recorded, whose configurations this one cannot launch."""
+    configs = [config for config, _ in measured]
+    try:
+        rows = fill(fields, device, configs) if fill else np.zeros((len(configs), 0))
+    except Exception:  # whatever a definition makes of parameters or fields that it does not have
+        return []
+    return [Point(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
 
-    ``points``: (configuration, its problem's fields, octaves that its device is away, relative time).
-    """
-    configs = list(dict.fromkeys([*(c for c, *_ in points), *candidates]))
+
+def _expected(points: Sequence[Point], asked: Sequence[Point]) -> np.ndarray:
+    """The process's mean at each of ``asked``, float [n_asked], in units in which only their order means anything."""
+    everywhere = [*points, *asked]
+    configs = list(dict.fromkeys(point.config for point in everywhere))
     features = dict(zip(configs, PER_FEATURE * features_of(levels_of(configs)).columns, strict=True))
-    places = PER_OCTAVE * _places([*((p, away) for _, p, away, _ in points), (fields, 0.0)])
-    known = np.hstack([np.array([features[c] for c, *_ in points]), places[:-1]])
-    asked = np.hstack([np.array([features[c] for c in candidates]), np.tile(places[-1], (len(candidates), 1))])
-    values = np.log(np.minimum([t for *_, t in points], CAP))
+    filling = np.array([point.filling for point in everywhere])
+    coordinates = np.hstack(
+        [
+            np.array([features[point.config] for point in everywhere]),
+            filling * PER_FILLING[: filling.shape[1]],
+            PER_OCTAVE * _places([(point.fields, point.away) for point in everywhere]),
+        ]
+    )
+    known, unknown = coordinates[: len(points)], coordinates[len(points) :]
+    values = np.log(np.minimum([point.time for point in points], CAP))
     covariance = _covariance(known, known)
     covariance.flat[:: len(points) + 1] += NOISE
-    mean = _covariance(asked, known) @ np.linalg.solve(covariance, values - values.mean())
+    mean = _covariance(unknown, known) @ np.linalg.solve(covariance, values - values.mean())
     return np.asarray(mean)
 
 

@@ -1,9 +1,11 @@
-"""What to try next. A searcher sees configs and times; never a device, a source or a problem.
+"""What to try next. A searcher sees configs, what is known of them, and times; never a device, a source or a problem.
 
 Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
 
 from ..errors import UsageError
 from ..space import Config
@@ -32,12 +34,14 @@ def searcher(
     done: Iterable[Config],
     seed: int,
     hints: Sequence[Config] = (),
+    known: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[str, Searcher]:
     """The searcher called ``name`` and the name it really has: ``auto`` is exhaustive when the budget allows, else gp.
 
     ``budget``: trials in all, those of ``done`` included; None is no limit. ``done``: configs whose outcome is already
     known; they are not proposed again, and what they gave is told by observe() before the first propose().
     ``hints``: configs that did well elsewhere, in order of promise; those of the space are proposed after the default.
+    ``known``: what is known of each config beside its parameters, by name, float [n_configs]; gp uses it.
 
     Raises:
         UsageError: for an unknown name.
@@ -45,7 +49,7 @@ def searcher(
     check_sampler(name)
     if name == "auto":
         name = "exhaustive" if budget is None or budget >= len(configs) else "gp"
-    return name, SAMPLERS[name](Request(configs, default, budget, tuple(done), seed, hints))
+    return name, SAMPLERS[name](Request(configs, default, budget, tuple(done), seed, hints, known or {}))
 
 
 def check_sampler(name: str) -> None:

@@ -3,8 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ class Request:
     ``configs``: the whole space. ``default``: proposed first. ``budget``: trials in all, those of ``done`` included;
     None is no limit. ``done``: configs that are known already; never proposed, their outcomes are told by observe().
     ``hints``: configs from elsewhere that may be good, in order of promise; proposed after the default.
+    ``known``: what is known of each config beside its parameters, by name, float [n_configs].
     """
 
     configs: Sequence[Config]
@@ -37,6 +38,7 @@ class Request:
     done: Iterable[Config] = ()
     seed: int = 0
     hints: Sequence[Config] = ()
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 class Listed(ABC):

@@ -51,7 +51,7 @@ class GaussianProcess(Listed):
         self.limits = limits
         self.levels = levels_of(self.configs)
         with one_thread():
-            self.features = features_of(self.levels)
+            self.features = features_of(self.levels, request.known)
         self.hyper = Hyperparameters(self.features.n_groups)
         self.n_first = min(limits.n_first, max(4, self.budget // limits.first_share))
         self._posterior: Posterior | None = None

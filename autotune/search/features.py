@@ -1,8 +1,9 @@
 """Configs as numbers: levels for what compares values, columns for what measures distances between configs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
@@ -65,8 +66,8 @@ def levels_of(configs: Sequence[Config]) -> Levels:
     return Levels(names, tuple(values), np.array(columns).T.reshape(len(configs), len(names)))
 
 
-def features_of(levels: Levels) -> Features:
-    """The columns of a GPU kernel's parameters.
+def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyType({})) -> Features:
+    """The columns of a GPU kernel's parameters, and of what else is ``known`` of each config, float [n_configs].
 
     - a number: its logarithm, for sizes act by their ratios (its rank where zero or less is among the values);
     - a number of several values that are not all powers of two: also how often two divides it, for 96 and 128 fill
@@ -109,16 +110,21 @@ def features_of(levels: Levels) -> Features:
             if min(float(v) for v in values) > 0:
                 factors.append((name, np.where(there, size[level], 0.0)))
     for (a, log_a), (b, log_b) in combinations(factors, 2):
-        product = log_a + log_b
-        add(f"{a} * {b}", (product - product.min()) / max(np.ptp(product), 1e-12))
+        add(f"{a} * {b}", _unit(log_a + log_b))
+    for name, column in known.items():
+        add(name, _unit(column))
     table = np.array(columns).T if columns else np.zeros((len(levels.table), 1))
     return Features(np.ascontiguousarray(table), np.array(groups or [0]), tuple(names) or ("",))
 
 
 def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
     """``of_level`` mapped to [0, 1], float [n_configs]; 1/2 where the parameter is absent."""
-    unit = (of_level - of_level.min()) / max(np.ptp(of_level), 1e-12)
-    return np.asarray(np.where(level == ABSENT, 0.5, unit[level]))
+    return np.asarray(np.where(level == ABSENT, 0.5, _unit(of_level)[level]))
+
+
+def _unit(numbers: np.ndarray) -> np.ndarray:
+    """Mapped to [0, 1]."""
+    return np.asarray((numbers - numbers.min()) / max(np.ptp(numbers), 1e-12))
 
 
 def _log_or_rank(values: Sequence[Value]) -> np.ndarray:
