@@ -4,7 +4,7 @@ A kernel takes as long as its last block, so what an uneven last wave wastes is 
 several parameters and the problem's size together, and a model of the parameters alone would have to learn it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import ceil, log2, prod
 from typing import Any
@@ -28,6 +28,19 @@ def filling(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device
         return np.zeros((len(configs), 0))
     rows = [_row(kernel, problem, config, device) for config in configs]
     return np.array(rows).reshape(len(configs), len(COLUMNS))
+
+
+def known_of(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> dict[str, np.ndarray]:
+    """The same by name, as a search takes it."""
+    return dict(zip(COLUMNS, filling(kernel, problem, configs, device).T, strict=False))
+
+
+def filling_at(
+    kernel: Kernel[Any], own: Device, fields: Mapping[str, Any], other: Device | None, configs: Sequence[Config]
+) -> np.ndarray:
+    """At the problem of these fields, on the device of a neighbour or, if that is None or unknown, on one's own."""
+    device = other if other and other.n_multiprocessors else own
+    return filling(kernel, kernel.problem(dict(fields)), configs, device)
 
 
 @lru_cache(maxsize=1 << 16)  # searches of a campaign ask for their neighbours' again and again

@@ -25,96 +25,86 @@ def chosen(trials: list[Trial], default: Config, n: int) -> list[Trial]:
     return best + [t for t in measured if t.config == default and t not in best]
 
 
-LeftOut = Callable[[Trial, TrialFailure], None]
+class FinalRound:
+    """Of one sweep; ``left_out`` is told of each finalist that fails in it."""
 
+    def __init__(
+        self,
+        stations: Stations,
+        settings: Settings,
+        progress: Progress,
+        left_out: Callable[[Trial, TrialFailure], None],
+    ) -> None:
+        self.stations, self.settings, self.progress, self.left_out = stations, settings, progress, left_out
 
-def final_round(
-    stations: Stations,
-    trials: list[Trial],
-    default: dict[str, Any],
-    settings: Settings,
-    progress: Progress,
-    left_out: LeftOut,
-) -> tuple[Finalist, ...]:
-    """The finalists, the winner first; ``left_out`` is told of each that fails now."""
-    finalists = chosen(trials, Config(default), settings.n_finalists)
-    if not finalists:
-        return ()
-    progress.finalists(len(finalists))
-    started = [(trial, stations.start(trial.config)) for trial in finalists]
-    jobs: list[tuple[Trial, Job]] = []
-    for trial, compiled in started:  # all are in the cache by now
-        try:
-            jobs.append((trial, stations.job(trial.config, stations.binary(compiled))))
-        except TrialFailure as failure:
-            left_out(trial, failure)
-    measured = _measure_together(stations, jobs, settings, progress, left_out)
-    figures: dict[int, Sustained] = {}
-    if settings.sustained_s:
-        figures = _sustained(stations, [job for job in jobs if job[0].number in measured], settings, left_out)
-        measured = {number: m for number, m in measured.items() if number in figures}
-    ranked = _with_proof(stations, jobs, measured, default, settings, left_out)
-    return tuple(replace(finalist, sustained=figures.get(finalist.trial.number)) for finalist in ranked)
+    def run(self, trials: list[Trial], default: dict[str, Any]) -> tuple[Finalist, ...]:
+        """The finalists of ``trials``, the winner first."""
+        finalists = chosen(trials, Config(default), self.settings.n_finalists)
+        if not finalists:
+            return ()
+        self.progress.finalists(len(finalists))
+        started = [(trial, self.stations.start(trial.config)) for trial in finalists]
+        jobs: list[tuple[Trial, Job]] = []
+        for trial, compiled in started:  # all are in the cache by now
+            try:
+                jobs.append((trial, self.stations.job(trial.config, self.stations.binary(compiled))))
+            except TrialFailure as failure:
+                self.left_out(trial, failure)
+        measured = self._measured_together(jobs)
+        jobs = [(trial, job) for trial, job in jobs if trial.number in measured]
+        figures = self._sustained(jobs) if self.settings.sustained_s else {}
+        if self.settings.sustained_s:
+            jobs = [(trial, job) for trial, job in jobs if trial.number in figures]
+        ranked = self._with_proof(jobs, measured, default)
+        return tuple(replace(finalist, sustained=figures.get(finalist.trial.number)) for finalist in ranked)
 
+    def _measured_together(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Measurement]:
+        """By trial. Interleaved; should one of them fail, each on its own, so that it is known which."""
+        protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
+        worker, deadline_s = self.stations.bench.worker, self.settings.launch_deadline_s
+        measured: dict[int, Measurement] = {}
+        with self.stations.on_device("final round"):
+            try:
+                together = worker.measure_together([job for _, job in jobs], protocol, deadline_s * len(jobs))
+                measured = {trial.number: m for (trial, _), m in zip(jobs, together, strict=True)}
+            except TrialFailure as failure:
+                self.progress.note(f"the final round failed ({failure}); measuring the finalists one by one")
+                for trial, job in jobs:
+                    try:
+                        measured[trial.number] = worker.measure(job, protocol, deadline_s)
+                    except TrialFailure as its_own:
+                        self.left_out(trial, its_own)
+        return {number: self.stations.against_reference(m) for number, m in measured.items()}
 
-def _measure_together(
-    stations: Stations, jobs: list[tuple[Trial, Job]], settings: Settings, progress: Progress, left_out: LeftOut
-) -> dict[int, Measurement]:
-    """By trial. Interleaved; should one of them fail, each on its own, so that it is known which."""
-    protocol = replace(settings.protocol, n_samples=settings.finalist_samples)
-    worker, deadline_s = stations.bench.worker, settings.launch_deadline_s
-    measured: dict[int, Measurement] = {}
-    with stations.on_device("final round"):
-        try:
-            together = worker.measure_together([job for _, job in jobs], protocol, deadline_s * len(jobs))
-            measured = {trial.number: m for (trial, _), m in zip(jobs, together, strict=True)}
-        except TrialFailure as failure:
-            progress.note(f"the final round failed ({failure}); measuring the finalists one by one")
-            for trial, job in jobs:
+    def _sustained(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Sustained]:
+        """By trial, each finalist launched back to back for a while; one that fails at that is no finalist."""
+        figures, worker = {}, self.stations.bench.worker
+        for trial, job in jobs:
+            with self.stations.on_device("final round"):
                 try:
-                    measured[trial.number] = worker.measure(job, protocol, deadline_s)
-                except TrialFailure as its_own:
-                    left_out(trial, its_own)
-    return {number: stations.against_reference(m) for number, m in measured.items()}
+                    sustained = worker.sustain(job, self.settings.sustained_s, self.settings.launch_deadline_s)
+                    figures[trial.number] = sustained
+                except TrialFailure as failure:
+                    self.left_out(trial, failure)
+        return figures
 
-
-def _sustained(
-    stations: Stations, jobs: list[tuple[Trial, Job]], settings: Settings, left_out: LeftOut
-) -> dict[int, Sustained]:
-    """By trial, each finalist launched back to back for a while; one that fails at that is no finalist."""
-    figures = {}
-    for trial, job in jobs:
-        with stations.on_device("final round"):
-            try:
-                worker = stations.bench.worker
-                figures[trial.number] = worker.sustain(job, settings.sustained_s, settings.launch_deadline_s)
-            except TrialFailure as failure:
-                left_out(trial, failure)
-    return figures
-
-
-def _with_proof(
-    stations: Stations,
-    jobs: list[tuple[Trial, Job]],
-    measured: dict[int, Measurement],
-    default: dict[str, Any],
-    settings: Settings,
-    left_out: LeftOut,
-) -> list[Finalist]:
-    """Ranked; the outputs of many launches of the winner are checked, and one that fails gives way to the next."""
-    contestants = [(trial, job) for trial, job in jobs if trial.number in measured]
-    while contestants:
-        ranked = rank([(trial, measured[trial.number]) for trial, _ in contestants], default)
-        winner, job = next(c for c in contestants if c[0] is ranked[0].trial)
-        with stations.on_device("final round"):
-            try:
-                n_asked = settings.n_checked(stations.target.kind)
-                n = stations.bench.worker.repeat(job, n_asked, settings.launch_deadline_s)
-                return [replace(ranked[0], checked_launches=n), *ranked[1:]]
-            except TrialFailure as failure:
-                left_out(winner, failure)
-        contestants.remove((winner, job))
-    return []
+    def _with_proof(
+        self, jobs: list[tuple[Trial, Job]], measured: dict[int, Measurement], default: dict[str, Any]
+    ) -> list[Finalist]:
+        """Ranked; the outputs of many launches of the winner are checked, and one that fails gives way to the next."""
+        n_asked, worker = self.settings.n_checked(self.stations.target.kind), self.stations.bench.worker
+        contestants = list(jobs)
+        while contestants:
+            ranked = rank([(trial, measured[trial.number]) for trial, _ in contestants], default)
+            winner, job = next(c for c in contestants if c[0] is ranked[0].trial)
+            with self.stations.on_device("final round"):
+                try:
+                    n = worker.repeat(job, n_asked, self.settings.launch_deadline_s)
+                    return [replace(ranked[0], checked_launches=n), *ranked[1:]]
+                except TrialFailure as failure:
+                    self.left_out(winner, failure)
+            contestants.remove((winner, job))
+        return []
 
 
 def _median(trial: Trial) -> float:

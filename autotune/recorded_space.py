@@ -18,7 +18,7 @@ import numpy as np
 
 from .catalogue import load_kernel
 from .errors import UsageError
-from .filling import COLUMNS, filling
+from .filling import known_of
 from .record import SWEEP, TRIALS, SweepFolder
 from .space import Config, Value
 from .wisdom import device_of
@@ -134,10 +134,9 @@ def _filling(about: Mapping[str, Any], configs: Sequence[Config]) -> Mapping[str
     """Nothing where the definition is not here any more, or another one."""
     try:
         kernel, device = load_kernel(about["definition"]), device_of(about["device"])
-        columns = filling(kernel, kernel.problem(about["problem"]), configs, device)
+        return known_of(kernel, kernel.problem(about["problem"]), configs, device)
     except Exception:  # whatever a definition makes of parameters or fields that it does not have
         return {}
-    return dict(zip(COLUMNS, columns.T, strict=False))  # none of a device without multiprocessors
 
 
 # ---------------------------------------------------------------------- Kernel Tuner

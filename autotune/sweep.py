@@ -6,25 +6,24 @@ all. Started again with the same arguments, a sweep goes on where it stopped.
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from . import record
 from .bench import Bench
 from .catalogue import reference_of
-from .definition import Device, Kernel, baked_fields, problem_name, runtime_fields
+from .definition import Kernel, baked_fields, problem_name, runtime_fields
 from .errors import TrialFailure, UsageError
 from .estimate import estimate
-from .filling import COLUMNS, filling
+from .filling import filling_at, known_of
 from .finalists import PREFERENCE, Finalist
-from .finals import final_round
+from .finals import FinalRound
 from .knowledge.neighbours import known
 from .knowledge.transfer import hints
 from .ledger import Ledger, idle_share
@@ -130,9 +129,8 @@ class _Runner:
                 self.folder.drop_verdict()
                 self._search(search, n_total)
                 self._open_device()
-                finalists = final_round(
-                    self.stations, self.trials, dict(self.default), self.settings, self.progress, self._left_out
-                )
+                final_round = FinalRound(self.stations, self.settings, self.progress, self._left_out)
+                finalists = final_round.run(self.trials, dict(self.default))
         except KeyboardInterrupt:
             interrupted = True
         best, default = self._outcome(finalists, previous)
@@ -153,20 +151,15 @@ class _Runner:
             if settings.n_hints and not cold:
                 near = known(settings.results, self.kernel, self.problem, self.target.device)
                 own = {t.config: t.median_s for t in self.trials if t.median_s}
-                wanted = hints(self.problem, near, self.enumeration, settings.n_hints, own, self._filling)
+                fill = partial(filling_at, self.kernel, self.target.device)
+                wanted = hints(self.problem, near, self.enumeration, settings.n_hints, own, fill)
             done = [t.config for t in self.trials]
             configs, seed = self.enumeration.configs, settings.seed
-            columns = filling(self.kernel, self.problem, configs, self.target.device)
-            known_of = dict(zip(COLUMNS, columns.T, strict=False))  # none of a device without multiprocessors
-            name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted, known_of)
+            columns = known_of(self.kernel, self.problem, configs, self.target.device)
+            name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted, columns)
             for trial in self.trials:
                 search.observe(trial.config, trial.median_s)
         return name, search
-
-    def _filling(self, fields: Mapping[str, Any], device: Device | None, configs: Sequence[Config]) -> np.ndarray:
-        """As hints() asks for it: ``device`` is a neighbour's, or None."""
-        where = device if device and device.n_multiprocessors else self.target.device
-        return filling(self.kernel, self.kernel.problem(dict(fields)), configs, where)
 
     def _announce(self, sampler: str, n_total: int) -> None:
         device, n_done, n_configs = self.target.device, len(self.trials), len(self.enumeration.configs)
