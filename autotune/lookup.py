@@ -183,6 +183,8 @@ def evidence_text(evidence: Evidence) -> str:
     if evidence.max_error is not None:
         parts.append(f"largest error {evidence.max_error:.2g} of the rms")
     parts.append(f"verified on {len(evidence.verified_on)} problems")
+    if evidence.checked_launches:
+        parts.append(f"right in {evidence.checked_launches} more launches")
     if evidence.registers is not None:
         parts.append(f"{evidence.registers} registers")
     return ", ".join(parts)

@@ -27,6 +27,7 @@ class Evidence:
     default_median_s: float | None = None  # of the default configuration, in the same sweep
     max_error: float | None = None  # relative to rms(reference)
     verified_on: tuple[str, ...] = ()  # names of problems
+    checked_launches: int = 0  # of the timed problem, on top: the outputs of all of them were right
     registers: int | None = None
     shared_bytes: int | None = None
     spill_bytes: int | None = None

@@ -10,12 +10,15 @@ import autotune
 from autotune import Config, TrialFailure
 from autotune.case import small_case
 from autotune.catalogue import load_kernel
+from autotune.commands.show import show
 from autotune.devices import Target, device_module, find_device
 from autotune.devices.worker import Job, Worker
+from autotune.lookup import evidence_text
 from autotune.measure import repeated
 from autotune.record import SweepFolder
 from autotune.render import render
 from autotune.sweep import Sweep
+from autotune.wisdom import Evidence
 
 from .conftest import EXAMPLE
 
@@ -34,6 +37,16 @@ def test_launches_are_counted_and_recorded(target: Target, tmp_path: Path) -> No
     assert found.finalists[0].checked_launches == 12
     assert verdict["winner"]["checked_launches"] == verdict["checked_launches"] == 12
     assert not any("checked_launches" in finalist for finalist in verdict["finalists"][1:])
+    autotune.emit([found.path], tmp_path / "tuned")
+    (entry,) = json.loads((tmp_path / "tuned" / "wisdom.json").read_text())["entries"]
+    assert entry["evidence"]["checked_launches"] == 12
+
+
+def test_the_proof_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = sweep(find_device("simulated:0"), tmp_path, checked_launches=12)
+    show(found.path)
+    assert "right in 12 more launches" in " ".join(capsys.readouterr().out.split())
+    assert "right in 12 more launches" in evidence_text(Evidence(median_s=1e-5, checked_launches=12))
 
 
 def test_more_of_them_are_another_final_round(tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ def _print_winner(sweep: Recorded) -> None:
     if winner.get("verified_on"):
         error = f"; largest error {winner['max_error']:.2g} of rms(reference)" if "max_error" in winner else ""
         _line("", f"verified against the reference at {_sizes(winner['verified_on'], sweep.problem)}{error}")
+    if winner.get("checked_launches"):
+        _line("", f"right in {winner['checked_launches']} more launches, the outputs of each compared")
     if winner.get("reproduce"):
         _line("", winner["reproduce"])
     if default and default["config"] == winner["config"]:

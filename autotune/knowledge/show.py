@@ -9,7 +9,8 @@ from .recorded import Recorded
 
 PROOF = (
     *("number", "config", "key", "median_s", "q1_s", "q3_s", "interval_s", "clock_hz", "cold"),
-    *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on", "sustained"),
+    *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on", "checked_launches"),
+    "sustained",
 )
 KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "finalists", "counts", "n_configs"}
 KNOWN |= {"ceilings", "spent_s"}
