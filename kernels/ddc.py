@@ -27,7 +27,7 @@ from autotune import (
     unpack_samples,
 )
 
-from ._ddc_matrices import Matrices, Problem
+from ._ddc_matrices import Problem, matrices_of
 from ._ddc_space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
@@ -63,14 +63,14 @@ class Ddc(Kernel[Problem]):
         lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
         tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
-        maps = (Matrices(problem, config).tensor_map,) if config.get("MMA", "mma_sync") != "mma_sync" else ()
+        maps = (matrices_of(problem, config).tensor_map,) if config.get("MMA", "mma_sync") != "mma_sync" else ()
         return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config), maps)
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
         made = {"shared_bytes": shared_bytes(problem, config), "threads": threads(config)}
         if config.ALGORITHM != "tensor":
             return made
-        matrices = Matrices(problem, config)
+        matrices = matrices_of(problem, config)
         return made | {
             "min_blocks": matrices.min_blocks,
             "live": matrices.live,

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels.ddc import Ddc, Matrices
+from autotune.kernels._ddc_matrices import Matrices
+from autotune.kernels.ddc import Ddc
 
 from autotune import Config
 from autotune.definition import Device

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels.ddc import Ddc, Matrices, tile_outputs
+from autotune.kernels._ddc_matrices import Matrices
+from autotune.kernels.ddc import Ddc, tile_outputs
 
 from autotune import Config
 from autotune.devices import Target, find_device

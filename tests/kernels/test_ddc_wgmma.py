@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from autotune.kernels.ddc import Ddc, Matrices
+from autotune.kernels._ddc_matrices import Matrices
+from autotune.kernels.ddc import Ddc
 
 from autotune import Config
 from autotune.bench import Bench
