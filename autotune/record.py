@@ -73,9 +73,18 @@ class Trial:
 
     def refuted(self, failure: TrialFailure) -> "Trial":
         """The trial as one that failed after all, without its times."""
-        timeless = replace(self, samples_s=(), median_s=None, q1_s=None, q3_s=None)
-        rateless = replace(timeless, gb_per_s=None, tflop_per_s=None, efficiency=None)
-        return replace(rateless, status=failure.status, message=failure.message)
+        return replace(
+            self,
+            status=failure.status,
+            message=failure.message,
+            samples_s=(),
+            median_s=None,
+            q1_s=None,
+            q3_s=None,
+            gb_per_s=None,
+            tflop_per_s=None,
+            efficiency=None,
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "config": dict(self.config)}

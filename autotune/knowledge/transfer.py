@@ -8,6 +8,7 @@ learned covariance of tasks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,7 +63,8 @@ def hints(
     fields = asdict(problem)
     points: list[Point] = []
     for n in neighbours:
-        points += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
+        with suppress(Exception):  # another definition may have recorded what this one cannot launch
+            points += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
     if own:
         best = min(own.values())
         points += _points(fields, None, 0.0, [(c, median_s / best) for c, median_s in own.items()], fill)
@@ -80,12 +82,8 @@ def _points(
     measured: Sequence[tuple[Config, float]],
     fill: Fill | None,
 ) -> list[Point]:
-    """None of what another definition has recorded, whose configurations this one cannot launch."""
     configs = [config for config, _ in measured]
-    try:
-        rows = fill(fields, device, configs) if fill else np.zeros((len(configs), 0))
-    except Exception:  # whatever a definition makes of parameters or fields that it does not have
-        return []
+    rows = fill(fields, device, configs) if fill else np.zeros((len(configs), 0))
     return [Point(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
 
 
