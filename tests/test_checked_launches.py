@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import autotune
-from autotune import Config, TrialFailure
+from autotune import Config, TrialFailure, measure
 from autotune.case import small_case
 from autotune.catalogue import load_kernel
 from autotune.commands.show import show
@@ -34,12 +35,13 @@ def sweep(target: Target, results: Path, trials: int = 20, **settings: int) -> S
 def test_launches_are_counted_and_recorded(target: Target, tmp_path: Path) -> None:
     found = sweep(target, tmp_path, trials=3, checked_launches=12)
     verdict = json.loads((found.path / "verdict.json").read_text())
-    assert found.finalists[0].checked_launches == 12
-    assert verdict["winner"]["checked_launches"] == verdict["checked_launches"] == 12
+    n = found.finalists[0].checked_launches
+    assert 1 <= n <= verdict["checked_launches"] == 12, "a second may not be enough for all"
+    assert verdict["winner"]["checked_launches"] == n
     assert not any("checked_launches" in finalist for finalist in verdict["finalists"][1:])
     autotune.emit([found.path], tmp_path / "tuned")
     (entry,) = json.loads((tmp_path / "tuned" / "wisdom.json").read_text())["entries"]
-    assert entry["evidence"]["checked_launches"] == 12
+    assert entry["evidence"]["checked_launches"] == n
 
 
 def test_the_proof_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,21 +65,22 @@ def test_one_wrong_launch_among_many_is_found(target: Target, monkeypatch: pytes
     binary = target.module.compile(render(kernel, problem, config), target.device)
     session = device_module(target.kind).open(target.identifier)
     case = small_case(kernel, problem)
+    monkeypatch.setattr(measure, "LONGEST_REPEATS_S", 60.0)
     assert repeated(session, kernel, case, config, binary, 5) == 5
     function = session.load(binary, session.timed_build)
     samples, n_launches = type(function).samples, 0
 
-    def wrong_once(self: object, launch: object, arguments: list[object], n: int, *, cold: bool) -> object:
+    def wrong_once(self: Any, launch: Any, arguments: Any, n: int, *, cold: bool) -> Any:
         nonlocal n_launches
-        taken = samples(self, launch, arguments, n, cold=cold)  # type: ignore[arg-type]
+        taken = samples(self, launch, arguments, n, cold=cold)
         n_launches += 1
         if n_launches == 3:
             written = next(
                 b for b, spec in zip(arguments, kernel.arrays(problem).values(), strict=False) if spec.written
             )
-            spoilt = written.read()  # type: ignore[attr-defined]
+            spoilt = written.read()
             spoilt.reshape(-1)[7] += 1
-            written.write(spoilt)  # type: ignore[attr-defined]
+            written.write(spoilt)
         return taken
 
     monkeypatch.setattr(type(function), "samples", wrong_once)
