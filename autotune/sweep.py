@@ -25,7 +25,7 @@ from .filling import filling_at, known_of
 from .finalists import PREFERENCE, Finalist
 from .finals import FinalRound
 from .knowledge.neighbours import known
-from .knowledge.transfer import hints
+from .knowledge.transfer import expect
 from .ledger import Ledger, idle_share
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
@@ -145,18 +145,21 @@ class _Runner:
 
     def _searcher(self, budget: int, cold: bool) -> tuple[str, Searcher]:
         """Its name, and the search with what is recorded already told; ``cold``: nothing remains to be searched."""
-        settings = self.settings
-        wanted: tuple[Config, ...] = ()
+        settings, configs, device = self.settings, self.enumeration.configs, self.target.device
+        hints: tuple[Config, ...] = ()
         with self.ledger.on("searching"):
-            if settings.n_hints and not cold:
-                near = known(settings.results, self.kernel, self.problem, self.target.device)
-                own = {t.config: t.median_s for t in self.trials if t.median_s}
-                fill = partial(filling_at, self.kernel, self.target.device)
-                wanted = hints(self.problem, near, self.enumeration, settings.n_hints, own, fill)
             done = [t.config for t in self.trials]
-            configs, seed = self.enumeration.configs, settings.seed
-            columns = known_of(self.kernel, self.problem, configs, self.target.device)
-            name, search = searcher(settings.sampler, configs, self.default, budget, done, seed, wanted, columns)
+            columns = known_of(self.kernel, self.problem, configs, device)
+            if settings.n_hints and not cold:
+                near = known(settings.results, self.kernel, self.problem, device)
+                own = {t.config: t.median_s for t in self.trials if t.median_s}
+                fill = partial(filling_at, self.kernel, device)
+                if expectation := expect(self.problem, near, self.enumeration, own, fill):
+                    hints = expectation.hints(settings.n_hints, set(done))
+                    columns["expected by neighbours"] = expectation.times
+            name, search = searcher(
+                settings.sampler, configs, self.default, budget, done, settings.seed, hints, columns
+            )
             for trial in self.trials:
                 search.observe(trial.config, trial.median_s)
         return name, search

@@ -15,7 +15,7 @@ from autotune import Config, Launch
 from autotune.definition import Device, Kernel
 from autotune.filling import COLUMNS, filling
 from autotune.knowledge.neighbours import SAME_DEVICE, Neighbour
-from autotune.knowledge.transfer import hints
+from autotune.knowledge.transfer import expect
 from autotune.recorded_space import read_space
 from autotune.search import searcher
 from autotune.search.features import features_of, levels_of
@@ -121,6 +121,7 @@ def test_hints_reckon_with_how_launches_fill_the_device_here() -> None:
         [neighbour(d) for d in (4, 16, 32)],
         Enumeration(tuple(configs)),
     )
-    blind, seeing = (np.mean([wasted[8][c] for c in hints(here, near, space, 6, None, f)]) for f in (None, fill))
+    expected = [expect(here, near, space, None, f) for f in (None, fill)]
+    blind, seeing = (np.mean([wasted[8][c] for c in e.hints(6)]) for e in expected if e)
     assert seeing < 0.25 < blind
-    assert hints(here, near, space, 6, None, fails) == ()
+    assert expect(here, near, space, None, fails) is None

@@ -1,6 +1,7 @@
 """Hints: what neighbours measured leads to what is fast here, even where nobody measured it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from autotune.kernels.ddc import Ddc, Problem
 from autotune import Config
 from autotune.devices import cuda
 from autotune.knowledge.neighbours import OTHER_DEVICE, SAME_DEVICE, Neighbour
-from autotune.knowledge.transfer import hints
+from autotune.knowledge.transfer import expect
 from autotune.space import Enumeration
 
 KERNEL = Ddc()
@@ -45,6 +46,17 @@ def neighbours(n_configs: int, **more: Any) -> list[Neighbour]:
     return found
 
 
+def hints(
+    problem: Problem,
+    near: Sequence[Neighbour],
+    space: Enumeration,
+    k: int,
+    own: Mapping[Config, float] | None = None,
+) -> tuple[Config, ...]:
+    expectation = expect(problem, near, space, own)
+    return expectation.hints(k, own or {}) if expectation else ()
+
+
 def rank_of_best(found: tuple[Config, ...]) -> int:
     """How many configs of the whole space are faster than the best of ``found``."""
     best = min(seconds(c, PROBLEM) for c in found)
@@ -76,6 +88,24 @@ def test_the_nearer_problem_and_the_same_device_count_more() -> None:
     assert hints(PROBLEM, [sweep(120, one), sweep(2048, other)], only, 2) == (fast, slow)
     assert hints(PROBLEM, [sweep(2048, one), sweep(120, other)], only, 2) == (slow, fast)
     assert hints(PROBLEM, [sweep(120, one), sweep(120, other, OTHER_DEVICE)], only, 2) == (fast, slow)
+
+
+def test_hints_are_not_so_many_times_the_same() -> None:
+    """Where neighbours have one algorithm alone, the other one is looked at, too."""
+    near = neighbours(25)
+    alone = [
+        replace(n, measured=tuple((c, t) for c, t in n.measured if c.ALGORITHM == "register" and c.COARSEN == 8))
+        for n in near
+    ]
+    found = hints(PROBLEM, alone, SPACE, 8)
+    assert len({config.COARSEN for config in found}) > 1
+
+
+def test_the_search_is_told_what_is_expected_of_each_configuration() -> None:
+    expectation = expect(PROBLEM, neighbours(25), SPACE)
+    assert expectation is not None and expectation.times.shape == (len(SPACE.configs),)
+    truth = np.array([seconds(config, PROBLEM) for config in SPACE.configs])
+    assert np.corrcoef(truth.argsort().argsort(), expectation.times.argsort().argsort())[0, 1] > 0.9
 
 
 def test_foreign_configs_and_words_among_the_fields_do_no_harm() -> None:

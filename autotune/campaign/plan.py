@@ -82,12 +82,12 @@ class Plan:
         return replace(settings, n_finalists=2, finalist_samples=9, sustained_s=0.0, checked_launches=0)
 
     def settings_again(self, index: int, kind: str) -> Settings:
-        """Of its second look: as many more trials, the first of them what its neighbours have found best by then."""
+        """Of its second look: as many more trials, which begin with what its neighbours let one expect by then."""
         first = self.pilot if index < self.n_pilots else self.settings
         if first.trials is None and first.sampler == "exhaustive":
             return first
         trials = first.budget(kind, sys.maxsize) + self.n_revisit
-        return replace(first, trials=trials, n_hints=self.n_revisit, trust_recorded=True)
+        return replace(first, trials=trials, n_hints=min(Settings.n_hints, self.n_revisit), trust_recorded=True)
 
 
 def read_plan(path: Path, results: Path | None = None) -> Plan:

@@ -2,30 +2,31 @@
 
 A Gaussian process over (configuration, problem): times of one sweep, relative to its best, say something of a like
 configuration at a near problem. Two points correlate by the Matern covariance of the search (search.kernel), over the
-features of both configurations, how their launches fill the device, and the octaves between both problems. After
-Swersky, Snoek and Adams, Multi-Task Bayesian Optimization, NIPS 2013, with the distance of the problems in place of a
-learned covariance of tasks.
+features of both configurations, how their launches fill the device, and the octaves between both problems; how much
+each of these matters is fitted. After Swersky, Snoek and Adams, Multi-Task Bayesian Optimization, NIPS 2013, with the
+distance of the problems in place of a learned covariance of tasks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from ..definition import Device
+from ..search.bayesian import one_thread
 from ..search.features import features_of, levels_of
-from ..search.kernel import matern
+from ..search.kernel import Hyperparameters, squared_differences
+from ..search.posterior import Posterior
 from ..space import Config, Enumeration
 from .neighbours import AWAY, MISMATCH, Neighbour, octave
 
-PER_FEATURE = 0.5  # weight of a configuration's features, each of which goes from 0 to 1
-PER_OCTAVE = 0.3  # weight of an octave between two problems
-PER_FILLING = np.array([0.1, 0.5, 0.1])  # weights of an octave of filling.COLUMNS
-NOISE = 0.01  # variance of an observation, as a share of that of all
 CAP = 2.0  # relative time above which a configuration is only slow: how slow tells nothing of the fast ones
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
+N_FIT = 200  # observations that the length scales are fitted to: all of the problem itself, and some of its neighbours
+DARING = 0.5  # standard deviations by which a hint may be better than it is expected to be
 
 Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
 
@@ -43,36 +44,73 @@ class Point:
     time: float
 
 
-def hints(
+class Expectation:
+    """Of a problem's ``configs``; ``times``: the mean of each, standardized logarithms, float [n_configs]."""
+
+    def __init__(self, configs: Sequence[Config], observed: Sequence[Point], asked: Sequence[Point]) -> None:
+        self.configs = configs
+        self._values = _standardized(np.log(np.minimum([point.time for point in observed], CAP)))
+        self._n_observed = len(observed)
+        self._columns, self._groups = _coordinates([*observed, *asked])
+        self._hyper = Hyperparameters(int(self._groups.max()) + 1)
+        with one_thread():
+            self._fit([i for i, point in enumerate(observed) if point.fields is asked[0].fields])
+            n, n_all = len(observed), len(self._columns)
+            self._posterior = Posterior(self._columns, self._groups, self._hyper, range(n), np.arange(n, n_all))
+            self.times = self._posterior.mean(self._values)
+
+    def hints(self, k: int, known: Container[Config] = ()) -> tuple[Config, ...]:
+        """At most k configurations that are worth a trial, the most promising first, none of ``known``.
+
+        The least of mean - DARING deviations; each counts as if its outcome were its mean when the next is chosen, so
+        that they are not k times the same.
+        """
+        taken = np.array([config in known for config in self.configs])
+        chosen: list[int] = []
+        posterior = deepcopy(self._posterior)
+        with one_thread():
+            for _ in range(min(k, int((~taken).sum()))):
+                values = np.append(self._values, np.zeros(len(chosen)))
+                mean, deviation = posterior.predict(values, np.arange(len(values)) < self._n_observed)
+                best = int(np.argmin(np.where(taken, np.inf, mean - DARING * deviation)))
+                chosen.append(best)
+                taken[best] = True
+                posterior.add(self._n_observed + best)
+        return tuple(self.configs[i] for i in chosen)
+
+    def _fit(self, own: Sequence[int]) -> None:
+        others = np.setdiff1d(np.arange(self._n_observed), own)
+        n_others = min(len(others), max(0, N_FIT - len(own)))
+        rows = [*own, *np.random.default_rng(0).choice(others, n_others, replace=False)]
+        self._hyper.fit(
+            squared_differences(self._columns[rows], self._groups, self._hyper.n_groups), self._values[rows]
+        )
+
+
+def expect(
     problem: Any,
     neighbours: Sequence[Neighbour],
     enumeration: Enumeration,
-    k: int,
     own: Mapping[Config, float] | None = None,
     fill: Fill | None = None,
-) -> tuple[Config, ...]:
-    """At most k allowed configurations that are expected to be fast at ``problem``, the fastest first.
+) -> Expectation | None:
+    """What ``neighbours`` let one expect of every allowed configuration of ``problem``; None where they know nothing.
 
-    ``own``: medians in seconds that are known at the problem itself; they count, and are not proposed again.
+    ``own``: medians in seconds that are known at the problem itself; they count, too.
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as filling.filling().
     """
-    own = own or {}
-    candidates = [config for config in enumeration.configs if config not in own]
-    if k < 1 or not candidates or not any(n.measured for n in neighbours):
-        return ()
     fields = asdict(problem)
-    points: list[Point] = []
+    observed: list[Point] = []
     for n in neighbours:
         with suppress(Exception):  # another definition may have recorded what this one cannot launch
-            points += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
+            observed += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
+    if not observed or not enumeration.configs:
+        return None
     if own:
         best = min(own.values())
-        points += _points(fields, None, 0.0, [(c, median_s / best) for c, median_s in own.items()], fill)
-    asked = _points(fields, None, 0.0, [(c, 0.0) for c in candidates], fill)
-    if not points:
-        return ()
-    expected = _expected(points, asked)
-    return tuple(candidates[i] for i in np.argsort(expected, kind="stable")[:k])
+        observed += _points(fields, None, 0.0, [(c, median_s / best) for c, median_s in own.items()], fill)
+    asked = _points(fields, None, 0.0, [(c, 0.0) for c in enumeration.configs], fill)
+    return Expectation(enumeration.configs, observed, asked)
 
 
 def _points(
@@ -87,42 +125,36 @@ def _points(
     return [Point(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
 
 
-def _expected(points: Sequence[Point], asked: Sequence[Point]) -> np.ndarray:
-    """The process's mean at each of ``asked``, float [n_asked], in units in which only their order means anything."""
-    everywhere = [*points, *asked]
-    configs = list(dict.fromkeys(point.config for point in everywhere))
-    features = dict(zip(configs, PER_FEATURE * features_of(levels_of(configs)).columns, strict=True))
-    filling = np.array([point.filling for point in everywhere])
-    coordinates = np.hstack(
-        [
-            np.array([features[point.config] for point in everywhere]),
-            filling * PER_FILLING[: filling.shape[1]],
-            PER_OCTAVE * _places([(point.fields, point.away) for point in everywhere]),
-        ]
-    )
-    known, unknown = coordinates[: len(points)], coordinates[len(points) :]
-    values = np.log(np.minimum([point.time for point in points], CAP))
-    covariance = _covariance(known, known)
-    covariance.flat[:: len(points) + 1] += NOISE
-    mean = _covariance(unknown, known) @ np.linalg.solve(covariance, values - values.mean())
-    return np.asarray(mean)
+def _standardized(values: np.ndarray) -> np.ndarray:
+    return np.asarray((values - values.mean()) / (values.std() + 1e-12))
 
 
-def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> np.ndarray:
-    """Coordinates of problems in octaves, float [n_problems, n_columns]."""
-    columns = [np.array([away for _, away in problems])]
-    for name in dict.fromkeys(name for fields, _ in problems for name in fields):
-        values = [fields.get(name) for fields, _ in problems]
+def _coordinates(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
+    """(columns, float [n_points, n_columns]; groups, int [n_columns], of columns that share a length scale)."""
+    configs = list(dict.fromkeys(point.config for point in points))
+    features = features_of(levels_of(configs))
+    row_of = {config: row for row, config in enumerate(configs)}
+    own = features.columns[[row_of[point.config] for point in points]]
+    filling = np.array([point.filling for point in points])
+    places, fields = _places([(point.fields, point.away) for point in points])
+    filled = features.n_groups + np.arange(filling.shape[1])
+    groups = np.concatenate([features.groups, filled, features.n_groups + len(filled) + fields])
+    return np.hstack([own, filling, places]), groups
+
+
+def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.ndarray, np.ndarray]:
+    """(coordinates of problems in octaves, float [n_problems, n_columns]; which field each column is of)."""
+    columns, fields = [np.array([away for _, away in problems])], [0]
+    for number, name in enumerate(dict.fromkeys(name for given, _ in problems for name in given), 1):
+        values = [given.get(name) for given, _ in problems]
         if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
             columns.append(np.array([octave(float(v)) for v in values if v is not None]))
+            fields.append(number)
         else:  # any two different words are MISMATCH apart
-            columns += [MISMATCH / 2**0.5 * np.array([v == word for v in values]) for word in dict.fromkeys(values)]
-    return np.array(columns).T
-
-
-def _covariance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    r2 = a @ (-2.0 * b.T) + (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :]
-    return matern(np.maximum(r2, 0.0))
+            words = list(dict.fromkeys(values))
+            columns += [MISMATCH / 2**0.5 * np.array([v == word for v in values]) for word in words]
+            fields += [number] * len(words)
+    return np.array(columns).T, np.array(fields)
 
 
 def _some(measured: Sequence[tuple[Config, float]]) -> Sequence[tuple[Config, float]]:
