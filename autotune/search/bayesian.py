@@ -21,12 +21,16 @@ from .posterior import Posterior
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
 _libraries = ThreadpoolController()  # the BLAS among them; made once, since it looks through all of the process
+_blas = _libraries.select(user_api="blas").lib_controllers
 _at_work = Lock()  # a second search of the process waits, rather than set the number of threads meanwhile
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Linear algebra on one thread: compile processes have the other cores, and a call waits for its last thread."""
+    if all(library.num_threads == 1 for library in _blas):  # as in a campaign's workers: nothing to set, or to wait for
+        yield
+        return
     with _at_work, _libraries.limit(limits=1, user_api="blas"):
         yield
 
