@@ -84,7 +84,13 @@ class Matrices:
 
     @cached_property
     def step_bytes(self) -> int:
+        """Whole ones."""
         return self.step_samples * self.problem.sample_bits // 8
+
+    @property
+    def ragged(self) -> bool:
+        """Steps start at any bit of a byte."""
+        return self.step_samples * self.problem.sample_bits % 8 != 0
 
     @cached_property
     def uses_wgmma(self) -> bool:
@@ -179,6 +185,8 @@ class Matrices:
         if self.takes_bytes:
             is_aligned = self.step_bytes % 4 == 0 and self.room >= 3 * apart
             return 4 * apart, apart * bits // 8 + (not is_aligned)
+        if self.ragged:
+            return 8, max(2, ceil_div(bits + 4, 4))
         samples = 8 if apart >= 4 else 4
         two_words = samples * bits // 8 + 3 <= 8
         even = self.step_bytes % 2 == 0 and self.room >= apart
@@ -215,15 +223,17 @@ class Matrices:
     @property
     def stage_bytes(self) -> int:
         """Of a row, without what its alignment adds."""
-        return int(self.config.STAGE) * self.step_bytes
+        return int(self.config.STAGE) * self.step_samples * self.problem.sample_bits // 8
 
     @cached_property
     def pitch_bytes(self) -> int:
         """From row to row of a stage: an odd number of pieces of 16 bytes."""
         samples, words = self.group
         group_bytes = samples * self.problem.sample_bits // 8
-        read_bytes = self.stage_bytes - self.step_bytes + self.products * self.product * self.problem.sample_bits // 8
-        return (ceil_div((read_bytes + 15 - group_bytes) // 4 * 4 + 4 * words, 16) | 1) * 16
+        read_samples = (int(self.config.STAGE) - 1) * self.step_samples + self.products * self.product
+        first_bit = 127 if self.ragged else 120  # of the stage, in its first 16 bytes, at most
+        last_group = read_samples * self.problem.sample_bits + first_bit - 8 * group_bytes
+        return (ceil_div(last_group // 32 * 4 + 4 * words, 16) | 1) * 16
 
     @property
     def row_bytes(self) -> int:
@@ -236,7 +246,7 @@ class Matrices:
         n_bytes = self.problem.n_pols * self.problem.row_bytes
         n_steps = int(self.config.RUN) // int(self.config.STEP) + (0 if self.overlaps else self.live - 1)
         n_stages = ceil_div(n_steps, int(self.config.STAGE))
-        longest = self.row_bytes + n_stages * self.stage_bytes + self.pitch_bytes
+        longest = self.row_bytes + n_stages * (self.stage_bytes + self.ragged) + self.pitch_bytes
         shape, box = (longest // 4, n_bytes // self.row_bytes + 1), (self.pitch_bytes // 4, TENSOR_ROWS)
         return TensorMap(SAMPLES, shape, (self.row_bytes,), box, element=4)
 
@@ -285,7 +295,7 @@ class Matrices:
             return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
-            return 2 * self.sum_words + 12 * self.part + words + 26
+            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * self.ragged
         return self.sum_words + 8 * self.products + words + 40
 
 

@@ -89,9 +89,9 @@ def registers(problem: Problem, config: Config) -> int:
 
 
 @lru_cache(maxsize=64)
-def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[int, int]:
-    """Outputs of a step whose samples are whole products, and of one whose samples fill them: up to an eighth, or a
-    quarter of those of bytes.
+def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[int, int, int]:
+    """Outputs of a step whose samples are whole products, and of two whose samples fill them: up to an eighth, or a
+    quarter of those of bytes. The first of the two has whole bytes of samples; the second may have any bits of halves.
     """
     if takes_bytes:
         unit = filled_unit = max(32, 128 // gcd(8, sample_bits))
@@ -99,12 +99,15 @@ def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[i
     else:
         unit, filled_unit, share = 32 if sample_bits % 2 else 16, 32, 8
     whole = max(2, unit // gcd(unit, decimation))
-    for step in (2, 4, 8, 16):
+    filled, ragged = whole, whole
+    for step in (16, 8, 4, 2):
         samples = step * decimation
-        filled = ceil_div(samples, filled_unit) * filled_unit
-        if step < whole and samples * sample_bits % 8 == 0 and (filled - samples) * share <= filled:
-            return whole, step
-    return whole, whole
+        taken = ceil_div(samples, filled_unit) * filled_unit
+        if step < whole and (taken - samples) * share <= taken:
+            is_bytes = samples * sample_bits % 8 == 0
+            filled = step if is_bytes else filled
+            ragged = step if is_bytes or not takes_bytes else ragged
+    return whole, filled, ragged
 
 
 @SPACE.constraint(
@@ -146,14 +149,15 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 
 
 @SPACE.constraint(
-    "the samples of a step are whole products and whole words; or, where runs overlap, whole bytes that fill pairs of"
-    " products of halves up to an eighth, or products of bytes up to a quarter; STEP is the least such, or twice it",
+    "the samples of a step are whole products and whole words; or, where runs overlap, fill pairs of products of halves"
+    " up to an eighth, or, as whole bytes, products of bytes up to a quarter; STEP is the least such, or twice it",
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
-    whole, filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes)
-    return bool(config.STEP in (whole, 2 * whole) or (matrices.overlaps and config.STEP in (filled, 2 * filled)))
+    whole, *filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes)
+    least = (whole, *filled) if matrices.overlaps else (whole,)
+    return any(config.STEP in (step, 2 * step) for step in least)
 
 
 @SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")

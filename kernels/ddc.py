@@ -76,6 +76,7 @@ class Ddc(Kernel[Problem]):
             "live": matrices.live,
             "chain": matrices.chain,
             "overlaps": matrices.overlaps,
+            "ragged": matrices.ragged,
             "element": "s8" if matrices.takes_bytes else "f16",
             "product": matrices.product,
             "products": matrices.products,

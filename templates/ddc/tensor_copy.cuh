@@ -1,12 +1,20 @@
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
+{% if ragged %}
+constexpr int STAGE_BITS = STAGE * STEP_BITS;
+constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
+constexpr int PIECES = ceil_div((READ_BITS + 127 - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
+{% else %}
 constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
 // The last products may take more than their step's.
 constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+{% endif %}
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+{% if not ragged %}
 constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
+{% endif %}
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -28,9 +36,17 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+{% if ragged %}
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
+{% else %}
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
+{% endif %}
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
+{% if ragged %}
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
+{% else %}
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
+{% endif %}
 
     const int lane_row;
     const int lane_piece;
@@ -40,7 +56,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int start;  // of the stage that is read, from such a multiple
+    int start;  // of the stage that is read, from such a multiple{{ ", in bits" if ragged }}
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -51,25 +67,38 @@ struct Copier {
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
+{% if ragged %}
+          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
+{% else %}
           start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
+{% endif %}
     {
     }
 
     // Where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
+{% if ragged %}
+        return (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+{% else %}
         return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+{% endif %}
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
+{% if ragged %}
+        start = start + STAGE_BITS & 127;
+    }
+{% else %}
         if constexpr (!ALIKE)
             start = start + STAGE_BYTES & 15;
     }
 
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
     __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
+{% endif %}
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()

@@ -22,6 +22,7 @@ constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
 static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 {% endif %}
 
+{% set unit, units, word = ("bit", "BITS", 32) if ragged else ("byte", "BYTES", 4) %}
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
     BoxCopier& copier;
@@ -29,23 +30,23 @@ struct Stages {
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
-    int byte;  // of the lane's first group of a step, in its row
+    int {{ unit }};  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int byte)
-        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), byte(byte)
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int {{ unit }})
+        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), {{ unit }}({{ unit }})
     {
         copier.wait_for_stage(slot, parity);
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + byte / 4; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + {{ unit }} / {{ word }}; }
 
     // The words of the step behind `step`, whose last ones are `last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
-        byte += STEP_BYTES;
+        {{ unit }} += STEP_{{ units }};
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
             copier.next_stage(zero_behind(last));
@@ -53,7 +54,7 @@ struct Stages {
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            byte = copier.pieces.start + threadIdx.x % 4 * GROUP_BYTES;
+            {{ unit }} = copier.pieces.start + threadIdx.x % 4 * GROUP_{{ units }};
         }
         return words();
     }
@@ -93,7 +94,7 @@ __device__ __forceinline__ void take_step(
         }
         close_products();
         if (!WHOLE_WORDS && part == PARTS - 1)
-            decoder.turn_to(stages.byte);  // the next step's first part
+            decoder.turn_to(stages.{{ unit }});  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
 {% if chain %}
@@ -153,7 +154,7 @@ __device__ __forceinline__ void put_overlap(
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
-    Stages stages(copier, rows, decoder.byte);
+    Stages stages(copier, rows, decoder.{{ unit }});
     Sums sums = {};
     Samples samples;
     Words words;

@@ -50,6 +50,11 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 500, "decimation": 63, "sample_bits": 8}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 2}),
     ({"taps": 400, "decimation": 25, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 1}),
     ({"taps": 1600, "decimation": 100}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STEP": 2, "STAGE": 1}),
+    # steps of any bits
+    ({"taps": 2032, "decimation": 127}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 1}),  # 317 bytes and a half
+    ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 2, "RUN": 128}),
+    ({"taps": 500, "decimation": 31, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3, "RUN": 128}),
+    ({"taps": 250, "decimation": 31, "sample_bits": 6}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 2, "STAGE": 4}),
 ]
 
 
@@ -157,6 +162,21 @@ def test_mutants_of_filled_products_fail(name: str) -> None:
     check_mutant(KERNEL, FILLED, Config({**CHAINS, "STEP": 4, "STAGE": 2}), *MUTANTS_OF_FILLED_PRODUCTS[name])
 
 
+RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
+MUTANTS_OF_RAGGED_STEPS = {
+    "bits of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
+    "bits of a byte": ("shift = kept(group_bit % 8);", "shift = kept(0);", "wrong"),
+    "bits of the next word": ("w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
+    "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & ~7) +", "wrong"),
+    "start of its copies": ("stage * STAGE_BITS) / 128 * 16", "stage * (STAGE_BITS & ~7)) / 128 * 16", "wrong"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS_OF_RAGGED_STEPS)
+def test_mutants_of_ragged_steps_fail(name: str) -> None:
+    check_mutant(KERNEL, RAGGED, Config({**CHAINS, "STAGE": 3}), *MUTANTS_OF_RAGGED_STEPS[name])
+
+
 def test_steps_that_are_not_whole_products_fill_them() -> None:
     def steps(decimation: int, sample_bits: int) -> set[int]:
         problem = KERNEL.problem({"taps": 8 * decimation, "decimation": decimation, "sample_bits": sample_bits})
@@ -167,6 +187,8 @@ def test_steps_that_are_not_whole_products_fill_them() -> None:
     assert steps(15, 10) == {4, 8, 16}  # 60 of 64 samples, 120 of 128, and 240
     assert steps(63, 8) == {2, 4}
     assert steps(33, 10) == {8}  # 264 of 288; not 66 of 96, nor 132 of 160
+    assert steps(127, 10) == {2, 4}  # 254 of 256 samples, 317 bytes and a half; 508 of 512
+    assert steps(31, 11) == {2, 4, 8, 16}
 
 
 def test_long_chains_are_cut() -> None:
@@ -243,6 +265,7 @@ def test_only_hopper_has_it_and_filters_are_short() -> None:
 GOLDENS: dict[str, tuple[Any, Any]] = {
     "wgmma": (KERNEL.problem({"taps": 128, "decimation": 8}), WGMMA),
     "wgmma_chained": (CHAINED, CHAINS),
+    "wgmma_ragged": (RAGGED, Config({**CHAINS, "STAGE": 3})),
 }
 
 
