@@ -233,7 +233,7 @@ class Matrices:
         read_samples = (int(self.config.STAGE) - 1) * self.step_samples + self.products * self.product
         first_bit = 127 if self.ragged else 120  # of the stage, in its first 16 bytes, at most
         last_group = read_samples * self.problem.sample_bits + first_bit - 8 * group_bytes
-        return (ceil_div(last_group // 32 * 4 + 4 * words, 16) | 1) * 16
+        return (ceil_div(last_group // 32 * 4 + 4 * words, 16) + 4 * self.two_places | 1) * 16
 
     @property
     def row_bytes(self) -> int:
@@ -241,14 +241,22 @@ class Matrices:
         return int(self.config.RUN) * self.problem.decimation * self.problem.sample_bits // 8
 
     @property
+    def two_places(self) -> bool:
+        """Within 16 bytes, where rows start: the odd ones 8 bytes further."""
+        return self.row_bytes % 16 == 8
+
+    @property
     def tensor_map(self) -> TensorMap:
-        """The samples of all streams as rows of a run each, and of what the run's last outputs need besides."""
+        """The samples of all streams as rows of a run each, or of two, and of what its last outputs need besides."""
+        apart = (1 + self.two_places) * self.row_bytes
         n_bytes = self.problem.n_pols * self.problem.row_bytes
         n_steps = int(self.config.RUN) // int(self.config.STEP) + (0 if self.overlaps else self.live - 1)
         n_stages = ceil_div(n_steps, int(self.config.STAGE))
-        longest = self.row_bytes + n_stages * (self.stage_bytes + self.ragged) + self.pitch_bytes
-        shape, box = (longest // 4, n_bytes // self.row_bytes + 1), (self.pitch_bytes // 4, TENSOR_ROWS)
-        return TensorMap(SAMPLES, shape, (self.row_bytes,), box, element=4)
+        longest = apart + n_stages * (self.stage_bytes + self.ragged) + self.pitch_bytes
+        shape = longest // 4, n_bytes // apart + 1
+        return TensorMap(
+            SAMPLES, shape, (apart,), (self.pitch_bytes // 4, TENSOR_ROWS // (1 + self.two_places)), element=4
+        )
 
     @cached_property
     def ring_bytes(self) -> int:
@@ -295,7 +303,7 @@ class Matrices:
             return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
-            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * self.ragged
+            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * (self.ragged + self.two_places)
         return self.sum_words + 8 * self.products + words + 40
 
 

@@ -77,6 +77,7 @@ class Ddc(Kernel[Problem]):
             "chain": matrices.chain,
             "overlaps": matrices.overlaps,
             "ragged": matrices.ragged,
+            "two_places": matrices.two_places,
             "element": "s8" if matrices.takes_bytes else "f16",
             "product": matrices.product,
             "products": matrices.products,

@@ -19,7 +19,14 @@ __device__ __forceinline__ int zero_behind(const Words& words)
 
 struct BoxCopier {
     Copier pieces;
+{% if two_places %}
+    static constexpr long long BOX_PITCH = 2 * Copier::ROW_BYTES;  // from row to row of a box: of even rows, or of odd
+    const bool leads;  // two lanes, that have boxes copied
+    const int odd;  // the second one: of odd rows
+    const int offset;  // of such rows' first stage, from a multiple of 16 bytes
+{% else %}
     const bool leads;  // the lane that has boxes copied
+{% endif %}
     const TensorMap* const map;
     const unsigned to;  // the first stage
     const unsigned barriers;  // 8 bytes for each stage: over when it is there
@@ -30,15 +37,24 @@ struct BoxCopier {
     __device__ __forceinline__ BoxCopier(
         int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
         const unsigned char* samples, long long n_bytes, long long first_byte)
+{% if two_places %}
+        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane < 2), odd(lane % 2),
+          offset(Copier::place_of_row(first_byte, odd)), map(&map),
+          to(shared_address(stages) + odd * (BOX_BYTES / 2)), barriers(shared_address(barriers)),
+          y(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) / BOX_PITCH)),
+          x(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) % BOX_PITCH / 4) - odd * (EARLIER / 4))
+    {
+{% else %}
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
           barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
           x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
     {
+{% endif %}
 #ifndef AUTOTUNE_HOST
-        if (leads) {
+        if (leads{{ " && odd == 0" if two_places }}) {
 #pragma unroll
             for (int i = 0; i < STAGES; ++i)
-                init_barrier(this->barriers + 8 * i, 1);
+                init_barrier(this->barriers + 8 * i, {{ 2 if two_places else 1 }});
             publish_barriers();
         }
         __syncwarp();  // before any lane waits at one
@@ -72,8 +88,13 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
+{% if two_places %}
+            arrive_and_expect(barrier, BOX_BYTES / 2);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage(offset) / 4 + zero, y);
+{% else %}
             arrive_and_expect(barrier, BOX_BYTES);
             copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4 + zero, y);
+{% endif %}
         }
 #endif
         ++pieces.stage;

@@ -1,5 +1,9 @@
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
+{% if two_places %}
+// Here odd rows start 8 bytes further within 16 than even ones. They are apart in a stage: rows 0, 2 .. and then 1, 3 ..
+// What is copied of odd rows starts 64 bytes earlier, so that loads of even and odd ones meet different banks.
+{% endif %}
 {% if ragged %}
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
@@ -11,7 +15,12 @@ constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPL
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 {% endif %}
+{% if two_places %}
+constexpr int EARLIER = 64;  // bytes, of odd rows
+constexpr int PITCH = PIECES + EARLIER / 16 | 1;
+{% else %}
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+{% endif %}
 {% if not ragged %}
 constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 {% endif %}
@@ -19,7 +28,7 @@ constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
 {
-    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+    return ceil_div({{ "PITCH" if two_places else "PIECES" }}, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
 }
 
 __host__ __device__ constexpr int best_lanes()
@@ -42,6 +51,9 @@ struct Copier {
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
 {% endif %}
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
+{% if two_places %}
+    static_assert(ROW_BYTES % 16 == 8, "places of odd rows");
+{% endif %}
 {% if ragged %}
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 {% else %}
@@ -55,7 +67,12 @@ struct Copier {
     const long long n_bytes;
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
+{% if two_places %}
+    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
+    const int earlier;  // bytes by which what is copied of them starts earlier
+{% else %}
     const int offset;  // of the first stage, from a multiple of 16 bytes
+{% endif %}
     int start;  // of the stage that is read, from such a multiple{{ ", in bits" if ragged }}
     int stage;  // the next one
     int slot;  // where it goes
@@ -63,10 +80,17 @@ struct Copier {
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+{% if two_places %}
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][0][lane_piece]), samples(samples),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
+          is_inside(first_byte >= EARLIER && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(place_of_row(first_byte, lane / 4)), earlier(lane / 4 % 2 * EARLIER),
+{% else %}
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
+{% endif %}
 {% if ragged %}
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
 {% else %}
@@ -75,9 +99,21 @@ struct Copier {
     {
     }
 
+{% if two_places %}
+    // Of the first stage of a row, from a multiple of 16 bytes.
+    __device__ __forceinline__ static int place_of_row(long long first_byte, int row)
+    {
+        return static_cast<int>(first_byte + row % 2 * 8 & 15);
+    }
+
+    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
+    __device__ __forceinline__ int start_of_stage(int offset) const
+    {
+{% else %}
     // Where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
+{% endif %}
 {% if ragged %}
         return (offset * 8 + stage * STAGE_BITS) / 128 * 16;
 {% else %}
@@ -128,6 +164,27 @@ struct Copier {
     {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
+{% if two_places %}
+        const int pieces = (stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES) + EARLIER / 16;
+        uint4* const to = stages + slot * (ROWS * PITCH);
+#pragma unroll
+        for (int i = 0; i < turns_of(LANES); ++i) {
+            const int row = lane_row + i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
+            if (row >= ROWS || lane_piece + p >= pieces)
+                continue;
+            const long long own = first + (row - lane_row) * ROW_BYTES;
+            const long long from =
+                (own & ~15ll) + start_of_stage(place_of_row(own, 0)) + (lane_piece + p) * 16 - row % 2 * EARLIER;
+            uint4* const at = to + (row % 2 * (ROWS / 2) + row / 2) * PITCH + p;
+            if constexpr (IS_INSIDE) {
+                copy_async(at, samples + from);
+            } else {
+                const int n = from < 0 ? 0 : max(0, min(capped(n_bytes - from), 16));
+                copy_async(at, n > 0 ? samples + from : samples, n);
+            }
+        }
+    }
+{% else %}
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
         const long long from = first + start_of_stage();
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
@@ -149,6 +206,7 @@ struct Copier {
             }
         }
     }
+{% endif %}
 
     static constexpr int FAR = 1 << 30;
 
@@ -164,6 +222,6 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 #pragma unroll
     for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
         const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+        words[r][g][w] = from[r * ({{ 4 if two_places else 8 }} * PITCH * 4) + g * GROUP_STRIDE + w];
     }
 }

@@ -63,7 +63,9 @@ static_assert(WHOLE_WORDS && K_STEPS * PRODUCT == STEP_SAMPLES, "as the code of 
 {% endif %}
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
+{% if not two_places %}
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
+{% endif %}
 
 {% if element == "s8" %}
 constexpr int SAMPLE_BYTES = {{ bytes }};
@@ -166,11 +168,16 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     if (!copier.by_boxes())
         copier.begin();  // many copies: the whole block would wait for them with its weights
     const unsigned ring = address_of(shared.ring);
+{% if two_places %}
+    Decoder decoder(copier.pieces.offset + copier.pieces.earlier);
+{% else %}
     Decoder decoder(static_cast<int>(first_byte & 15));
+{% endif %}
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
-    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
+{% set lane_row = "lane / 4 % 2 * 8 + lane / 8" if two_places else "lane / 4" %}
+    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][{{ lane_row }}]);
     take_task(copier, writer, decoder, rows, lane_window, ring);
 }

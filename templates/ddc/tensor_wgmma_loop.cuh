@@ -55,6 +55,9 @@ struct Stages {
             copier.wait_for_stage(slot, parity);
             end += STAGE;
             {{ unit }} = copier.pieces.start + threadIdx.x % 4 * GROUP_{{ units }};
+{% if two_places %}
+            {{ unit }} += copier.pieces.earlier{{ " * 8" if ragged }};
+{% endif %}
         }
         return words();
     }

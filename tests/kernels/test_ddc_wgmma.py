@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from autotune.kernels._ddc_matrices import Matrices
-from autotune.kernels.ddc import Ddc
+from autotune.kernels.ddc import Ddc, Problem
 
 from autotune import Config
 from autotune.bench import Bench
@@ -27,7 +27,7 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 257, "decimation": 32, "sample_bits": 8}, {"WARPS": 8, "STAGE": 2, "STAGES": 3}),
     ({"taps": 129, "decimation": 16, "sample_bits": 11}, {"WARPS": 8, "STAGE": 4}),
     ({"taps": 65, "decimation": 8, "sample_bits": 9}, {"STEP": 4, "STAGE": 4}),
-    ({"taps": 64, "decimation": 4, "sample_bits": 12}, {"STEP": 4, "STAGE": 12, "WINDOW": 64}),
+    ({"taps": 64, "decimation": 4, "sample_bits": 12}, {"STEP": 4, "STAGE": 8}),
     ({"taps": 1, "decimation": 16}, {"STEP": 4, "STAGE": 2}),
     # chains that are cut
     ({"taps": 512, "decimation": 32}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 6}),  # two parts a step
@@ -39,13 +39,13 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "RUN": 32, "STAGE": 2}),
     ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
     ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 4}),
-    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 16, "STAGE": 1, "STAGES": 3}),
+    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 16, "STAGE": 1}),
     ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
-    ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3}),
+    ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 1, "STEP": 4, "STAGE": 4}),
     ({"taps": 1536, "decimation": 96}, {"CHAIN": 8, "PART": 2, "WARPS": 12, "RUN": 32, "STAGE": 1, "WINDOW": 8}),
     # steps of whole bytes: products that are filled up
     ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2}),  # 75 bytes
-    ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 3}),  # 150, samples in pairs
+    ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 2}),  # 150, samples in pairs
     ({"taps": 300, "decimation": 30, "sample_bits": 12}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 4}),  # 90
     ({"taps": 500, "decimation": 63, "sample_bits": 8}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 2}),
     ({"taps": 400, "decimation": 25, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 1}),
@@ -53,8 +53,11 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     # steps of any bits
     ({"taps": 2032, "decimation": 127}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 1}),  # 317 bytes and a half
     ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 2, "RUN": 128}),
-    ({"taps": 500, "decimation": 31, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 3, "RUN": 128}),
+    ({"taps": 500, "decimation": 31, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 128}),
     ({"taps": 250, "decimation": 31, "sample_bits": 6}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 2, "STAGE": 4}),
+    # rows that start at two places of 16 bytes: steps of whole bytes, and of any bits
+    ({"taps": 500, "decimation": 31}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 96}),
+    ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STAGE": 1, "STAGES": 3}),
 ]
 
 
@@ -62,6 +65,7 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
 def test_variants_are_right(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
     config = KERNEL.space.enumerate(problem, target.device, {"MMA": ("wgmma",)}).nearest(Config({**WGMMA, **changes}))
+    assert {name: config[name] for name in changes} == changes
     check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
 
@@ -126,15 +130,26 @@ BOXES = [  # of the copy engine, in whose place lanes copy on the host; that nob
 ]
 
 
-@pytest.mark.parametrize(("old", "new"), BOXES)
-def test_mutants_of_boxes_change_something(old: str, new: str) -> None:
-    mutated(KERNEL, BOXED, WGMMA, old, new)
+ODD = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 400_001})  # rows of 3720 bytes
+ODD_ROWS = Config({**CHAINS, "STAGE": 3, "RUN": 96})
+BOXES_OF_ODD_ROWS = [
+    ("% BOX_PITCH / 4) - odd * (EARLIER / 4)", "% BOX_PITCH / 4)"),
+    ("shared_address(stages) + odd * (BOX_BYTES / 2)", "shared_address(stages)"),
+    ("offset(Copier::place_of_row(first_byte, odd))", "offset(Copier::place_of_row(first_byte, 0))"),
+    ("y(static_cast<int>((first_byte + odd *", "y(static_cast<int>((first_byte + 2 * odd *"),
+]
+MUTANTS_OF_BOXES = [(BOXED, WGMMA, *box) for box in BOXES] + [(ODD, ODD_ROWS, *box) for box in BOXES_OF_ODD_ROWS]
+
+
+@pytest.mark.parametrize(("problem", "config", "old", "new"), MUTANTS_OF_BOXES)
+def test_mutants_of_boxes_change_something(problem: Problem, config: Config, old: str, new: str) -> None:
+    mutated(KERNEL, problem, config, old, new)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("old", "new"), BOXES)
-def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
-    check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
+@pytest.mark.parametrize(("problem", "config", "old", "new"), MUTANTS_OF_BOXES)
+def test_mutants_of_boxes_fail(problem: Problem, config: Config, old: str, new: str, gpu_bench: Bench) -> None:
+    check_gpu_mutant(KERNEL, problem, config, old, new, gpu_bench)
 
 
 RACED = KERNEL.problem({"taps": 256, "decimation": 32, "sample_bits": 8})
@@ -160,6 +175,22 @@ MUTANTS_OF_FILLED_PRODUCTS = {
 @pytest.mark.parametrize("name", MUTANTS_OF_FILLED_PRODUCTS)
 def test_mutants_of_filled_products_fail(name: str) -> None:
     check_mutant(KERNEL, FILLED, Config({**CHAINS, "STEP": 4, "STAGE": 2}), *MUTANTS_OF_FILLED_PRODUCTS[name])
+
+
+MUTANTS_OF_ODD_ROWS = {
+    "place of odd rows": ("first_byte + row % 2 * 8 & 15", "first_byte & 15", "wrong"),
+    "start of their copies": ("* 16 - row % 2 * EARLIER;", "* 16;", "wrong"),
+    "rows of a stage": ("(row % 2 * (ROWS / 2) + row / 2) * PITCH", "row * PITCH", "wrong"),
+    "start of the first stage": ("offset + copier.pieces.earlier", "offset", "wrong"),
+    "start of a stage": ("bit += copier.pieces.earlier * 8;", ";", "wrong"),
+    "row of a lane": ("[lane / 4 % 2 * 8 + lane / 8]", "[lane / 4]", "wrong"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS_OF_ODD_ROWS)
+def test_mutants_of_odd_rows_fail(name: str) -> None:
+    problem = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})
+    check_mutant(KERNEL, problem, ODD_ROWS, *MUTANTS_OF_ODD_ROWS[name])
 
 
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
@@ -188,7 +219,7 @@ def test_steps_that_are_not_whole_products_fill_them() -> None:
     assert steps(63, 8) == {2, 4}
     assert steps(33, 10) == {8}  # 264 of 288; not 66 of 96, nor 132 of 160
     assert steps(127, 10) == {2, 4}  # 254 of 256 samples, 317 bytes and a half; 508 of 512
-    assert steps(31, 11) == {2, 4, 8, 16}
+    assert steps(31, 11) == {2, 4, 8}
 
 
 def test_long_chains_are_cut() -> None:
@@ -266,6 +297,7 @@ GOLDENS: dict[str, tuple[Any, Any]] = {
     "wgmma": (KERNEL.problem({"taps": 128, "decimation": 8}), WGMMA),
     "wgmma_chained": (CHAINED, CHAINS),
     "wgmma_ragged": (RAGGED, Config({**CHAINS, "STAGE": 3})),
+    "wgmma_odd_rows": (ODD, Config({**ODD_ROWS, "STEP": 4, "STAGE": 2})),
 }
 
 
