@@ -25,7 +25,7 @@ from .neighbours import AWAY, MISMATCH, Neighbour, octave
 
 CAP = 2.0  # relative time above which a configuration is only slow: how slow tells nothing of the fast ones
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
-N_FIT = 200  # observations that the length scales are fitted to: all of the problem itself, and some of its neighbours
+N_FIT = 200  # observations that the length scales are fitted to: the problem's own, and some of its neighbours
 DARING = 0.5  # standard deviations by which a hint may be better than it is expected to be
 
 Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
@@ -45,16 +45,20 @@ class Point:
 
 
 class Expectation:
-    """Of a problem's ``configs``; ``times``: the mean of each, standardized logarithms, float [n_configs]."""
+    """What points ``elsewhere`` and the problem's ``own`` let one expect of those that are ``asked`` about.
 
-    def __init__(self, configs: Sequence[Config], observed: Sequence[Point], asked: Sequence[Point]) -> None:
-        self.configs = configs
+    ``times``: the mean of each, of standardized logarithms, float [n_asked].
+    """
+
+    def __init__(self, elsewhere: Sequence[Point], own: Sequence[Point], asked: Sequence[Point]) -> None:
+        self.configs = [point.config for point in asked]
+        observed = [*elsewhere, *own]
         self._values = _standardized(np.log(np.minimum([point.time for point in observed], CAP)))
         self._n_observed = len(observed)
         self._columns, self._groups = _coordinates([*observed, *asked])
         self._hyper = Hyperparameters(int(self._groups.max()) + 1)
         with one_thread():
-            self._fit([i for i, point in enumerate(observed) if point.fields is asked[0].fields])
+            self._fit(len(elsewhere), len(own))
             n, n_all = len(observed), len(self._columns)
             self._posterior = Posterior(self._columns, self._groups, self._hyper, range(n), np.arange(n, n_all))
             self.times = self._posterior.mean(self._values)
@@ -78,13 +82,13 @@ class Expectation:
                 posterior.add(self._n_observed + best)
         return tuple(self.configs[i] for i in chosen)
 
-    def _fit(self, own: Sequence[int]) -> None:
-        others = np.setdiff1d(np.arange(self._n_observed), own)
-        n_others = min(len(others), max(0, N_FIT - len(own)))
-        rows = [*own, *np.random.default_rng(0).choice(others, n_others, replace=False)]
-        self._hyper.fit(
-            squared_differences(self._columns[rows], self._groups, self._hyper.n_groups), self._values[rows]
-        )
+    def _fit(self, n_elsewhere: int, n_own: int) -> None:
+        rng = np.random.default_rng(0)
+        own = n_elsewhere + rng.choice(n_own, min(n_own, N_FIT), replace=False)
+        others = rng.choice(n_elsewhere, min(n_elsewhere, N_FIT - len(own)), replace=False)
+        rows = np.concatenate([own, others])
+        squares = squared_differences(self._columns[rows], self._groups, self._hyper.n_groups)
+        self._hyper.fit(squares, self._values[rows])
 
 
 def expect(
@@ -100,17 +104,17 @@ def expect(
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as filling.filling().
     """
     fields = asdict(problem)
-    observed: list[Point] = []
+    elsewhere: list[Point] = []
     for n in neighbours:
         with suppress(Exception):  # another definition may have recorded what this one cannot launch
-            observed += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
-    if not observed or not enumeration.configs:
+            elsewhere += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
+    if not elsewhere or not enumeration.configs:
         return None
-    if own:
-        best = min(own.values())
-        observed += _points(fields, None, 0.0, [(c, median_s / best) for c, median_s in own.items()], fill)
-    asked = _points(fields, None, 0.0, [(c, 0.0) for c in enumeration.configs], fill)
-    return Expectation(enumeration.configs, observed, asked)
+    best = min((own or {}).values(), default=1.0)
+    measured = [(config, median_s / best) for config, median_s in (own or {}).items()]
+    here = _points(fields, None, 0.0, measured, fill)
+    asked = _points(fields, None, 0.0, [(config, 0.0) for config in enumeration.configs], fill)
+    return Expectation(elsewhere, here, asked)
 
 
 def _points(

@@ -1,7 +1,7 @@
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 {% if two_places %}
-// Here odd rows start 8 bytes further within 16 than even ones. They are apart in a stage: rows 0, 2 .. and then 1, 3 ..
+// Here odd rows start 8 bytes further within 16 than even ones. They are apart in a stage: 0, 2 .. and then 1, 3 ..
 // What is copied of odd rows starts 64 bytes earlier, so that loads of even and odd ones meet different banks.
 {% endif %}
 {% if ragged %}

@@ -22,7 +22,7 @@ constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
 static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 {% endif %}
 
-{% set unit, units, word = ("bit", "BITS", 32) if ragged else ("byte", "BYTES", 4) %}
+{% set unit, units, words = ("bit", "BITS", "bit / 32") if ragged else ("byte", "BYTES", "byte / 4") %}
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
     BoxCopier& copier;
@@ -39,7 +39,7 @@ struct Stages {
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + {{ unit }} / {{ word }}; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + {{ words }}; }
 
     // The words of the step behind `step`, whose last ones are `last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)

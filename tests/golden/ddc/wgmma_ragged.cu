@@ -312,7 +312,7 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 //                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
-// Steps start at any bit of a byte, so groups do, too: their words are shifted into place, and samples taken one by one.
+// Steps start at any bit of a byte, so groups do, too: words are shifted into place, and samples taken one by one.
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
