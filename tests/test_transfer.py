@@ -91,7 +91,7 @@ def test_the_nearer_problem_and_the_same_device_count_more() -> None:
 
 
 def test_hints_are_not_so_many_times_the_same() -> None:
-    """Where neighbours have one algorithm alone, the other one is looked at, too."""
+    """Where neighbours have one value of a parameter alone, others are looked at, too."""
     near = neighbours(25)
     alone = [
         replace(n, measured=tuple((c, t) for c, t in n.measured if c.ALGORITHM == "register" and c.COARSEN == 8))

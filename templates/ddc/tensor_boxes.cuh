@@ -43,13 +43,12 @@ struct BoxCopier {
           to(shared_address(stages) + odd * (BOX_BYTES / 2)), barriers(shared_address(barriers)),
           y(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) / BOX_PITCH)),
           x(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) % BOX_PITCH / 4) - odd * (EARLIER / 4))
-    {
 {% else %}
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
           barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
           x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
-    {
 {% endif %}
+    {
 #ifndef AUTOTUNE_HOST
         if (leads{{ " && odd == 0" if two_places }}) {
 #pragma unroll

@@ -17,7 +17,7 @@ constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_
 {% endif %}
 {% if two_places %}
 constexpr int EARLIER = 64;  // bytes, of odd rows
-constexpr int PITCH = PIECES + EARLIER / 16 | 1;
+constexpr int PITCH = PIECES + EARLIER / 16 | 1;  // odd, as loads of words by 8 rows of 4 lanes want it
 {% else %}
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
 {% endif %}
@@ -65,7 +65,11 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
+{% if two_places %}
+    const long long first;  // where the lane's first row starts, in the buffer
+{% else %}
     const long long first;  // the lane's first piece of stage 0, in the buffer
+{% endif %}
     const bool is_inside;  // no stage reaches out of the buffer
 {% if two_places %}
     const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
@@ -126,11 +130,12 @@ struct Copier {
     {
 {% if ragged %}
         start = start + STAGE_BITS & 127;
-    }
 {% else %}
         if constexpr (!ALIKE)
             start = start + STAGE_BYTES & 15;
+{% endif %}
     }
+{% if not ragged %}
 
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
     __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
@@ -183,7 +188,6 @@ struct Copier {
                 copy_async(at, n > 0 ? samples + from : samples, n);
             }
         }
-    }
 {% else %}
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
         const long long from = first + start_of_stage();
@@ -205,8 +209,8 @@ struct Copier {
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
-    }
 {% endif %}
+    }
 
     static constexpr int FAR = 1 << 30;
 

@@ -578,7 +578,7 @@ constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPL
 // The words of the stage's last group, wherever the row starts, end within them.
 constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
 constexpr int EARLIER = 64;  // bytes, of odd rows
-constexpr int PITCH = PIECES + EARLIER / 16 | 1;
+constexpr int PITCH = PIECES + EARLIER / 16 | 1;  // odd, as loads of words by 8 rows of 4 lanes want it
 constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
@@ -611,7 +611,7 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const long long first;  // where the lane's first row starts, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
     const int earlier;  // bytes by which what is copied of them starts earlier
