@@ -11,7 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,10 @@ from .catalogue import reference_of
 from .definition import Kernel, baked_fields, problem_name, runtime_fields
 from .errors import TrialFailure, UsageError
 from .estimate import estimate
-from .filling import filling_at, known_of
 from .finalists import PREFERENCE, Finalist
 from .finals import FinalRound
+from .foreknowledge import foreknowledge
 from .knowledge.neighbours import known
-from .knowledge.transfer import expect
 from .ledger import Ledger, idle_share
 from .progress import Progress, Quiet
 from .record import SweepFolder, Trial
@@ -146,17 +144,14 @@ class _Runner:
     def _searcher(self, budget: int, cold: bool) -> tuple[str, Searcher]:
         """Its name, and the search with what is recorded already told; ``cold``: nothing remains to be searched."""
         settings, configs, device = self.settings, self.enumeration.configs, self.target.device
-        hints: tuple[Config, ...] = ()
+        warm = settings.n_hints and not cold
         with self.ledger.on("searching"):
             done = [t.config for t in self.trials]
-            columns = known_of(self.kernel, self.problem, configs, device)
-            if settings.n_hints and not cold:
-                near = known(settings.results, self.kernel, self.problem, device)
-                own = {t.config: t.median_s for t in self.trials if t.median_s}
-                fill = partial(filling_at, self.kernel, device)
-                if expectation := expect(self.problem, near, self.enumeration, own, fill):
-                    hints = expectation.hints(settings.n_hints, set(done))
-                    columns["expected by neighbours"] = expectation.times
+            own = {t.config: t.median_s for t in self.trials if t.median_s}
+            near = known(settings.results, self.kernel, self.problem, device) if warm else ()
+            hints, columns = foreknowledge(
+                self.kernel, self.problem, device, self.enumeration, near, own, settings.n_hints, set(done)
+            )
             name, search = searcher(
                 settings.sampler, configs, self.default, budget, done, settings.seed, hints, columns
             )

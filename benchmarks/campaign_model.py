@@ -14,7 +14,6 @@ import argparse
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,10 +25,10 @@ from autotune import Config
 from autotune.campaign.plan import spread
 from autotune.catalogue import load_kernel
 from autotune.definition import Kernel
-from autotune.filling import filling, filling_at, known_of
+from autotune.filling import filling
+from autotune.foreknowledge import foreknowledge
 from autotune.knowledge.history import Swept, read_sweeps
 from autotune.knowledge.neighbours import N_READ, SAME_DEVICE, Neighbour, octave
-from autotune.knowledge.transfer import expect
 from autotune.search import searcher
 from autotune.search.features import levels_of
 from autotune.settings import Settings
@@ -82,11 +81,8 @@ class Campaign:
     def _look(self, problem: Any, budget: int, known: list[Any]) -> None:
         model, own = self.model, self.measured[problem]
         kernel, device, space = model.kernel, model.device, model.spaces[problem]
-        columns, hints = known_of(kernel, problem, space.configs, device), ()
         near = list(self._neighbours(problem, known))
-        if expectation := expect(problem, near, space, own, partial(filling_at, kernel, device)):
-            hints = expectation.hints(Settings.n_hints, own)
-            columns["expected by neighbours"] = expectation.times
+        hints, columns = foreknowledge(kernel, problem, device, space, near, own, Settings.n_hints, own)
         default = space.nearest(kernel.default_config(problem, device))
         _, search = searcher("auto", space.configs, default, budget, list(own), self.seed, hints, columns)
         for config, seconds in own.items():
