@@ -1,13 +1,15 @@
 """What sweeps on one device share: its lock, its worker process, compile processes and a place for large files.
 
 A bench is opened once for any number of sweeps. Threads may share it: while one waits for compilers, another has the
-device. Each takes the device for a whole trial at a time (``with bench.turn``).
+device. Each takes the device for a whole trial at a time (``with bench.turn``). Whoever came first is served first by
+the compilers, so that sweeps which start together do not end together, with nothing to compile while others get ready.
 """
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 
 from .cache import prune, scratch_dir
 from .compile import DEADLINE_S, CompilePool
@@ -46,8 +48,7 @@ class Bench:
         self._stack = ExitStack()
         self._ceilings: Ceilings | None = None
         self._measured_ceilings = False
-        self._counting = Lock()
-        self._n_folders = 0
+        self._comers = count()
 
     def __enter__(self) -> "Bench":
         """Compile processes first: they need not wait for the driver, nor for whoever has the device."""
@@ -72,11 +73,13 @@ class Bench:
                 self._measured_ceilings = True
             return self._ceilings
 
-    def folder(self) -> Path:
-        """A new name in the scratch folder, which goes when the bench does."""
-        with self._counting:
-            self._n_folders += 1
-            return self._scratch / str(self._n_folders)
+    def join(self) -> int:
+        """A number for one more sweep, larger than of those that came before: the rank of its compiles."""
+        return next(self._comers)
+
+    def folder(self, rank: int) -> Path:
+        """Of the sweep of that number, in the scratch folder, which goes when the bench does."""
+        return self._scratch / str(rank)
 
 
 def _ceilings(session: Session) -> Ceilings | None:

@@ -15,7 +15,7 @@ from .definition import Device, Launch
 from .devices import Target, device_module
 from .devices.base import Binary
 from .errors import TrialFailure
-from .processes import Pool, serve_quietly
+from .processes import RankedPool, serve_quietly
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
@@ -48,32 +48,34 @@ class Pending(Generic[T]):
 
 
 class CompilePool:
-    """``n_processes`` compile processes for one device."""
+    """``n_processes`` compile processes for one device. Of what waits for one, the lowest rank goes first."""
 
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
         self.target, self.n_processes = target, n_processes
         self.deadline_s = deadline_s
-        self._pool = Pool(n_processes, serve_quietly, os.getpid())
+        self._pool = RankedPool(n_processes, serve_quietly, os.getpid())
 
     def __enter__(self) -> "CompilePool":
         """Starts the processes: they import what they need while the first sweep gets ready."""
         for _ in range(self.n_processes):
-            self._pool.schedule(_get_ready, args=(self.target.kind, self.target.device))
+            self._pool.schedule(_get_ready, (self.target.kind, self.target.device))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._pool.end()
 
-    def submit(self, variant: Variant, builds: tuple[str, ...] | None = None) -> Pending[Binary]:
+    def submit(self, variant: Variant, builds: tuple[str, ...] | None = None, rank: int = 0) -> Pending[Binary]:
         """Compile ``variant``, or find it in the cache."""
         arguments = (self.target.kind, variant, self.target.device, builds)
-        future = self._pool.schedule(_compile, args=arguments, timeout=self.deadline_s)
+        future = self._pool.schedule(_compile, arguments, self.deadline_s, rank)
         return Pending(future, "the compiler", self.deadline_s)
 
-    def prepare(self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> Pending[None]:
+    def prepare(
+        self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
+    ) -> Pending[None]:
         """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
         arguments = (kernel, problem, folder, with_reference)
-        future = self._pool.schedule(_prepare, args=arguments, timeout=PREPARE_DEADLINE_S)
+        future = self._pool.schedule(_prepare, arguments, PREPARE_DEADLINE_S, rank)
         return Pending(future, "the reference", PREPARE_DEADLINE_S)
 
 

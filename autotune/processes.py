@@ -5,13 +5,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.popen_spawn_posix import Popen
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from pebble import ProcessFuture, ProcessPool
 
@@ -80,6 +83,74 @@ class Pool(ProcessPool):
         with uninterrupted():
             self.stop()  # type: ignore[no-untyped-call]
             self.join()
+
+
+T = TypeVar("T")
+_Waiting: TypeAlias = "tuple[int, int, Future[Any], Callable[[], ProcessFuture[Any]]]"  # rank, number, what begins it
+
+
+class RankedPool:
+    """``n_processes`` as of ``Pool``, for tasks of several ranks: the lowest that waits goes first.
+
+    What is under way cannot be cancelled: most tasks take less time than a new process to start.
+    """
+
+    N_READY = 2  # tasks handed over beyond those under way: no process waits for this one to wake up
+
+    def __init__(self, n_processes: int, initializer: Any, *arguments: Any) -> None:
+        self._pool = Pool(n_processes, initializer, *arguments)
+        self._most = n_processes + self.N_READY
+        self._waiting: list[_Waiting] = []
+        self._begun: set[Future[Any]] = set()
+        self._number = count()
+        self._changing = threading.RLock()
+
+    def schedule(
+        self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None, rank: int = 0
+    ) -> "Future[T]":
+        """What becomes of ``function(*arguments)``. ``timeout``: seconds from when it begins."""
+        future: Future[T] = Future()
+        begin = partial(self._pool.schedule, function, args=arguments, timeout=timeout)
+        with uninterrupted():
+            with self._changing:
+                entry: _Waiting = (rank, next(self._number), future, begin)
+                heappush(self._waiting, entry)
+            self._hand_over()
+        return future
+
+    def end(self) -> None:
+        """Stop, whatever is under way; whoever waits is told that it is cancelled."""
+        with uninterrupted():
+            with self._changing:
+                given_up, self._waiting = self._waiting, []
+            for *_, future, _begin in given_up:
+                future.cancel()
+            self._pool.end()
+            for future in list(self._begun):  # of those that it stopped it tells some only
+                self._settle(future, CancelledError())
+
+    def _hand_over(self) -> None:
+        with self._changing:
+            while self._waiting and len(self._begun) < self._most:
+                *_, future, begin = heappop(self._waiting)
+                if future.set_running_or_notify_cancel():
+                    self._begun.add(future)
+                    begin().add_done_callback(partial(self._pass_on, future))
+
+    def _pass_on(self, future: "Future[Any]", done: "ProcessFuture[Any]") -> None:
+        error = CancelledError() if done.cancelled() else done.exception()
+        self._settle(future, error, None if error else done.result())
+        self._hand_over()
+
+    def _settle(self, future: "Future[Any]", error: BaseException | None, result: Any = None) -> None:
+        with self._changing:
+            if future not in self._begun:
+                return
+            self._begun.remove(future)
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
 
 def n_cpus() -> int:

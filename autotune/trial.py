@@ -68,6 +68,7 @@ class Stations:
         self.kernel, self.problem, self.target, self.bench = kernel, problem, bench.target, bench
         self.protocol, self.deadline_s, self.ledger = protocol, deadline_s, ledger
         self.ceilings: Ceilings | None = None
+        self._rank = bench.join()
         self._case: tuple[Path, Pending[None]] | None = None
         self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)
@@ -76,8 +77,8 @@ class Stations:
 
     def prepare(self) -> None:
         """Let a compile process make the timed problem's inputs and reference."""
-        folder, with_reference = self.bench.folder(), self._stand_in is None
-        pending = self.bench.pool.prepare(reference_of(self.kernel), asdict(self.problem), folder, with_reference)
+        name, folder = reference_of(self.kernel), self.bench.folder(self._rank)
+        pending = self.bench.pool.prepare(name, asdict(self.problem), folder, self._stand_in is None, self._rank)
         self._case = (folder, pending)
 
     def let_stand_in(self, trial: Trial) -> None:
@@ -107,7 +108,7 @@ class Stations:
             variant = render(self.kernel, self.problem, config)
         except TrialFailure as failure:
             return Started(config, None, failure)
-        return Started(config, variant, self.bench.pool.submit(variant))
+        return Started(config, variant, self.bench.pool.submit(variant, rank=self._rank))
 
     def finish(self, number: int, started: Started, incumbent_s: float | None) -> Trial:
         """Wait for the compile, verify and measure. Nothing that a variant does raises."""

@@ -5,11 +5,12 @@ import signal
 import threading
 import time
 from collections import deque
+from concurrent.futures import BrokenExecutor, CancelledError, wait
 from typing import Any
 
 import pytest
 
-from autotune.processes import Pool, serve_quietly, uninterrupted
+from autotune.processes import Pool, RankedPool, serve_quietly, uninterrupted
 
 
 class InterruptedOnce(deque[Any]):
@@ -24,7 +25,7 @@ class InterruptedOnce(deque[Any]):
         super().remove(waiter)
 
 
-def ends(pool: Pool) -> bool:
+def ends(pool: Pool | RankedPool) -> bool:
     ending = threading.Thread(target=pool.end, daemon=True)
     ending.start()
     ending.join(30)
@@ -63,3 +64,37 @@ def test_it_may_be_asked_for_in_any_thread() -> None:
     thread.start()
     thread.join()
     assert done
+
+
+def test_the_lowest_rank_that_waits_goes_first() -> None:
+    pool = RankedPool(1, serve_quietly, os.getpid())
+    order: list[int] = []
+    first = [pool.schedule(time.sleep, (0.3,), rank=9) for _ in range(1 + RankedPool.N_READY)]  # under way
+    tasks = []
+    for rank in (5, 1, 3, 1):
+        tasks.append(pool.schedule(os.getppid, (), rank=rank))
+        tasks[-1].add_done_callback(lambda _, rank=rank: order.append(rank))
+    dropped = pool.schedule(os.getppid, (), rank=0)
+    assert dropped.cancel()
+    wait([*first, *tasks], timeout=60)
+    assert order == [1, 1, 3, 5]
+    assert ends(pool)
+
+
+def test_what_fails_in_a_process_is_raised_here() -> None:
+    pool = RankedPool(1, serve_quietly, os.getpid())
+    with pytest.raises(ZeroDivisionError):
+        pool.schedule(divmod, (1, 0)).result(60)
+    with pytest.raises(TimeoutError):
+        pool.schedule(time.sleep, (60,), timeout=0.2).result(60)
+    assert pool.schedule(os.getppid, ()).result(60) == os.getpid()
+    assert ends(pool)
+
+
+def test_who_waits_when_a_pool_ends_is_told() -> None:
+    pool = RankedPool(1, serve_quietly, os.getpid())
+    tasks = [pool.schedule(time.sleep, (60,)) for _ in range(8)]
+    assert ends(pool)
+    for task in tasks:
+        with pytest.raises((CancelledError, BrokenExecutor)):
+            task.result(60)
