@@ -8,7 +8,7 @@ from .devices.worker import Job
 from .errors import TrialFailure
 from .finalists import SAME, Finalist, rank
 from .measure import Measurement, Sustained
-from .progress import Progress
+from .progress import Progress, Quiet
 from .record import Trial
 from .settings import Settings
 from .space import Config
@@ -23,6 +23,21 @@ def chosen(trials: list[Trial], default: Config, n: int) -> list[Trial]:
     alike = [t for t in measured if _median(t) <= _median(measured[0]) * (1 + SAME)]
     best = measured[: max(n, min(MOST, len(alike)))]
     return best + [t for t in measured if t.config == default and t not in best]
+
+
+def side_by_side(stations: Stations, trials: list[Trial], settings: Settings) -> tuple[Finalist, ...]:
+    """A final round of ``trials`` alone, of any sweeps of one problem, the fastest first; they are numbered anew.
+
+    Raises:
+        TrialFailure: when one of them fails in it.
+    """
+
+    def fails(trial: Trial, failure: TrialFailure) -> None:
+        raise failure
+
+    numbered = [replace(trial, number=i) for i, trial in enumerate(trials)]
+    settings = replace(settings, n_finalists=len(trials))
+    return FinalRound(stations, settings, Quiet(), fails).run(numbered, dict(trials[0].config))
 
 
 class FinalRound:

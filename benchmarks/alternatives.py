@@ -8,13 +8,12 @@ each: median and quartiles, efficiency, the largest and the rms error relative t
 
 import argparse
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from autotune.bench import Bench
 from autotune.console import print_table, seconds
 from autotune.errors import UsageError
-from autotune.finals import final_round
+from autotune.finals import side_by_side
 from autotune.ledger import Ledger
 from autotune.progress import Quiet
 from autotune.request import problems_on, resolve
@@ -49,8 +48,7 @@ def main() -> None:
             if not winners:
                 continue
             stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
-            many = replace(settings, n_finalists=len(winners))
-            for found in final_round(stations, winners, dict(winners[0].config), many, Quiet()):
+            for found in side_by_side(stations, winners, settings):
                 m = found.measurement
                 share = rates(kernel.work(problem), m.median_s, bench.ceilings()).efficiency
                 rows.append(

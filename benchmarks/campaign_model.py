@@ -89,8 +89,8 @@ class Campaign:
             search.observe(config, seconds)
         ahead: deque[Config] = deque()
         while len(own) < min(budget, len(space.configs)):
-            while len(ahead) < AHEAD and len(own) + len(ahead) < budget and (config := search.propose()):
-                ahead.append(config)
+            while len(ahead) < AHEAD and len(own) + len(ahead) < budget and (proposed := search.propose()):
+                ahead.append(proposed)
             config = ahead.popleft()
             own[config] = model.seconds[problem][config] * float(np.exp(self.rng.normal(0.0, NOISE)))
             search.observe(config, own[config])

@@ -14,7 +14,7 @@ from pathlib import Path
 from autotune import Config
 from autotune.bench import Bench
 from autotune.console import print_table, seconds
-from autotune.finals import final_round
+from autotune.finals import side_by_side
 from autotune.ledger import Ledger
 from autotune.lookup import report_choice
 from autotune.progress import Quiet
@@ -43,8 +43,7 @@ def main() -> None:
             choice = replace(sweep.best, config=Config(answer["config"]))
             both = [sweep.best] if choice.config == sweep.best.config else [sweep.best, choice]
             stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
-            many = replace(settings, n_finalists=len(both), finalist_samples=60)
-            finalists = final_round(stations, both, dict(choice.config), many, Quiet())
+            finalists = side_by_side(stations, both, replace(settings, finalist_samples=60))
             medians = {found.trial.config: found.measurement.median_s for found in finalists}
             stations.close()
             loss = medians[choice.config] / min(medians.values()) - 1

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from autotune.bench import Bench
 from autotune.console import ConsoleProgress, print_table, seconds
-from autotune.finals import final_round
+from autotune.finals import side_by_side
 from autotune.ledger import Ledger
-from autotune.progress import Quiet
 from autotune.request import problems_on, resolve
 from autotune.settings import Settings
 from autotune.sweep import run_sweep
@@ -42,8 +41,8 @@ def main() -> None:
             winners.append(replace(sweep.best, number=seed))
         distinct = list({trial.config: trial for trial in winners}.values())
         stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
-        many = replace(settings, n_finalists=len(distinct), finalist_samples=200)
-        together = {f.trial.config: f for f in final_round(stations, distinct, distinct[0].config, many, Quiet())}
+        finalists = side_by_side(stations, distinct, replace(settings, finalist_samples=200))
+        together = {f.trial.config: f for f in finalists}
         stations.close()
     rows = []
     for trial in winners:
