@@ -1,5 +1,6 @@
 """What ddc computes, and what its tensor algorithm makes of it: tiles, products, registers and shared memory."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd
@@ -264,13 +265,18 @@ class Matrices:
         octets = 2 * self.products * (2 * self.live - 1) * self.octets
         return 128 * (octets + (self.sample_bytes > 1) + self.fill_octets)
 
+    @property
+    def room_of_weights(self) -> tuple[int, int]:
+        """Where mixed weight k lies in shared memory: at k + (k >> shift) room."""
+        return room_of_weights(self.problem.decimation, self.group[0], self.apart if self.takes_bytes else 0)
+
     @cached_property
     def shared_bytes(self) -> int:
         warps = self.warps
         stages = warps * int(self.config.STAGES) * TENSOR_ROWS * self.pitch_bytes
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
-        last = self.problem.taps - 1
-        mixed = ceil_div(8 * (last + last // 16 + 1) + 4 * warps, 16) * 16  # with room after each 16 weights
+        shift, room = self.room_of_weights
+        mixed = ceil_div(8 * (self.problem.taps + (self.problem.taps >> shift) * room + 1) + 4 * warps, 16) * 16
         if self.uses_wgmma:
             barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
             if self.overlaps:
@@ -305,6 +311,28 @@ class Matrices:
         if self.chain:  # twice the sums, and a part's samples three times
             return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * (self.ragged + self.two_places)
         return self.sum_words + 8 * self.products + words + 40
+
+
+@lru_cache(maxsize=1024)
+def room_of_weights(decimation: int, group: int, apart: int) -> tuple[int, int]:
+    """(shift, room) such that of weights at k + (k >> shift) room, 8 bytes each, the fewest meet in a bank.
+
+    Lanes of a warp take weights `decimation` and `group` apart. Of halves (`apart` 0) each takes one, of 16 lanes for
+    each of two outputs; of bytes half a warp takes those of two outputs and two registers, 8 bytes at a time.
+    """
+
+    def turns(shift: int, room: int, first: int) -> int:
+        banks: defaultdict[int, set[int]] = defaultdict(set)
+        for lane in range(32 if apart == 0 else 16):
+            output, register = (lane // 16, 0) if apart == 0 else (lane // 8, lane // 4 % 2)
+            k = first + lane % 4 * group - output * decimation + register * (1 if apart > 1 else 16)
+            word = 2 * (k + (k >> shift) * room) + (lane // 8 % 2 if apart == 0 else 0)
+            banks[word % 32].add(word)
+        return max(map(len, banks.values()))
+
+    firsts = range(decimation, decimation + 512, 37)
+    choices = [(4, 1), (3, 1), (5, 1), (6, 1), (7, 1), (3, 2), (4, 2), (5, 2)]
+    return min(choices, key=lambda choice: sum(turns(*choice, first) for first in firsts))
 
 
 @lru_cache(maxsize=64)  # constraints ask one after another, for the same config

@@ -71,7 +71,10 @@ class Ddc(Kernel[Problem]):
         if config.ALGORITHM != "tensor":
             return made
         matrices = matrices_of(problem, config)
+        room_shift, room = matrices.room_of_weights
         return made | {
+            "room_shift": room_shift,
+            "room": room,
             "min_blocks": matrices.min_blocks,
             "live": matrices.live,
             "chain": matrices.chain,

@@ -69,12 +69,15 @@ struct BoxCopier {
 #endif
     }
 
-    // The first stages.
+    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
     __device__ __forceinline__ void begin()
     {
 #pragma unroll 1
-        for (int i = 0; i < STAGES; ++i)
+        for (int i = 0; i < STAGES; ++i) {
             next_stage(0);
+            if (by_boxes())
+                close_group();
+        }
     }
 
     // `zero`: behind all that was loaded from its place.

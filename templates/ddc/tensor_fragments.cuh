@@ -11,9 +11,9 @@ struct Weights {
 #pragma unroll 1
         for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
             const int octet = i / 32 % OCTETS, product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-            uint2 fragment[TOGETHER];
-            fragments_of(fragment, mixed_weights(scratch), block, product, octet, i % 32, skew);
-            fragments[i] = fragment[0];
+            unsigned words[TOGETHER][2];
+            words_of(words, mixed_weights(scratch), block, product, octet, i % 32, skew);
+            fragments[i] = make_uint2(words[0][0], words[0][1]);
         }
         __syncthreads();  // the fragments are complete
         if constexpr (!SHARED_WEIGHTS) {

@@ -23,32 +23,33 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_uint2(bytes_of(re), bytes_of(im));
 }
 
-// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octets TOGETHER `unit` and on.
-__device__ __forceinline__ void fragments_of(
-    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+// Of a block of weights and product `product` of a step: words of TOGETHER octets of columns from `unit` on, for register
+// `lane` / 4 % 2 of the fragment that mma.sync takes. They are of the two parts of one output: the first of them of lane
+// `lane` of that fragment, the second one of lane `lane` ^ 4.
+__device__ __forceinline__ void words_of(
+    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
-    const int column = lane / 4 % BYTE_COLUMNS, byte = lane / 4 / BYTE_COLUMNS;  // of the first octet
-    const int own = lane % 4 * GROUP;
-    const int back = own - column / 2 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
-    const unsigned* const parts = &weights->x + column % 2;
-    unsigned words[TOGETHER][2];
+    constexpr int OUTPUTS = BYTE_COLUMNS / 2;  // of an octet
+    constexpr int REGISTER_SAMPLES = sample_of(0, 1, 0) - sample_of(0, 0, 0);  // of all products
+    const int output = lane / 8 % OUTPUTS, byte = lane / 8 / OUTPUTS;  // of the first octet
+    const bool is_second = lane / 4 % 2 != 0;  // of the registers
+    const int own = lane % 4 * GROUP + (is_second ? REGISTER_SAMPLES : 0);
+    const int back = own - output * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
+    uint2 all[4];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        unsigned all[4];
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-            const int of_row_0 = sample_of(product, r, b), k = back + (first + of_row_0);
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-            all[b] = is_own && is_weight(k) ? parts[place_of_weight(k) * 2] : 0;
-        }
-#pragma unroll
-        for (int o = 0; o < TOGETHER; ++o) {
-            const unsigned selector = 0x40 + 0x11 * (o * (8 / BYTE_COLUMNS) + byte);
-            words[o][r] = __byte_perm(
-                __byte_perm(all[0], all[1], selector), __byte_perm(all[2], all[3], selector), 0x5410);
-        }
+    for (int b = 0; b < 4; ++b) {
+        const int of_row_0 = sample_of(product, 0, b);
+        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+        all[b] = weights[is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)];
     }
 #pragma unroll
-    for (int o = 0; o < TOGETHER; ++o)
-        fragments[o] = make_uint2(words[o][0], words[o][1]);
+    for (int o = 0; o < TOGETHER; ++o) {
+        const unsigned selector = 0x40 + 0x11 * (o * (8 / BYTE_COLUMNS) + byte);
+        const unsigned re = __byte_perm(
+            __byte_perm(all[0].x, all[1].x, selector), __byte_perm(all[2].x, all[3].x, selector), 0x5410);
+        const unsigned im = __byte_perm(
+            __byte_perm(all[0].y, all[1].y, selector), __byte_perm(all[2].y, all[3].y, selector), 0x5410);
+        words[o][0] = is_second ? im : re;  // so that no two lanes store to one bank
+        words[o][1] = is_second ? re : im;
+    }
 }

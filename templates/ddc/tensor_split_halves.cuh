@@ -21,24 +21,23 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_ushort4(r.x, r.y, i.x, i.y);
 }
 
-// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for the octet `unit` of columns.
-__device__ __forceinline__ void fragments_of(
-    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+// Of a block of weights and product `product` of a step: the two registers of `lane` of the fragment that mma.sync takes,
+// for the octet `unit` of columns.
+__device__ __forceinline__ void words_of(
+    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
     const int column = lane / 4, own = lane % 4 * GROUP;
     const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
     const unsigned short* const parts = &weights->x + column % 4;
-    unsigned words[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         unsigned halves[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int of_row_0 = sample_of(product, r, h), k = back + (first + of_row_0);
+            const int of_row_0 = sample_of(product, r, h);
             const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-            halves[h] = is_own && is_weight(k) ? parts[place_of_weight(k) * 4] : 0;
+            halves[h] = parts[(is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)) * 4];
         }
-        words[r] = halves[0] | halves[1] << 16;
+        words[0][r] = halves[0] | halves[1] << 16;
     }
-    fragments[0] = make_uint2(words[0], words[1]);
 }

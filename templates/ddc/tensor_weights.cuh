@@ -3,7 +3,14 @@ struct Mixed {
     Parts weights[PLACES];
     unsigned largest[WARPS];  // of the warp's share of the weights, as bits
 };
-static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
+
+constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
+
+__device__ __forceinline__ int own_weight(int i)
+{
+    return threadIdx.x + i * WGS;
+}
 
 // Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
 // copies what it mixes later.
@@ -17,16 +24,29 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 }
 
 // Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
-// to be multiplied by.
+// to be multiplied by. While weights are on their way, the turns that they are multiplied by are put into their places.
 template <int GROUPS>
 __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    float2* const turns = reinterpret_cast<float2*>(scratch);
     const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+#pragma unroll 2
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            turns[place_of_weight(k)] = unit_vector(advance(frequency, k));
+    }
+    if (threadIdx.x == 0)
+        turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);  // which is no weight
     wait_for_groups<GROUPS>();
     unsigned largest = 0;
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    }
     largest = __reduce_max_sync(0xffffffff, largest);
     if (threadIdx.x % 32 == 0)
         mixed.largest[threadIdx.x / 32] = largest;
@@ -36,10 +56,14 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
         largest = max(largest, mixed.largest[w]);
     const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
     const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-    for (int k = threadIdx.x; k < TAPS; k += WGS) {
-        const float2 turn = unit_vector(advance(frequency, k));
-        const float weight = weights[k] * scale;
-        mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS) {
+            const float2 turn = turns[place_of_weight(k)];
+            const float weight = weights[k] * scale;
+            mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+        }
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);

@@ -161,19 +161,22 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     BoxCopier copier(
         lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
-    if (copier.by_boxes())
-        copier.begin();
-    const float scale = mix_weights<0>(shared.scratch, frequency);
+    copier.begin();
+    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
     fill_ring(shared.ring, shared.scratch, skew, warp, lane);
-    if (!copier.by_boxes())
-        copier.begin();  // many copies: the whole block would wait for them with its weights
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
+    const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
+    if (!is_needed) {
+        take_no_task(window, lane);
+        return;
+    }
     const unsigned ring = address_of(shared.ring);
 {% if two_places %}
     Decoder decoder(copier.pieces.offset + copier.pieces.earlier);
 {% else %}
     Decoder decoder(static_cast<int>(first_byte & 15));
 {% endif %}
-    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);

@@ -153,6 +153,23 @@ __device__ __forceinline__ void put_overlap(
     }
 }
 
+// All rows of the block have left what the rows before them add.
+__device__ __forceinline__ void rows_have_left()
+{
+    __syncthreads();
+}
+
+// Instead of a task, where its outputs are not needed: the other warpgroups have the tensor cores for themselves. What is
+// added to the row before the warp's `window` is not stored either.
+__device__ __forceinline__ void take_no_task(float* window, int lane)
+{
+    if (WARM_UP > 0) {
+        for (int i = lane; i < 2 * STEP * WARM_UP; i += 32)
+            window[OVERLAP_AT + i] = 0.0f;
+        rows_have_left();
+    }
+}
+
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
@@ -176,7 +193,7 @@ __device__ __forceinline__ void take_task(
         to += 2 * STEP;
         if (++step == window_end) {
             if (step == 0)
-                __syncthreads();  // all rows have left what the rows before them add
+                rows_have_left();
             else
                 writer.drain(step * STEP - WINDOW);
             to = lane_window;

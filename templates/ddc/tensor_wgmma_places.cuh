@@ -51,6 +51,9 @@ __device__ __forceinline__ int stage_end_after(int step)
     return step + STAGE < RUN / STEP - 1 ? step + STAGE : RUN / STEP - 1;
 }
 
+// Instead of a task, where its outputs are not needed: the other warpgroups have the tensor cores for themselves.
+__device__ __forceinline__ void take_no_task(float*, int) {}
+
 // The runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)

@@ -6,23 +6,34 @@
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
-    constexpr int UNITS = OCTETS / TOGETHER;
-    // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
-#pragma unroll 2
-    for (int i = warp; i < K_STEPS * LIVE * UNITS; i += WARPS) {
-        const int unit = i % UNITS, at = i / UNITS % LIVE, product = i / UNITS / LIVE;
-        uint2 fragments[TOGETHER];
-        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, lane, skew);
+    constexpr int UNITS = OCTETS / TOGETHER, BLOCKS = UNITS < 4 ? 4 / UNITS : 1;
+{% if element == "s8" %}
+    const int first = lane / 4 % 2 * PIECE_WORDS + lane, second = first ^ 4;
+{% else %}
+    const int first = lane, second = PIECE_WORDS + lane;
+{% endif %}
+    // Each block once, for both its places; BLOCKS a turn, so that one's loads do not wait for the other's.
+    int at = warp % LIVE, product = warp / LIVE;
+#pragma unroll BLOCKS
+    for (int i = warp; i < K_STEPS * LIVE; i += WARPS) {
 #pragma unroll
-        for (int o = 0; o < TOGETHER; ++o) {
-            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][lane];
-            to[0] = fragments[o].x;
-            to[PIECE_WORDS] = fragments[o].y;
-            if (at < LIVE - 1) {
-                to[LIVE * OCTETS * 32] = fragments[o].x;
-                to[LIVE * OCTETS * 32 + PIECE_WORDS] = fragments[o].y;
+        for (int unit = 0; unit < UNITS; ++unit) {
+            unsigned words[TOGETHER][2];
+            words_of(words, mixed_weights(scratch), at == 0 ? 0 : LIVE - at, product, unit, lane, skew);
+#pragma unroll
+            for (int o = 0; o < TOGETHER; ++o) {
+                unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
+                to[first] = words[o][0];
+                to[second] = words[o][1];
+                if (at < LIVE - 1) {
+                    to[LIVE * OCTETS * 32 + first] = words[o][0];
+                    to[LIVE * OCTETS * 32 + second] = words[o][1];
+                }
             }
         }
+        at += WARPS % LIVE, product += WARPS / LIVE;
+        if (at >= LIVE)
+            at -= LIVE, ++product;
     }
 {% if bytes > 1 %}
     if (threadIdx.x < 32)

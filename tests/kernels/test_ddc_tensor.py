@@ -168,7 +168,7 @@ MUTANTS = {
     "parts of weights": ("as_ushort(high), __half_as_ushort(low)", "as_ushort(low), __half_as_ushort(high)", "wrong"),
     "low part's size": ("0x1p-11f", "0x1p-10f", "wrong"),
     "no low part": ("(x - __half2float(high)) * 2048.0f", "0.0f", "wrong"),
-    "last tap": ("static_cast<unsigned>(k) < TAPS;", "static_cast<unsigned>(k) < TAPS - 1;", "wrong"),
+    "last tap": ("static_cast<unsigned>(TAPS)));", "static_cast<unsigned>(TAPS - 1)));", "wrong"),
     "a later output's start": ("own - column / 4 * DECIMATION", "own - (column / 4 + 1) * DECIMATION", "wrong"),
     "blocks of weights": ("weights.fragment(LIVE - 1 - t,", "weights.fragment((LIVE - t) % LIVE,", "wrong"),
     "tiles do not move": ("part == 0 && k == 0 ? t + 1 : t;", "t;", "wrong"),

@@ -71,7 +71,7 @@ def test_variants_are_right(values: dict[str, int], changes: dict[str, int], tar
 
 BOXED = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 200_001})
 MUTANTS = {
-    "order of the ring": ("(LIVE - at) % LIVE", "at % LIVE", "wrong"),
+    "order of the ring": ("at == 0 ? 0 : LIVE - at", "at", "wrong"),
     "place that is done": ("(PLACE + 1) % LIVE>", "PLACE % LIVE>", "wrong"),
     "no zeros": ("tile[i] = 0;", ";", "wrong"),
     "blocks of a step": ("ring, k, (LIVE - PLACE) % LIVE", "ring, k, PLACE", "wrong"),
@@ -113,7 +113,7 @@ MUTANTS_OF_CHAINS = {
     "place of an open tile": ("(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
     "behind the last row": ("(n_behind < 9 ? 7 : 8)", "8", "launch_failed"),
     "runs of a block": ("(WARPS * ROWS - OVERLAPS)", "(WARPS * ROWS)", "wrong"),
-    "without a barrier: overlap": ("__syncthreads();  // all rows have left", "void(0);  //", "launch_failed"),
+    "without a barrier: overlap": ("rows_have_left()\n{\n    __syncthreads();", "rows_have_left()\n{", "launch_failed"),
 }
 
 

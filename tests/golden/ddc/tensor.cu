@@ -592,20 +592,21 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
     }
 }
 
-// Where mixed weights lie: 8 bytes each, and behind them what warps found to be the largest of their share. Lanes take
-// those of outputs next to each other, DECIMATION apart, and of groups of samples: room after each 16 keeps most of them
-// from meeting in a bank.
+// Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
+// of their share. Lanes take those of outputs next to each other, DECIMATION apart, and of groups of samples: the
+// definition leaves room between them, so that most do not meet in a bank.
 __host__ __device__ constexpr unsigned place_of_weight(unsigned k)
 {
-    return k + k / 16;
+    return k + (k >> 4) * 1;
 }
 
-__device__ __forceinline__ bool is_weight(int k)
+// Or of the zero: there is no such weight, below 0 neither.
+__device__ __forceinline__ unsigned place_of_any(int k)
 {
-    return static_cast<unsigned>(k) < TAPS;  // 0 or more, too
+    return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
 }
 
-constexpr int PLACES = place_of_weight(TAPS - 1) + 1;
+constexpr int PLACES = place_of_weight(TAPS) + 1;
 constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
 
 constexpr int FETCHED_AT = MIXED_BYTES;
@@ -644,26 +645,25 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_ushort4(r.x, r.y, i.x, i.y);
 }
 
-// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for the octet `unit` of columns.
-__device__ __forceinline__ void fragments_of(
-    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+// Of a block of weights and product `product` of a step: the two registers of `lane` of the fragment that mma.sync takes,
+// for the octet `unit` of columns.
+__device__ __forceinline__ void words_of(
+    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
     const int column = lane / 4, own = lane % 4 * GROUP;
     const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
     const unsigned short* const parts = &weights->x + column % 4;
-    unsigned words[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         unsigned halves[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int of_row_0 = sample_of(product, r, h), k = back + (first + of_row_0);
+            const int of_row_0 = sample_of(product, r, h);
             const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-            halves[h] = is_own && is_weight(k) ? parts[place_of_weight(k) * 4] : 0;
+            halves[h] = parts[(is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)) * 4];
         }
-        words[r] = halves[0] | halves[1] << 16;
+        words[0][r] = halves[0] | halves[1] << 16;
     }
-    fragments[0] = make_uint2(words[0], words[1]);
 }
 
 // Weights: fetched, mixed, scaled and split by the block.
@@ -671,7 +671,14 @@ struct Mixed {
     Parts weights[PLACES];
     unsigned largest[WARPS];  // of the warp's share of the weights, as bits
 };
-static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
+
+constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
+
+__device__ __forceinline__ int own_weight(int i)
+{
+    return threadIdx.x + i * WGS;
+}
 
 // Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
 // copies what it mixes later.
@@ -685,16 +692,29 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 }
 
 // Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
-// to be multiplied by.
+// to be multiplied by. While weights are on their way, the turns that they are multiplied by are put into their places.
 template <int GROUPS>
 __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    float2* const turns = reinterpret_cast<float2*>(scratch);
     const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+#pragma unroll 2
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            turns[place_of_weight(k)] = unit_vector(advance(frequency, k));
+    }
+    if (threadIdx.x == 0)
+        turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);  // which is no weight
     wait_for_groups<GROUPS>();
     unsigned largest = 0;
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    }
     largest = __reduce_max_sync(0xffffffff, largest);
     if (threadIdx.x % 32 == 0)
         mixed.largest[threadIdx.x / 32] = largest;
@@ -704,10 +724,14 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
         largest = max(largest, mixed.largest[w]);
     const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
     const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-    for (int k = threadIdx.x; k < TAPS; k += WGS) {
-        const float2 turn = unit_vector(advance(frequency, k));
-        const float weight = weights[k] * scale;
-        mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS) {
+            const float2 turn = turns[place_of_weight(k)];
+            const float weight = weights[k] * scale;
+            mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+        }
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
@@ -731,9 +755,9 @@ struct Weights {
 #pragma unroll 1
         for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
             const int octet = i / 32 % OCTETS, product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-            uint2 fragment[TOGETHER];
-            fragments_of(fragment, mixed_weights(scratch), block, product, octet, i % 32, skew);
-            fragments[i] = fragment[0];
+            unsigned words[TOGETHER][2];
+            words_of(words, mixed_weights(scratch), block, product, octet, i % 32, skew);
+            fragments[i] = make_uint2(words[0][0], words[0][1]);
         }
         __syncthreads();  // the fragments are complete
         if constexpr (!SHARED_WEIGHTS) {

@@ -644,12 +644,15 @@ struct BoxCopier {
 #endif
     }
 
-    // The first stages.
+    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
     __device__ __forceinline__ void begin()
     {
 #pragma unroll 1
-        for (int i = 0; i < STAGES; ++i)
+        for (int i = 0; i < STAGES; ++i) {
             next_stage(0);
+            if (by_boxes())
+                close_group();
+        }
     }
 
     // `zero`: behind all that was loaded from its place.
@@ -684,20 +687,21 @@ struct BoxCopier {
     }
 };
 
-// Where mixed weights lie: 8 bytes each, and behind them what warps found to be the largest of their share. Lanes take
-// those of outputs next to each other, DECIMATION apart, and of groups of samples: room after each 16 keeps most of them
-// from meeting in a bank.
+// Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
+// of their share. Lanes take those of outputs next to each other, DECIMATION apart, and of groups of samples: the
+// definition leaves room between them, so that most do not meet in a bank.
 __host__ __device__ constexpr unsigned place_of_weight(unsigned k)
 {
-    return k + k / 16;
+    return k + (k >> 3) * 2;
 }
 
-__device__ __forceinline__ bool is_weight(int k)
+// Or of the zero: there is no such weight, below 0 neither.
+__device__ __forceinline__ unsigned place_of_any(int k)
 {
-    return static_cast<unsigned>(k) < TAPS;  // 0 or more, too
+    return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
 }
 
-constexpr int PLACES = place_of_weight(TAPS - 1) + 1;
+constexpr int PLACES = place_of_weight(TAPS) + 1;
 constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
 
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
@@ -747,34 +751,35 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_uint2(bytes_of(re), bytes_of(im));
 }
 
-// Of a block of weights, what `lane` of a warp gives to product `product` of a step, for octets TOGETHER `unit` and on.
-__device__ __forceinline__ void fragments_of(
-    uint2 (&fragments)[TOGETHER], const Parts* weights, int block, int product, int unit, int lane, int skew)
+// Of a block of weights and product `product` of a step: words of TOGETHER octets of columns from `unit` on, for register
+// `lane` / 4 % 2 of the fragment that mma.sync takes. They are of the two parts of one output: the first of them of lane
+// `lane` of that fragment, the second one of lane `lane` ^ 4.
+__device__ __forceinline__ void words_of(
+    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
 {
-    const int column = lane / 4 % BYTE_COLUMNS, byte = lane / 4 / BYTE_COLUMNS;  // of the first octet
-    const int own = lane % 4 * GROUP;
-    const int back = own - column / 2 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
-    const unsigned* const parts = &weights->x + column % 2;
-    unsigned words[TOGETHER][2];
+    constexpr int OUTPUTS = BYTE_COLUMNS / 2;  // of an octet
+    constexpr int REGISTER_SAMPLES = sample_of(0, 1, 0) - sample_of(0, 0, 0);  // of all products
+    const int output = lane / 8 % OUTPUTS, byte = lane / 8 / OUTPUTS;  // of the first octet
+    const bool is_second = lane / 4 % 2 != 0;  // of the registers
+    const int own = lane % 4 * GROUP + (is_second ? REGISTER_SAMPLES : 0);
+    const int back = own - output * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
+    uint2 all[4];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        unsigned all[4];
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-            const int of_row_0 = sample_of(product, r, b), k = back + (first + of_row_0);
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-            all[b] = is_own && is_weight(k) ? parts[place_of_weight(k) * 2] : 0;
-        }
-#pragma unroll
-        for (int o = 0; o < TOGETHER; ++o) {
-            const unsigned selector = 0x40 + 0x11 * (o * (8 / BYTE_COLUMNS) + byte);
-            words[o][r] = __byte_perm(
-                __byte_perm(all[0], all[1], selector), __byte_perm(all[2], all[3], selector), 0x5410);
-        }
+    for (int b = 0; b < 4; ++b) {
+        const int of_row_0 = sample_of(product, 0, b);
+        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+        all[b] = weights[is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)];
     }
 #pragma unroll
-    for (int o = 0; o < TOGETHER; ++o)
-        fragments[o] = make_uint2(words[o][0], words[o][1]);
+    for (int o = 0; o < TOGETHER; ++o) {
+        const unsigned selector = 0x40 + 0x11 * (o * (8 / BYTE_COLUMNS) + byte);
+        const unsigned re = __byte_perm(
+            __byte_perm(all[0].x, all[1].x, selector), __byte_perm(all[2].x, all[3].x, selector), 0x5410);
+        const unsigned im = __byte_perm(
+            __byte_perm(all[0].y, all[1].y, selector), __byte_perm(all[2].y, all[3].y, selector), 0x5410);
+        words[o][0] = is_second ? im : re;  // so that no two lanes store to one bank
+        words[o][1] = is_second ? re : im;
+    }
 }
 
 // Weights: fetched, mixed, scaled and split by the block.
@@ -782,7 +787,14 @@ struct Mixed {
     Parts weights[PLACES];
     unsigned largest[WARPS];  // of the warp's share of the weights, as bits
 };
-static_assert(sizeof(Mixed) <= MIXED_BYTES, "what is set aside for it");
+static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
+
+constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
+
+__device__ __forceinline__ int own_weight(int i)
+{
+    return threadIdx.x + i * WGS;
+}
 
 // Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
 // copies what it mixes later.
@@ -796,16 +808,29 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 }
 
 // Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
-// to be multiplied by.
+// to be multiplied by. While weights are on their way, the turns that they are multiplied by are put into their places.
 template <int GROUPS>
 __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    float2* const turns = reinterpret_cast<float2*>(scratch);
     const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+#pragma unroll 2
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            turns[place_of_weight(k)] = unit_vector(advance(frequency, k));
+    }
+    if (threadIdx.x == 0)
+        turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);  // which is no weight
     wait_for_groups<GROUPS>();
     unsigned largest = 0;
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    }
     largest = __reduce_max_sync(0xffffffff, largest);
     if (threadIdx.x % 32 == 0)
         mixed.largest[threadIdx.x / 32] = largest;
@@ -815,10 +840,14 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
         largest = max(largest, mixed.largest[w]);
     const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
     const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-    for (int k = threadIdx.x; k < TAPS; k += WGS) {
-        const float2 turn = unit_vector(advance(frequency, k));
-        const float weight = weights[k] * scale;
-        mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS) {
+            const float2 turn = turns[place_of_weight(k)];
+            const float weight = weights[k] * scale;
+            mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+        }
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
@@ -837,23 +866,30 @@ __device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scrat
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
-    constexpr int UNITS = OCTETS / TOGETHER;
-    // Each block once, for both its places; two a turn, so that one's loads do not wait for the other's.
-#pragma unroll 2
-    for (int i = warp; i < K_STEPS * LIVE * UNITS; i += WARPS) {
-        const int unit = i % UNITS, at = i / UNITS % LIVE, product = i / UNITS / LIVE;
-        uint2 fragments[TOGETHER];
-        fragments_of(fragments, mixed_weights(scratch), (LIVE - at) % LIVE, product, unit, lane, skew);
+    constexpr int UNITS = OCTETS / TOGETHER, BLOCKS = UNITS < 4 ? 4 / UNITS : 1;
+    const int first = lane / 4 % 2 * PIECE_WORDS + lane, second = first ^ 4;
+    // Each block once, for both its places; BLOCKS a turn, so that one's loads do not wait for the other's.
+    int at = warp % LIVE, product = warp / LIVE;
+#pragma unroll BLOCKS
+    for (int i = warp; i < K_STEPS * LIVE; i += WARPS) {
 #pragma unroll
-        for (int o = 0; o < TOGETHER; ++o) {
-            unsigned* const to = &ring.words[product][0][at][unit * TOGETHER + o][lane];
-            to[0] = fragments[o].x;
-            to[PIECE_WORDS] = fragments[o].y;
-            if (at < LIVE - 1) {
-                to[LIVE * OCTETS * 32] = fragments[o].x;
-                to[LIVE * OCTETS * 32 + PIECE_WORDS] = fragments[o].y;
+        for (int unit = 0; unit < UNITS; ++unit) {
+            unsigned words[TOGETHER][2];
+            words_of(words, mixed_weights(scratch), at == 0 ? 0 : LIVE - at, product, unit, lane, skew);
+#pragma unroll
+            for (int o = 0; o < TOGETHER; ++o) {
+                unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
+                to[first] = words[o][0];
+                to[second] = words[o][1];
+                if (at < LIVE - 1) {
+                    to[LIVE * OCTETS * 32 + first] = words[o][0];
+                    to[LIVE * OCTETS * 32 + second] = words[o][1];
+                }
             }
         }
+        at += WARPS % LIVE, product += WARPS / LIVE;
+        if (at >= LIVE)
+            at -= LIVE, ++product;
     }
     if (threadIdx.x < 32)
         ring.before[threadIdx.x] = 0;
@@ -1286,6 +1322,23 @@ __device__ __forceinline__ void put_overlap(
     }
 }
 
+// All rows of the block have left what the rows before them add.
+__device__ __forceinline__ void rows_have_left()
+{
+    __syncthreads();
+}
+
+// Instead of a task, where its outputs are not needed: the other warpgroups have the tensor cores for themselves. What is
+// added to the row before the warp's `window` is not stored either.
+__device__ __forceinline__ void take_no_task(float* window, int lane)
+{
+    if (WARM_UP > 0) {
+        for (int i = lane; i < 2 * STEP * WARM_UP; i += 32)
+            window[OVERLAP_AT + i] = 0.0f;
+        rows_have_left();
+    }
+}
+
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
@@ -1309,7 +1362,7 @@ __device__ __forceinline__ void take_task(
         to += 2 * STEP;
         if (++step == window_end) {
             if (step == 0)
-                __syncthreads();  // all rows have left what the rows before them add
+                rows_have_left();
             else
                 writer.drain(step * STEP - WINDOW);
             to = lane_window;
@@ -1345,15 +1398,18 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     BoxCopier copier(
         lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
-    if (copier.by_boxes())
-        copier.begin();
-    const float scale = mix_weights<0>(shared.scratch, frequency);
+    copier.begin();
+    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
     fill_ring(shared.ring, shared.scratch, skew, warp, lane);
-    if (!copier.by_boxes())
-        copier.begin();  // many copies: the whole block would wait for them with its weights
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
+    const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
+    if (!is_needed) {
+        take_no_task(window, lane);
+        return;
+    }
     const unsigned ring = address_of(shared.ring);
     Decoder decoder(static_cast<int>(first_byte & 15));
-    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
