@@ -53,3 +53,11 @@ def test_the_command_tells_both(tmp_path: Path) -> None:
     assert told.exit_code == 0 and "+50.00 %" in told.output and "0 same, 0 faster, 1 slower" in told.output
     data = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
     assert data["problems"][0]["verdict"] == "slower"
+
+
+def test_of_many_equal_pairs_chance_makes_some_differ(tmp_path: Path) -> None:
+    for n_chan in range(16, 36):
+        for name in ("a", "b"):
+            with_finals(record(tmp_path / name, H200, {WIDE: 2.0, TALL: 4.0}, n_chan=n_chan), 1.01)
+    told = CliRunner().invoke(app, ["compare", str(tmp_path / "a"), str(tmp_path / "b")])
+    assert "20 in both: 20 same" in told.output and "chance alone makes 1 differ" in " ".join(told.output.split())

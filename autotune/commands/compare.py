@@ -37,10 +37,11 @@ def compare(
     for one in device_noise.values():
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
+    by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # the noise is what 95 % of equal pairs stay within
     stdout.print(
         f"problems     {len(found)} in both: {n_same} same, "
         f"{sum(p.verdict == 'faster' for p in found)} faster, {sum(p.verdict == 'slower' for p in found)} slower; "
-        f"{n_config} with the same winner"
+        f"{n_config} with the same winner" + (f"; chance alone makes {by_chance} differ" if by_chance else "")
     )
     changes = [p.change for p in found]
     stdout.print(
