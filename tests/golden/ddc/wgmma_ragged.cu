@@ -1499,6 +1499,11 @@ extern "C" __global__ void __launch_bounds__(WGS, 3) ddc(
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
     const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
     if (!is_needed) {
+        wait_for_groups<0>();  // the block may have no outputs at all, since grids are made for the longest lead, and
+#ifndef AUTOTUNE_HOST  // would end before what it copies has arrived
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && copier.by_boxes(); ++i)
+            wait(copier.barriers + 8 * i, 0);
+#endif
         take_no_task(window, lane);
         return;
     }
