@@ -321,7 +321,7 @@ def room_of_weights(decimation: int, group: int, apart: int) -> tuple[int, int]:
     each of two outputs; of bytes half a warp takes those of two outputs and two registers, 8 bytes at a time.
     """
 
-    def turns(shift: int, room: int, first: int) -> int:
+    def conflicts(shift: int, room: int, first: int) -> int:
         banks: defaultdict[int, set[int]] = defaultdict(set)
         for lane in range(32 if apart == 0 else 16):
             output, register = (lane // 16, 0) if apart == 0 else (lane // 8, lane // 4 % 2)
@@ -332,7 +332,7 @@ def room_of_weights(decimation: int, group: int, apart: int) -> tuple[int, int]:
 
     firsts = range(decimation, decimation + 512, 37)
     choices = [(4, 1), (3, 1), (5, 1), (6, 1), (7, 1), (3, 2), (4, 2), (5, 2)]
-    return min(choices, key=lambda choice: sum(turns(*choice, first) for first in firsts))
+    return min(choices, key=lambda choice: sum(conflicts(*choice, first) for first in firsts))
 
 
 @lru_cache(maxsize=64)  # constraints ask one after another, for the same config

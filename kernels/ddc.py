@@ -79,7 +79,6 @@ class Ddc(Kernel[Problem]):
             "live": matrices.live,
             "chain": matrices.chain,
             "overlaps": matrices.overlaps,
-            "ragged": matrices.ragged,
             "two_places": matrices.two_places,
             "element": "s8" if matrices.takes_bytes else "f16",
             "product": matrices.product,

@@ -28,7 +28,7 @@ constexpr bool SHARED_WEIGHTS = {{ shared_weights }};  // or in registers
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
+constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
 constexpr int PRODUCT = 16;  // samples of a row that a product takes
 constexpr int K_STEPS = STEP_SAMPLES / PRODUCT;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
@@ -39,7 +39,7 @@ constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % PRODUCT == 0, "whole octets of columns, and whole products, a step");
-static_assert(STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "and whole words");
+static_assert(STEP_BITS % 32 == 0, "and whole words");
 static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
 static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");

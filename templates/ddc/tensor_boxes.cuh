@@ -103,6 +103,16 @@ struct BoxCopier {
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
+    // For the stages that begin() has begun, none of which is read.
+    __device__ __forceinline__ void wait_for_begun() const
+    {
+        wait_for_groups<0>();
+#ifndef AUTOTUNE_HOST
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+            wait(barriers + 8 * i, 0);
+#endif
+    }
+
     // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
     __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
     {

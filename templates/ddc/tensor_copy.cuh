@@ -4,26 +4,19 @@
 // Here odd rows start 8 bytes further within 16 than even ones. They are apart in a stage: 0, 2 .. and then 1, 3 ..
 // What is copied of odd rows starts 64 bytes earlier, so that loads of even and odd ones meet different banks.
 {% endif %}
-{% if ragged %}
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
-constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr int PIECES = ceil_div((READ_BITS + 127 - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
-{% else %}
-constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
 // The last products may take more than their step's.
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
-// The words of the stage's last group, wherever the row starts, end within them.
-constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
-{% endif %}
+constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
+constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+// The words of the stage's last group, wherever it starts, end within them.
+constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 {% if two_places %}
 constexpr int EARLIER = 64;  // bytes, of odd rows
 constexpr int PITCH = PIECES + EARLIER / 16 | 1;  // odd, as loads of words by 8 rows of 4 lanes want it
 {% else %}
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
 {% endif %}
-{% if not ragged %}
-constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
-{% endif %}
+constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -45,20 +38,12 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-{% if ragged %}
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
-{% else %}
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
-{% endif %}
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
 {% if two_places %}
     static_assert(ROW_BYTES % 16 == 8, "places of odd rows");
 {% endif %}
-{% if ragged %}
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
-{% else %}
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
-{% endif %}
 
     const int lane_row;
     const int lane_piece;
@@ -77,7 +62,7 @@ struct Copier {
 {% else %}
     const int offset;  // of the first stage, from a multiple of 16 bytes
 {% endif %}
-    int start;  // of the stage that is read, from such a multiple{{ ", in bits" if ragged }}
+    int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -95,11 +80,7 @@ struct Copier {
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
 {% endif %}
-{% if ragged %}
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
-{% else %}
-          start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
-{% endif %}
     {
     }
 
@@ -118,28 +99,18 @@ struct Copier {
     __device__ __forceinline__ int start_of_stage() const
     {
 {% endif %}
-{% if ragged %}
-        return (offset * 8 + stage * STAGE_BITS) / 128 * 16;
-{% else %}
-        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
-{% endif %}
+        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
-{% if ragged %}
-        start = start + STAGE_BITS & 127;
-{% else %}
         if constexpr (!ALIKE)
-            start = start + STAGE_BYTES & 15;
-{% endif %}
+            start = start + STAGE_BITS & 127;
     }
-{% if not ragged %}
 
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
-    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
-{% endif %}
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()

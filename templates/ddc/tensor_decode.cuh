@@ -11,42 +11,26 @@
 //                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
-{% if ragged %}
-// Steps start at any bit of a byte, so groups do, too: words are shifted into place, and samples taken one by one.
-{% endif %}
+// Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-{% if ragged %}
-constexpr bool PAIRED = false;
-{% else %}
-constexpr bool PAIRED = SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
-    && (TWO_WORDS || (STEP_BYTES % 2 == 0 && ROOM >= APART));
-{% endif %}
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+    && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
-{% if ragged %}
-constexpr int GROUP = 8;  // whole bytes
-{% else %}
-constexpr int GROUP = PAIRED ? PAIR_GROUP : SAMPLE_BITS % 2 == 0 ? 4 : 8;
-{% endif %}
+constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int GROUP_STEPS = GROUP / 4;
-constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
-constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-{% if ragged %}
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
-constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + 7, 32);  // that hold a group, from the byte on in which it starts
-constexpr int MOST_REST = 4;  // bytes of the first word before a group, and of the byte that it starts in
-{% else %}
-constexpr int MOST_REST = STARTS_EVEN ? 2 : 3;  // bytes of the first word before a group
-{% endif %}
+constexpr int GROUP_BYTES = GROUP_BITS / 8;
+constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
+constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
+// Bytes of the first word that are before a group, at most, or of a group that starts at any bit, and one it shares.
+constexpr int MOST_REST = STARTS_EVEN ? 2 : WHOLE_BYTES ? 3 : 4;
 constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-{% if ragged %}
-constexpr bool NARROW = false;
-{% else %}
-constexpr bool NARROW = !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
-{% endif %}
+constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
 {% include "ddc/tensor_parts.cuh" %}
 
@@ -158,52 +142,36 @@ typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 // What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
-{% if ragged %}
     int bit;  // of the lane's first group, in its row of a stage
-    int shift;  // by which groups start behind a whole byte
-{% else %}
-    int byte;  // of the lane's first group, in its row of a stage
-{% endif %}
+    int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
 
     // `rest`: where in its first 16 bytes a row starts.
-{% if ragged %}
     __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
     {
         turn_to(bit);
     }
 
+    __device__ __forceinline__ int first_word() const { return bit / 32; }
+
     // What follows is for groups that start at this bit of their row.
     __device__ __forceinline__ void turn_to(int group_bit)
     {
-        const int group_byte = group_bit / 8;
-        shift = kept(group_bit % 8);
-{% else %}
-    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
-    {
-        turn_to(byte);
-    }
-
-    __device__ __forceinline__ int first_word() const { return byte / 4; }
-
-    // What follows is for groups that start at this byte of their row.
-    __device__ __forceinline__ void turn_to(int group_byte)
-    {
-{% endif %}
-        const unsigned shift = 0x1111u * (group_byte % 4);
+        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
+        const unsigned rest = 0x1111u * (group_bit / 8 % 4);
         if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
-            selectors[0] = kept(shift + 0x4321u);
-            selectors[1] = kept(0x0145u + (shift & 0xff00u));
-            selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+            selectors[0] = kept(rest + 0x4321u);
+            selectors[1] = kept(0x0145u + (rest & 0xff00u));
+            selectors[2] = kept(0x2345u + (rest & 0x00ffu));
         } else if constexpr (PAIRED) {
 #pragma unroll
             for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
-                selectors[pair] = kept(shift + selector_of(leader_of(pair)));
+                selectors[pair] = kept(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
-            selectors[0] = kept(shift + selector(0));
-            selectors[1] = kept(shift + selector(2));
+            selectors[0] = kept(rest + selector(0));
+            selectors[1] = kept(rest + selector(2));
         } else {
-            selectors[0] = kept(shift + 0x0123u);
+            selectors[0] = kept(rest + 0x0123u);
         }
     }
 
@@ -234,19 +202,15 @@ struct Decoder {
                 samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
             } else {
                 unsigned aligned[ALIGNED_WORDS];
-{% if ragged %}
                 unsigned whole[SHIFTED_WORDS];  // from a byte on
 #pragma unroll
                 for (int w = 0; w < SHIFTED_WORDS; ++w)
                     whole[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
-{% else %}
-#pragma unroll
-                for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
-{% endif %}
+                    aligned[w] = WHOLE_BYTES
+                        ? whole[w]
+                        : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
                 constexpr int S = IN_GROUP * 4;
                 samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
                 samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));

@@ -13,9 +13,10 @@ constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : SAMP
 constexpr int STRIDE = APART * SAMPLE_BITS / 8;  // bytes
 constexpr int GROUP_STEPS = APART < 2 ? 1 : APART / 2;  // products that whole groups are samples for
 constexpr int GROUP = 4 * APART;  // samples
-constexpr int GROUP_BYTES = 4 * STRIDE;
+constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool ALIGNED = WHOLE_WORDS && ROOM >= 3 * APART;
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
+constexpr bool ALIGNED = STEP_BITS % 32 == 0 && ROOM >= 3 * APART;
 constexpr int GROUP_WORDS = ALIGNED ? STRIDE : STRIDE + 1;
 
 {% include "ddc/tensor_parts.cuh" %}
@@ -23,6 +24,7 @@ constexpr int GROUP_WORDS = ALIGNED ? STRIDE : STRIDE + 1;
 constexpr int PART_GROUPS = 2 * PART_STEPS / APART;
 constexpr int GROUP_STRIDE = 4 * STRIDE;  // words from group to group of a lane
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
+static_assert(WHOLE_BYTES, "groups start at whole bytes");
 static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
@@ -77,23 +79,26 @@ __device__ __forceinline__ unsigned bits_of(const unsigned (&words)[STRIDE])
 }
 
 struct Decoder {
-    int byte;  // of the lane's first group, in its row of a stage
+    int bit;  // of the lane's first group, in its row of a stage
     unsigned selector;  // of the four bytes of a word in two
     unsigned top_bits[SAMPLE_BYTES];  // those of each byte that are its own
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
     {
 #pragma unroll
         for (int i = 0; i < SAMPLE_BYTES; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
             top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
-        turn_to(byte);
+        turn_to(bit);
     }
 
-    // What follows is for groups that start at this byte of their row.
-    __device__ __forceinline__ void turn_to(int group_byte) { selector = kept(0x3210u + 0x1111u * (group_byte % 4)); }
+    // What follows is for groups that start at this bit of their row.
+    __device__ __forceinline__ void turn_to(int group_bit)
+    {
+        selector = kept(0x3210u + 0x1111u * (group_bit / 8 % 4));
+    }
 
     // Register Q and those behind it, of one row.
     template <int Q>

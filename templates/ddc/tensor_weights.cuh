@@ -18,8 +18,11 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 {
     static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        copy_word_async(fetched + k, weights + k);
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            copy_word_async(fetched + k, weights + k);
+    }
     close_group();
 }
 

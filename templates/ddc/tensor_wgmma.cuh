@@ -27,13 +27,7 @@ constexpr int MOST_PART = {{ config.get("PART", 2) }};  // products whose sample
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-{% if ragged %}
 constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
-constexpr bool WHOLE_WORDS = false;  // a step
-{% else %}
-constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
-constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
-{% endif %}
 constexpr int PRODUCT = {{ product }};  // samples of a row that a product takes: 32 bytes
 constexpr int K_STEPS = {{ products }};  // of a step; if they are not whole, samples of the next step fill them up
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
@@ -52,14 +46,10 @@ constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_U
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == {{ live }} && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
-{% if ragged %}
 static_assert(STEP * {{ columns }} % 8 == 0, "whole octets a step");
-{% else %}
-static_assert(STEP * {{ columns }} % 8 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets, and bytes, a step");
-{% endif %}
 {% if not overlaps %}
 static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
-static_assert(WHOLE_WORDS && K_STEPS * PRODUCT == STEP_SAMPLES, "as the code of LIVE steps takes them");
+static_assert(STEP_BITS % 32 == 0 && K_STEPS * PRODUCT == STEP_SAMPLES, "as the code of LIVE steps takes them");
 {% endif %}
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
@@ -168,13 +158,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
     const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
     if (!is_needed) {
-{% if not overlaps or (live - 1) * config.STEP < 15 %}
-        wait_for_groups<0>();  // the block may have no outputs at all, since grids are made for the longest lead, and
-#ifndef AUTOTUNE_HOST  // would end before what it copies has arrived
-        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && copier.by_boxes(); ++i)
-            wait(copier.barriers + 8 * i, 0);
-#endif
-{% endif %}
+        copier.wait_for_begun();  // a block without any, which long leads may need, must not end before them
         take_no_task(window, lane);
         return;
     }

@@ -22,7 +22,6 @@ constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
 static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 {% endif %}
 
-{% set unit, units, words = ("bit", "BITS", "bit / 32") if ragged else ("byte", "BYTES", "byte / 4") %}
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
     BoxCopier& copier;
@@ -30,23 +29,23 @@ struct Stages {
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
-    int {{ unit }};  // of the lane's first group of a step, in its row
+    int bit;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int {{ unit }})
-        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), {{ unit }}({{ unit }})
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int bit)
+        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
     {
         copier.wait_for_stage(slot, parity);
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + {{ words }}; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
 
     // The words of the step behind `step`, whose last ones are `last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
-        {{ unit }} += STEP_{{ units }};
+        bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
             copier.next_stage(zero_behind(last));
@@ -54,9 +53,9 @@ struct Stages {
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            {{ unit }} = copier.pieces.start + threadIdx.x % 4 * GROUP_{{ units }};
+            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
 {% if two_places %}
-            {{ unit }} += copier.pieces.earlier{{ " * 8" if ragged }};
+            bit += copier.pieces.earlier * 8;
 {% endif %}
         }
         return words();
@@ -96,8 +95,8 @@ __device__ __forceinline__ void take_step(
 {% endif %}
         }
         close_products();
-        if (!WHOLE_WORDS && part == PARTS - 1)
-            decoder.turn_to(stages.{{ unit }});  // the next step's first part
+        if (STEP_BITS % 32 != 0 && part == PARTS - 1)
+            decoder.turn_to(stages.bit);  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
 {% if chain %}
@@ -174,7 +173,7 @@ __device__ __forceinline__ void take_no_task(float* window, int lane)
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
-    Stages stages(copier, rows, decoder.{{ unit }});
+    Stages stages(copier, rows, decoder.bit);
     Sums sums = {};
     Samples samples;
     Words words;

@@ -166,9 +166,9 @@ def test_copies_wait_for_loads(gpu: Target) -> None:
 FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes
 MUTANTS_OF_FILLED_PRODUCTS = {
     "samples of the next step": ("|| own + of_row_0 < STEP_SAMPLES;", "|| true;", "wrong"),
-    "bytes of the first step": ("decoder.turn_to(stages.byte);  //", "//", "wrong"),
-    "bytes of a step": ("byte += STEP_BYTES;", "byte += STEP_BYTES & ~3;", "wrong"),
-    "start of a stage": ("byte = copier.pieces.start +", "byte = (copier.pieces.start & 12) +", "wrong"),
+    "bytes of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
+    "bytes of a step": ("bit += STEP_BITS;", "bit += STEP_BITS & ~31;", "wrong"),
+    "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & 96) +", "wrong"),
 }
 
 
@@ -196,7 +196,7 @@ def test_mutants_of_odd_rows_fail(name: str) -> None:
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
 MUTANTS_OF_RAGGED_STEPS = {
     "bits of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
-    "bits of a byte": ("shift = kept(group_bit % 8);", "shift = kept(0);", "wrong"),
+    "bits of a byte": ("WHOLE_BYTES ? 0 : kept(group_bit % 8);", "0;", "wrong"),
     "bits of the next word": ("w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & ~7) +", "wrong"),
     "start of its copies": ("stage * STAGE_BITS) / 128 * 16", "stage * (STAGE_BITS & ~7)) / 128 * 16", "wrong"),
@@ -250,8 +250,8 @@ def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
     ("old", "new"),
     [
         ("(ROWS * PITCH * 4) + copier.pieces.shift();", "(ROWS * PITCH * 4);"),
-        ("(offset + stage * STAGE_BYTES) & ~15", "stage * STAGE_BYTES & ~15"),
-        ("start = start + STAGE_BYTES & 15;", "start = start - STAGE_BYTES & 15;"),
+        ("(offset * 8 + stage * STAGE_BITS) / 128", "stage * STAGE_BITS / 128"),
+        ("start = start + STAGE_BITS & 127;", "start = start - STAGE_BITS & 127;"),
     ],
 )
 def test_mutants_of_stages_that_start_anywhere_fail(old: str, new: str) -> None:

@@ -165,7 +165,7 @@ constexpr bool SHARED_WEIGHTS = false;  // or in registers
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
+constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
 constexpr int PRODUCT = 16;  // samples of a row that a product takes
 constexpr int K_STEPS = STEP_SAMPLES / PRODUCT;
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
@@ -176,7 +176,7 @@ constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
 constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
 constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
 static_assert(STEP % 2 == 0 && STEP_SAMPLES % PRODUCT == 0, "whole octets of columns, and whole products, a step");
-static_assert(STEP_SAMPLES * SAMPLE_BITS % 32 == 0, "and whole words");
+static_assert(STEP_BITS % 32 == 0, "and whole words");
 static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
 static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -194,21 +194,26 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 //                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
+// Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
-    && (TWO_WORDS || (STEP_BYTES % 2 == 0 && ROOM >= APART));
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+    && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
-constexpr int GROUP = PAIRED ? PAIR_GROUP : SAMPLE_BITS % 2 == 0 ? 4 : 8;
+constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int GROUP_STEPS = GROUP / 4;
-constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
+constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
+constexpr int GROUP_BYTES = GROUP_BITS / 8;
 constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-constexpr int MOST_REST = STARTS_EVEN ? 2 : 3;  // bytes of the first word before a group
+constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
+// Bytes of the first word that are before a group, at most, or of a group that starts at any bit, and one it shares.
+constexpr int MOST_REST = STARTS_EVEN ? 2 : WHOLE_BYTES ? 3 : 4;
 constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
 __host__ __device__ constexpr int part_of(int n, int most)
@@ -339,34 +344,36 @@ typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 // What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
-    int byte;  // of the lane's first group, in its row of a stage
+    int bit;  // of the lane's first group, in its row of a stage
+    int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
     {
-        turn_to(byte);
+        turn_to(bit);
     }
 
-    __device__ __forceinline__ int first_word() const { return byte / 4; }
+    __device__ __forceinline__ int first_word() const { return bit / 32; }
 
-    // What follows is for groups that start at this byte of their row.
-    __device__ __forceinline__ void turn_to(int group_byte)
+    // What follows is for groups that start at this bit of their row.
+    __device__ __forceinline__ void turn_to(int group_bit)
     {
-        const unsigned shift = 0x1111u * (group_byte % 4);
+        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
+        const unsigned rest = 0x1111u * (group_bit / 8 % 4);
         if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
-            selectors[0] = kept(shift + 0x4321u);
-            selectors[1] = kept(0x0145u + (shift & 0xff00u));
-            selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+            selectors[0] = kept(rest + 0x4321u);
+            selectors[1] = kept(0x0145u + (rest & 0xff00u));
+            selectors[2] = kept(0x2345u + (rest & 0x00ffu));
         } else if constexpr (PAIRED) {
 #pragma unroll
             for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
-                selectors[pair] = kept(shift + selector_of(leader_of(pair)));
+                selectors[pair] = kept(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
-            selectors[0] = kept(shift + selector(0));
-            selectors[1] = kept(shift + selector(2));
+            selectors[0] = kept(rest + selector(0));
+            selectors[1] = kept(rest + selector(2));
         } else {
-            selectors[0] = kept(shift + 0x0123u);
+            selectors[0] = kept(rest + 0x0123u);
         }
     }
 
@@ -397,9 +404,15 @@ struct Decoder {
                 samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
             } else {
                 unsigned aligned[ALIGNED_WORDS];
+                unsigned whole[SHIFTED_WORDS];  // from a byte on
+#pragma unroll
+                for (int w = 0; w < SHIFTED_WORDS; ++w)
+                    whole[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                    aligned[w] = WHOLE_BYTES
+                        ? whole[w]
+                        : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
                 constexpr int S = IN_GROUP * 4;
                 samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
                 samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
@@ -453,13 +466,14 @@ struct Decoder {
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
+constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
-// The words of the stage's last group, wherever the row starts, end within them.
-constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
+constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+// The words of the stage's last group, wherever it starts, end within them.
+constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
+constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -481,9 +495,9 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
     const int lane_piece;
@@ -493,7 +507,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int start;  // of the stage that is read, from such a multiple
+    int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -504,25 +518,25 @@ struct Copier {
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
-          start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
+          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
     // Where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
         if constexpr (!ALIKE)
-            start = start + STAGE_BYTES & 15;
+            start = start + STAGE_BITS & 127;
     }
 
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
-    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
@@ -686,8 +700,11 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 {
     static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        copy_word_async(fetched + k, weights + k);
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            copy_word_async(fetched + k, weights + k);
+    }
     close_group();
 }
 

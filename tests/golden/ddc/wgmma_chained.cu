@@ -272,8 +272,7 @@ constexpr int MOST_PART = 2;  // products whose samples are unpacked together
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
-constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
+constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
 constexpr int PRODUCT = 16;  // samples of a row that a product takes: 32 bytes
 constexpr int K_STEPS = 10;  // of a step; if they are not whole, samples of the next step fill them up
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
@@ -292,7 +291,7 @@ constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_U
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == 4 && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
-static_assert(STEP * 4 % 8 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets, and bytes, a step");
+static_assert(STEP * 4 % 8 == 0, "whole octets a step");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -312,21 +311,26 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 //                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
+// Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
-    && (TWO_WORDS || (STEP_BYTES % 2 == 0 && ROOM >= APART));
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+    && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
-constexpr int GROUP = PAIRED ? PAIR_GROUP : SAMPLE_BITS % 2 == 0 ? 4 : 8;
+constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int GROUP_STEPS = GROUP / 4;
-constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
+constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
+constexpr int GROUP_BYTES = GROUP_BITS / 8;
 constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-constexpr int MOST_REST = STARTS_EVEN ? 2 : 3;  // bytes of the first word before a group
+constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
+// Bytes of the first word that are before a group, at most, or of a group that starts at any bit, and one it shares.
+constexpr int MOST_REST = STARTS_EVEN ? 2 : WHOLE_BYTES ? 3 : 4;
 constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
 __host__ __device__ constexpr int part_of(int n, int most)
@@ -457,34 +461,36 @@ typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 // What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
 struct Decoder {
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
-    int byte;  // of the lane's first group, in its row of a stage
+    int bit;  // of the lane's first group, in its row of a stage
+    int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
     {
-        turn_to(byte);
+        turn_to(bit);
     }
 
-    __device__ __forceinline__ int first_word() const { return byte / 4; }
+    __device__ __forceinline__ int first_word() const { return bit / 32; }
 
-    // What follows is for groups that start at this byte of their row.
-    __device__ __forceinline__ void turn_to(int group_byte)
+    // What follows is for groups that start at this bit of their row.
+    __device__ __forceinline__ void turn_to(int group_bit)
     {
-        const unsigned shift = 0x1111u * (group_byte % 4);
+        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
+        const unsigned rest = 0x1111u * (group_bit / 8 % 4);
         if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
-            selectors[0] = kept(shift + 0x4321u);
-            selectors[1] = kept(0x0145u + (shift & 0xff00u));
-            selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+            selectors[0] = kept(rest + 0x4321u);
+            selectors[1] = kept(0x0145u + (rest & 0xff00u));
+            selectors[2] = kept(0x2345u + (rest & 0x00ffu));
         } else if constexpr (PAIRED) {
 #pragma unroll
             for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
-                selectors[pair] = kept(shift + selector_of(leader_of(pair)));
+                selectors[pair] = kept(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
-            selectors[0] = kept(shift + selector(0));
-            selectors[1] = kept(shift + selector(2));
+            selectors[0] = kept(rest + selector(0));
+            selectors[1] = kept(rest + selector(2));
         } else {
-            selectors[0] = kept(shift + 0x0123u);
+            selectors[0] = kept(rest + 0x0123u);
         }
     }
 
@@ -515,9 +521,15 @@ struct Decoder {
                 samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
             } else {
                 unsigned aligned[ALIGNED_WORDS];
+                unsigned whole[SHIFTED_WORDS];  // from a byte on
+#pragma unroll
+                for (int w = 0; w < SHIFTED_WORDS; ++w)
+                    whole[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                    aligned[w] = WHOLE_BYTES
+                        ? whole[w]
+                        : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
                 constexpr int S = IN_GROUP * 4;
                 samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
                 samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
@@ -571,13 +583,14 @@ struct Decoder {
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
+constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
-// The words of the stage's last group, wherever the row starts, end within them.
-constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
+constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+// The words of the stage's last group, wherever it starts, end within them.
+constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
+constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -599,9 +612,9 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
     const int lane_piece;
@@ -611,7 +624,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int start;  // of the stage that is read, from such a multiple
+    int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -622,25 +635,25 @@ struct Copier {
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
-          start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
+          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
     // Where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
         if constexpr (!ALIKE)
-            start = start + STAGE_BYTES & 15;
+            start = start + STAGE_BITS & 127;
     }
 
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
-    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
@@ -795,6 +808,16 @@ struct BoxCopier {
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
+    // For the stages that begin() has begun, none of which is read.
+    __device__ __forceinline__ void wait_for_begun() const
+    {
+        wait_for_groups<0>();
+#ifndef AUTOTUNE_HOST
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+            wait(barriers + 8 * i, 0);
+#endif
+    }
+
     // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
     __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
     {
@@ -911,8 +934,11 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 {
     static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        copy_word_async(fetched + k, weights + k);
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            copy_word_async(fetched + k, weights + k);
+    }
     close_group();
 }
 
@@ -1312,23 +1338,23 @@ struct Stages {
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
-    int byte;  // of the lane's first group of a step, in its row
+    int bit;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int byte)
-        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), byte(byte)
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int bit)
+        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
     {
         copier.wait_for_stage(slot, parity);
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + byte / 4; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
 
     // The words of the step behind `step`, whose last ones are `last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
-        byte += STEP_BYTES;
+        bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
             copier.next_stage(zero_behind(last));
@@ -1336,7 +1362,7 @@ struct Stages {
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            byte = copier.pieces.start + threadIdx.x % 4 * GROUP_BYTES;
+            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
         }
         return words();
     }
@@ -1366,8 +1392,8 @@ __device__ __forceinline__ void take_step(
                 multiply<COLUMNS>(products, taken[part % 2][k], blocks);
         }
         close_products();
-        if (!WHOLE_WORDS && part == PARTS - 1)
-            decoder.turn_to(stages.byte);  // the next step's first part
+        if (STEP_BITS % 32 != 0 && part == PARTS - 1)
+            decoder.turn_to(stages.bit);  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
@@ -1437,7 +1463,7 @@ __device__ __forceinline__ void take_no_task(float* window, int lane)
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
-    Stages stages(copier, rows, decoder.byte);
+    Stages stages(copier, rows, decoder.bit);
     Sums sums = {};
     Samples samples;
     Words words;
@@ -1499,11 +1525,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
     const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
     if (!is_needed) {
-        wait_for_groups<0>();  // the block may have no outputs at all, since grids are made for the longest lead, and
-#ifndef AUTOTUNE_HOST  // would end before what it copies has arrived
-        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && copier.by_boxes(); ++i)
-            wait(copier.barriers + 8 * i, 0);
-#endif
+        copier.wait_for_begun();  // a block without any, which long leads may need, must not end before them
         take_no_task(window, lane);
         return;
     }

@@ -272,8 +272,7 @@ constexpr int MOST_PART = 1;  // products whose samples are unpacked together
 constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int STEP_BYTES = STEP_SAMPLES * SAMPLE_BITS / 8;
-constexpr bool WHOLE_WORDS = STEP_BYTES % 4 == 0;  // a step: all start alike within a word
+constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
 constexpr int PRODUCT = 32;  // samples of a row that a product takes: 32 bytes
 constexpr int K_STEPS = 2;  // of a step; if they are not whole, samples of the next step fill them up
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
@@ -292,7 +291,7 @@ constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_U
 static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == 9 && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
-static_assert(STEP * 8 % 8 == 0 && STEP_SAMPLES * SAMPLE_BITS % 8 == 0, "whole octets, and bytes, a step");
+static_assert(STEP * 8 % 8 == 0, "whole octets a step");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
@@ -314,9 +313,10 @@ constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : SAMP
 constexpr int STRIDE = APART * SAMPLE_BITS / 8;  // bytes
 constexpr int GROUP_STEPS = APART < 2 ? 1 : APART / 2;  // products that whole groups are samples for
 constexpr int GROUP = 4 * APART;  // samples
-constexpr int GROUP_BYTES = 4 * STRIDE;
+constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool ALIGNED = WHOLE_WORDS && ROOM >= 3 * APART;
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
+constexpr bool ALIGNED = STEP_BITS % 32 == 0 && ROOM >= 3 * APART;
 constexpr int GROUP_WORDS = ALIGNED ? STRIDE : STRIDE + 1;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
@@ -343,6 +343,7 @@ __device__ __forceinline__ Number kept(Number number)
 constexpr int PART_GROUPS = 2 * PART_STEPS / APART;
 constexpr int GROUP_STRIDE = 4 * STRIDE;  // words from group to group of a lane
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
+static_assert(WHOLE_BYTES, "groups start at whole bytes");
 static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
@@ -397,23 +398,26 @@ __device__ __forceinline__ unsigned bits_of(const unsigned (&words)[STRIDE])
 }
 
 struct Decoder {
-    int byte;  // of the lane's first group, in its row of a stage
+    int bit;  // of the lane's first group, in its row of a stage
     unsigned selector;  // of the four bytes of a word in two
     unsigned top_bits[SAMPLE_BYTES];  // those of each byte that are its own
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit Decoder(int rest) : byte(rest + threadIdx.x % 4 * GROUP_BYTES)
+    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
     {
 #pragma unroll
         for (int i = 0; i < SAMPLE_BYTES; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
             top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
-        turn_to(byte);
+        turn_to(bit);
     }
 
-    // What follows is for groups that start at this byte of their row.
-    __device__ __forceinline__ void turn_to(int group_byte) { selector = kept(0x3210u + 0x1111u * (group_byte % 4)); }
+    // What follows is for groups that start at this bit of their row.
+    __device__ __forceinline__ void turn_to(int group_bit)
+    {
+        selector = kept(0x3210u + 0x1111u * (group_bit / 8 % 4));
+    }
 
     // Register Q and those behind it, of one row.
     template <int Q>
@@ -449,13 +453,14 @@ struct Decoder {
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-constexpr int STAGE_BYTES = STAGE * STEP_BYTES;
+constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
-constexpr int READ_BYTES = (STAGE - 1) * STEP_BYTES + K_STEPS * (PRODUCT * SAMPLE_BITS / 8);
-// The words of the stage's last group, wherever the row starts, end within them.
-constexpr int PIECES = ceil_div((READ_BYTES + 15 - GROUP_BYTES) / 4 * 4 + GROUP_WORDS * 4, 16);
+constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
+constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+// The words of the stage's last group, wherever it starts, end within them.
+constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-constexpr bool ALIKE = STAGE_BYTES % 16 == 0;  // all stages start alike within 16 bytes
+constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -477,9 +482,9 @@ struct Copier {
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BYTES;
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BYTES + PITCH * 16;  // of a row, at most
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
     const int lane_piece;
@@ -489,7 +494,7 @@ struct Copier {
     const long long first;  // the lane's first piece of stage 0, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes
-    int start;  // of the stage that is read, from such a multiple
+    int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -500,25 +505,25 @@ struct Copier {
           n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
           offset(static_cast<int>(first_byte & 15)),
-          start(offset - (ALIKE ? 0 : STAGE_BYTES) & 15), stage(0), slot(0)
+          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
     // Where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return ALIKE ? stage * STAGE_BYTES : (offset + stage * STAGE_BYTES) & ~15;
+        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
         if constexpr (!ALIKE)
-            start = start + STAGE_BYTES & 15;
+            start = start + STAGE_BITS & 127;
     }
 
     // Words, where stages are whole words, by which the stage that is read starts further than the first one.
-    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset >> 2; }
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
@@ -673,6 +678,16 @@ struct BoxCopier {
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
+    // For the stages that begin() has begun, none of which is read.
+    __device__ __forceinline__ void wait_for_begun() const
+    {
+        wait_for_groups<0>();
+#ifndef AUTOTUNE_HOST
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+            wait(barriers + 8 * i, 0);
+#endif
+    }
+
     // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
     __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
     {
@@ -802,8 +817,11 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 {
     static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        copy_word_async(fetched + k, weights + k);
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            copy_word_async(fetched + k, weights + k);
+    }
     close_group();
 }
 
@@ -1224,23 +1242,23 @@ struct Stages {
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
-    int byte;  // of the lane's first group of a step, in its row
+    int bit;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int byte)
-        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), byte(byte)
+    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int bit)
+        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
     {
         copier.wait_for_stage(slot, parity);
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + byte / 4; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
 
     // The words of the step behind `step`, whose last ones are `last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
-        byte += STEP_BYTES;
+        bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
             copier.next_stage(zero_behind(last));
@@ -1248,7 +1266,7 @@ struct Stages {
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            byte = copier.pieces.start + threadIdx.x % 4 * GROUP_BYTES;
+            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
         }
         return words();
     }
@@ -1275,8 +1293,8 @@ __device__ __forceinline__ void take_step(
             multiply_u8<COLUMNS>(sums, taken[part % 2][k * 2 + 1], blocks_of(ring, part * PART_STEPS + k, block));
         }
         close_products();
-        if (!WHOLE_WORDS && part == PARTS - 1)
-            decoder.turn_to(stages.byte);  // the next step's first part
+        if (STEP_BITS % 32 != 0 && part == PARTS - 1)
+            decoder.turn_to(stages.bit);  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
         if (part == PARTS - 1) {
@@ -1343,7 +1361,7 @@ __device__ __forceinline__ void take_no_task(float* window, int lane)
 __device__ __forceinline__ void take_task(
     BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
-    Stages stages(copier, rows, decoder.byte);
+    Stages stages(copier, rows, decoder.bit);
     Sums sums = {};
     Samples samples;
     Words words;
@@ -1405,6 +1423,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
     const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
     if (!is_needed) {
+        copier.wait_for_begun();  // a block without any, which long leads may need, must not end before them
         take_no_task(window, lane);
         return;
     }

@@ -273,7 +273,6 @@ constexpr int WARPS = WGS / 32;
 constexpr int ROWS = 16;  // of a warp
 constexpr int STEP_SAMPLES = STEP * DECIMATION;
 constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
-constexpr bool WHOLE_WORDS = false;  // a step
 constexpr int PRODUCT = 16;  // samples of a row that a product takes: 32 bytes
 constexpr int K_STEPS = 4;  // of a step; if they are not whole, samples of the next step fill them up
 constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
@@ -312,23 +311,26 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 //                                                                 of 8 bits, 2 j and 2 j + 1
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
-// Steps start at any bit of a byte, so groups do, too: words are shifted into place, and samples taken one by one.
+// Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = false;
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+    && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
-constexpr int GROUP = 8;  // whole bytes
+constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
 constexpr int GROUP_STEPS = GROUP / 4;
-constexpr int GROUP_BYTES = GROUP * SAMPLE_BITS / 8;
-constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
-constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + 7, 32);  // that hold a group, from the byte on in which it starts
-constexpr int MOST_REST = 4;  // bytes of the first word before a group, and of the byte that it starts in
+constexpr int GROUP_BYTES = GROUP_BITS / 8;
+constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
+constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
+// Bytes of the first word that are before a group, at most, or of a group that starts at any bit, and one it shares.
+constexpr int MOST_REST = STARTS_EVEN ? 2 : WHOLE_BYTES ? 3 : 4;
 constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = false;
+constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
 __host__ __device__ constexpr int part_of(int n, int most)
@@ -460,7 +462,7 @@ typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
 struct Decoder {
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
     int bit;  // of the lane's first group, in its row of a stage
-    int shift;  // by which groups start behind a whole byte
+    int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
 
     // `rest`: where in its first 16 bytes a row starts.
@@ -469,25 +471,26 @@ struct Decoder {
         turn_to(bit);
     }
 
+    __device__ __forceinline__ int first_word() const { return bit / 32; }
+
     // What follows is for groups that start at this bit of their row.
     __device__ __forceinline__ void turn_to(int group_bit)
     {
-        const int group_byte = group_bit / 8;
-        shift = kept(group_bit % 8);
-        const unsigned shift = 0x1111u * (group_byte % 4);
+        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
+        const unsigned rest = 0x1111u * (group_bit / 8 % 4);
         if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
-            selectors[0] = kept(shift + 0x4321u);
-            selectors[1] = kept(0x0145u + (shift & 0xff00u));
-            selectors[2] = kept(0x2345u + (shift & 0x00ffu));
+            selectors[0] = kept(rest + 0x4321u);
+            selectors[1] = kept(0x0145u + (rest & 0xff00u));
+            selectors[2] = kept(0x2345u + (rest & 0x00ffu));
         } else if constexpr (PAIRED) {
 #pragma unroll
             for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
-                selectors[pair] = kept(shift + selector_of(leader_of(pair)));
+                selectors[pair] = kept(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
-            selectors[0] = kept(shift + selector(0));
-            selectors[1] = kept(shift + selector(2));
+            selectors[0] = kept(rest + selector(0));
+            selectors[1] = kept(rest + selector(2));
         } else {
-            selectors[0] = kept(shift + 0x0123u);
+            selectors[0] = kept(rest + 0x0123u);
         }
     }
 
@@ -524,7 +527,9 @@ struct Decoder {
                     whole[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
+                    aligned[w] = WHOLE_BYTES
+                        ? whole[w]
+                        : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
                 constexpr int S = IN_GROUP * 4;
                 samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
                 samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
@@ -579,9 +584,13 @@ struct Decoder {
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
 // within 16 of all rows; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
+// The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr int PIECES = ceil_div((READ_BITS + 127 - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
+constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+// The words of the stage's last group, wherever it starts, end within them.
+constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
@@ -633,14 +642,18 @@ struct Copier {
     // Where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
-        start = start + STAGE_BITS & 127;
+        if constexpr (!ALIKE)
+            start = start + STAGE_BITS & 127;
     }
+
+    // Words, where stages are whole words, by which the stage that is read starts further than the first one.
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
 
     // Closes a group in any case, so that the number of groups under way stays the same.
     __device__ __forceinline__ void next_stage()
@@ -795,6 +808,16 @@ struct BoxCopier {
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
+    // For the stages that begin() has begun, none of which is read.
+    __device__ __forceinline__ void wait_for_begun() const
+    {
+        wait_for_groups<0>();
+#ifndef AUTOTUNE_HOST
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+            wait(barriers + 8 * i, 0);
+#endif
+    }
+
     // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
     __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
     {
@@ -911,8 +934,11 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
 {
     static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int k = threadIdx.x; k < TAPS; k += WGS)
-        copy_word_async(fetched + k, weights + k);
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            copy_word_async(fetched + k, weights + k);
+    }
     close_group();
 }
 
@@ -1366,7 +1392,7 @@ __device__ __forceinline__ void take_step(
                 multiply<COLUMNS>(products, taken[part % 2][k], blocks);
         }
         close_products();
-        if (!WHOLE_WORDS && part == PARTS - 1)
+        if (STEP_BITS % 32 != 0 && part == PARTS - 1)
             decoder.turn_to(stages.bit);  // the next step's first part
         decoder.decode(samples, words);  // while the products go on
         load_part(words, from + (part + 2) % PARTS * PART_WORDS);
@@ -1499,11 +1525,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 3) ddc(
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
     const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
     if (!is_needed) {
-        wait_for_groups<0>();  // the block may have no outputs at all, since grids are made for the longest lead, and
-#ifndef AUTOTUNE_HOST  // would end before what it copies has arrived
-        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && copier.by_boxes(); ++i)
-            wait(copier.barriers + 8 * i, 0);
-#endif
+        copier.wait_for_begun();  // a block without any, which long leads may need, must not end before them
         take_no_task(window, lane);
         return;
     }
