@@ -7,7 +7,11 @@ from .measure import Measurement, Sustained
 from .record import Trial
 
 SAME = 0.005  # medians within half a percent are the same in practice
-PREFERENCE = "fewer registers, then less shared memory, then fewer parameters that differ from the default"
+TIE = SAME / 2  # and within half of that, something else decides
+PREFERENCE = (
+    "fewer registers, then less shared memory, then fewer parameters that differ from the default, "
+    f"of those within {100 * TIE:g} % of the fastest"
+)
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,13 @@ def compare(a: Measurement, b: Measurement) -> str:
 
 
 def rank(contestants: list[tuple[Trial, Measurement]], default: dict[str, Any]) -> list[Finalist]:
-    """The finalists, the winner first: among those that are the same as the fastest, by PREFERENCE."""
+    """The finalists, the winner first: among those within TIE of the fastest, by PREFERENCE."""
     ordered = sorted(contestants, key=lambda c: c[1].median_s)
     fastest = ordered[0]
     finalists = [
         Finalist(trial, m, "fastest" if trial is fastest[0] else compare(m, fastest[1])) for trial, m in ordered
     ]
-    tied = [f for f in finalists if f.relation in ("fastest", "same")]
+    tied = [f for f in finalists if f.measurement.median_s <= fastest[1].median_s * (1 + TIE)]
     winner = min(tied, key=lambda f: _preference(f.trial, default))
     return [winner, *(f for f in finalists if f is not winner)]
 

@@ -77,10 +77,13 @@ class FinalRound:
         """By trial. Interleaved; should one of them fail, each on its own, so that it is known which."""
         protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
         worker, deadline_s = self.stations.bench.worker, self.settings.launch_deadline_s
+        n_placements = self.settings.n_placements(self.stations.target.kind)
         measured: dict[int, Measurement] = {}
         with self.stations.on_device("final round"):
             try:
-                together = worker.measure_together([job for _, job in jobs], protocol, deadline_s * len(jobs))
+                together = worker.measure_together(
+                    [job for _, job in jobs], protocol, deadline_s * len(jobs) * n_placements, n_placements
+                )
                 measured = {trial.number: m for (trial, _), m in zip(jobs, together, strict=True)}
             except TrialFailure as failure:
                 self.progress.note(f"the final round failed ({failure}); measuring the finalists one by one")

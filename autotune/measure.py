@@ -1,10 +1,9 @@
 """Time, measured so that it can be compared: cold cache, clock observed, samples kept, and the output checked after.
 
-In the search each config gets a small budget, cut short when it is clearly slower than the incumbent. The finalists
-are measured again, interleaved, so that drift of clock and temperature hits all of them alike.
+Of one config: a small budget, cut short when it is clearly slower than the incumbent. Finalists are timed together
+(interleaved.py).
 """
 
-import random
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -71,44 +70,16 @@ def measure(
     """
     function = session.load(binary, session.timed_build)
     geometry = kernel.launch(case.problem, config)
-    placed = _timed_arguments(session, kernel, case)
-    taken = _Samples(session, protocol.cold)
+    placed = timed_arguments(session, kernel, case)
+    taken = Samples(session, protocol.cold)
     placed.poison(POISONS[0])
     taken.warm_up(function, geometry, placed, protocol.n_warmup)
     taken.take(function, geometry, placed, min(LOOK_AFTER, protocol.n_samples))
     slow = protocol.incumbent_s is not None and taken.fastest > CLEARLY_SLOWER * protocol.incumbent_s
     if not slow:
         taken.take(function, geometry, placed, protocol.n_samples)
-    errors = _check_after(function, geometry, placed, case)
+    errors = check_after(function, geometry, placed, case)
     return taken.summary(slow, errors)
-
-
-def interleaved(
-    session: Session,
-    kernel: Kernel[Any],
-    case: Case,
-    contestants: list[tuple[Config, Binary]],
-    protocol: Protocol,
-) -> list[Measurement]:
-    """Time several binaries in rounds, in a new random order each round, then check each one's output."""
-    placed = _timed_arguments(session, kernel, case)
-    loaded = [
-        (session.load(binary, session.timed_build), kernel.launch(case.problem, config))
-        for config, binary in contestants
-    ]
-    taken = [_Samples(session, protocol.cold) for _ in contestants]
-    order = list(range(len(contestants)))
-    shuffle = random.Random(0).shuffle
-    for one, (function, geometry) in zip(taken, loaded, strict=True):
-        one.warm_up(function, geometry, placed, protocol.n_warmup)
-    for round_number in range(1, protocol.n_samples + 1):
-        shuffle(order)
-        for i in order:
-            taken[i].take(*loaded[i], placed, round_number)
-    return [
-        one.summary(False, _check_after(function, geometry, placed, case))
-        for one, (function, geometry) in zip(taken, loaded, strict=True)
-    ]
 
 
 @dataclass(frozen=True)
@@ -130,7 +101,7 @@ def sustained(
         TrialFailure: what the device raises.
     """
     function = session.load(binary, session.timed_build)
-    placed = _timed_arguments(session, kernel, case)
+    placed = timed_arguments(session, kernel, case)
     time.sleep(REST_S)
     taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
     return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
@@ -147,7 +118,7 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
     """
     function = session.load(binary, session.timed_build)
     geometry = kernel.launch(case.problem, config)
-    placed = _timed_arguments(session, kernel, case)
+    placed = timed_arguments(session, kernel, case)
     end = time.monotonic() + LONGEST_REPEATS_S
     for i in range(n):
         if i > 0 and time.monotonic() > end:
@@ -163,7 +134,7 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
     return n
 
 
-class _Samples:
+class Samples:
     """The samples of one binary so far."""
 
     def __init__(self, session: Session, cold: bool) -> None:
@@ -177,6 +148,10 @@ class _Samples:
     @property
     def fastest(self) -> float:
         return min(s.seconds for s in self.kept)
+
+    @property
+    def median_s(self) -> float:
+        return median(s.seconds for s in self.kept)
 
     def warm_up(self, function: Function, geometry: Launch, placed: Placed, n: int) -> None:
         function.samples(geometry, placed.arguments, n, cold=self.cold)
@@ -225,7 +200,7 @@ class _Samples:
         )
 
 
-def _check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
+def check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
     """What the timed binary writes at the timed size, from poisoned outputs."""
     placed.poison(POISONS[1])
     placed.launch(function, geometry)
@@ -239,7 +214,7 @@ def _check_after(function: Function, geometry: Launch, placed: Placed, case: Cas
 _placed: OrderedDict[str, Placed] = OrderedDict()  # by case, the last used at the end
 
 
-def _timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
+def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
     """The timed problem's buffers, kept from trial to trial; those of a few problems under way, if they are small."""
     if case.key not in _placed:
         n_bytes = bytes_of(kernel.arrays(case.problem))

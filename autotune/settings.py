@@ -13,9 +13,10 @@ N_TRIALS = {"host": 64}  # a CPU takes about a second a trial
 N_TRIALS_ELSEWHERE = 200
 N_CHECKED = {"host": 1, "simulated": 1}  # the host looks for races itself, and the formula has none
 N_CHECKED_ELSEWHERE = 500
+N_PLACEMENTS = {"host": 1}  # where a time says little
 
 EFFORTS: dict[str, dict[str, Any]] = {
-    "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20},
+    "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20, "placements": 1},
     "normal": {},
     "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},
 }
@@ -40,6 +41,7 @@ class Settings:
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5
     finalist_samples: int = 40
+    placements: int = 4  # of the buffers, in each of which close finalists are timed; on the host one
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
     checked_launches: int | None = None  # of the winner, outputs of each checked; None: N_CHECKED of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
@@ -50,6 +52,10 @@ class Settings:
         if self.trials is None and self.sampler == "exhaustive":
             return n_configs
         return min(n_configs, self.trials or N_TRIALS.get(kind, N_TRIALS_ELSEWHERE))
+
+    def n_placements(self, kind: str) -> int:
+        """Placements of the buffers in a final round."""
+        return N_PLACEMENTS.get(kind, self.placements)
 
     def n_checked(self, kind: str) -> int:
         """Launches of the winner whose outputs are checked."""

@@ -226,7 +226,11 @@ class _Runner:
     def _previous(self) -> dict[str, Any] | None:
         """The verdict that is there, if its final round was no shorter than this one would be."""
         verdict = self.folder.verdict()
-        least = {"finalist_samples": self.settings.finalist_samples, "checked_launches": self._n_checked}
+        least = {
+            "finalist_samples": self.settings.finalist_samples,
+            "placements": self.settings.n_placements(self.target.kind),
+            "checked_launches": self._n_checked,
+        }
         if verdict is None or any(verdict.get(name, 0) < n for name, n in least.items()):
             return None
         return None if self.settings.sustained_s and "sustained" not in verdict["winner"] else verdict
@@ -265,6 +269,7 @@ class _Runner:
                 "ties": [f.trial.number for f in sweep.finalists[1:] if f.relation in ("fastest", "same")],
                 "preference_among_ties": PREFERENCE,
                 "finalist_samples": self.settings.finalist_samples,
+                "placements": self.settings.n_placements(self.target.kind),
                 "checked_launches": self._n_checked,
                 "finalists": [f.as_json() for f in sweep.finalists],
                 "counts": dict(sweep.counts),

@@ -54,3 +54,9 @@ def test_ties_are_broken_by_registers_then_shared_memory_then_nearness_to_the_de
     finalists = rank(list(zip((a, b, c, d), times, strict=True)), {"WGS": 128})
     assert finalists[0].trial is d
     assert finalists[0].relation == "same" and finalists[1].relation == "fastest"
+
+
+def test_what_is_the_same_but_no_tie_wins_on_time() -> None:
+    fast, small = trial(0, registers=200), trial(1, registers=20)
+    finalists = rank([(small, measured(100.4, 0.0001)), (fast, measured(100, 0.0001))], {})
+    assert [(f.trial.number, f.relation) for f in finalists] == [(0, "fastest"), (1, "same")]

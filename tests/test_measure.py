@@ -12,7 +12,7 @@ from autotune.case import numpy_case, read_case, write_case
 from autotune.catalogue import load_kernel
 from autotune.devices.base import Binary, Sample
 from autotune.devices.host.buffer import HostBuffer
-from autotune.measure import Protocol, interleaved, measure
+from autotune.measure import Protocol, measure
 from autotune.verify import case_of_oracle
 
 from .conftest import EXAMPLE
@@ -114,14 +114,6 @@ def test_what_one_config_spoils_is_not_held_against_the_next(monkeypatch: pytest
         measure(vandal, KERNEL, case, CONFIG, BINARY, Protocol())
     honest: Any = Scripted([])
     assert measure(honest, KERNEL, case, CONFIG, BINARY, Protocol()).max_error < 1e-6
-
-
-def test_interleaved_takes_the_same_number_of_samples_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
-    session: Any = Scripted([])
-    case = numpy_case(KERNEL, PROBLEM)
-    found = interleaved(session, KERNEL, case, [(CONFIG, BINARY)] * 3, Protocol(n_samples=7))
-    assert [len(m.samples_s) for m in found] == [7, 7, 7]
 
 
 def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(

@@ -79,7 +79,7 @@ class Plan:
         settings = self.pilot if index < self.n_pilots else self.settings
         if not self.n_revisit:
             return settings
-        return replace(settings, n_finalists=2, finalist_samples=9, sustained_s=0.0, checked_launches=0)
+        return replace(settings, n_finalists=2, finalist_samples=9, placements=1, sustained_s=0.0, checked_launches=0)
 
     def settings_again(self, index: int, kind: str) -> Settings:
         """Of its second look: as many more trials, which begin with what its neighbours let one expect by then."""

@@ -18,7 +18,8 @@ from ..case import Case, read_case
 from ..catalogue import load_kernel
 from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
-from ..measure import Measurement, Protocol, Sustained, interleaved, measure, repeated, sustained
+from ..interleaved import interleaved
+from ..measure import Measurement, Protocol, Sustained, measure, repeated, sustained
 from ..processes import Pool, die_with_parent, keep_freed_memory
 from ..space import Config
 from ..verify import Placed, Verdict, case_of_oracle, verify
@@ -64,9 +65,12 @@ class Worker:
         """Time one binary, and check what it wrote. Raises TrialFailure."""
         return self.measure_together([job], protocol, deadline_s)[0]
 
-    def measure_together(self, jobs: list[Job], protocol: Protocol, deadline_s: float) -> list[Measurement]:
+    def measure_together(
+        self, jobs: list[Job], protocol: Protocol, deadline_s: float, n_placements: int = 1
+    ) -> list[Measurement]:
         """Time several binaries of one problem, interleaved. Raises TrialFailure."""
-        return self._call(_measure_together, (jobs, protocol), deadline_s, "measurement") if jobs else []
+        given = jobs, protocol, n_placements
+        return self._call(_measure_together, given, deadline_s, "measurement") if jobs else []
 
     def sustain(self, job: Job, seconds: float, deadline_s: float) -> Sustained:
         """Launch one binary back to back. Raises TrialFailure."""
@@ -157,14 +161,14 @@ def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
     return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
 
 
-def _measure_together(jobs: list[Job], protocol: Protocol) -> list[Measurement]:
+def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:
     session = _opened()
     kernel, problem = _restore(jobs[0])
     case = _timed_case(session, kernel, problem, jobs[0])
     contestants = [(job.config, job.binary) for job in jobs]
     if len(contestants) == 1:
         return [measure(session, kernel, case, *contestants[0], protocol)]
-    return interleaved(session, kernel, case, contestants, protocol)
+    return interleaved(session, kernel, case, contestants, protocol, n_placements)
 
 
 def _sustain(job: Job, seconds: float) -> Sustained:
