@@ -184,7 +184,7 @@ class Matrices:
         """
         bits, apart = self.problem.sample_bits, self.apart
         if self.takes_bytes:
-            is_aligned = self.step_bytes % 4 == 0 and self.room >= 3 * apart
+            is_aligned = self.step_bytes % 4 == 0 and self.row_bytes % 4 == 0 and self.room >= 3 * apart
             return 4 * apart, apart * bits // 8 + (not is_aligned)
         if self.ragged:
             return 8, max(2, ceil_div(bits + 4, 4))
@@ -234,7 +234,7 @@ class Matrices:
         read_samples = (int(self.config.STAGE) - 1) * self.step_samples + self.products * self.product
         first_bit = 127 if self.ragged else 120  # of the stage, in its first 16 bytes, at most
         last_group = read_samples * self.problem.sample_bits + first_bit - 8 * group_bytes
-        return (ceil_div(last_group // 32 * 4 + 4 * words, 16) + 4 * self.two_places | 1) * 16
+        return (ceil_div(last_group // 32 * 4 + 4 * words, 16) | 1) * 16
 
     @property
     def row_bytes(self) -> int:
@@ -242,22 +242,20 @@ class Matrices:
         return int(self.config.RUN) * self.problem.decimation * self.problem.sample_bits // 8
 
     @property
-    def two_places(self) -> bool:
-        """Within 16 bytes, where rows start: the odd ones 8 bytes further."""
-        return self.row_bytes % 16 == 8
+    def by_boxes(self) -> bool:
+        """The copy engine brings samples: rows start alike within 16 bytes, as those of its boxes must."""
+        return self.uses_wgmma and self.row_bytes % 16 == 0
 
     @property
     def tensor_map(self) -> TensorMap:
-        """The samples of all streams as rows of a run each, or of two, and of what its last outputs need besides."""
-        apart = (1 + self.two_places) * self.row_bytes
+        """The samples of all streams as rows of a run each, and of what its last outputs need besides."""
+        apart = self.row_bytes
         n_bytes = self.problem.n_pols * self.problem.row_bytes
         n_steps = int(self.config.RUN) // int(self.config.STEP) + (0 if self.overlaps else self.live - 1)
         n_stages = ceil_div(n_steps, int(self.config.STAGE))
         longest = apart + n_stages * (self.stage_bytes + self.ragged) + self.pitch_bytes
         shape = longest // 4, n_bytes // apart + 1
-        return TensorMap(
-            SAMPLES, shape, (apart,), (self.pitch_bytes // 4, TENSOR_ROWS // (1 + self.two_places)), element=4
-        )
+        return TensorMap(SAMPLES, shape, (apart,), (self.pitch_bytes // 4, TENSOR_ROWS), element=4)
 
     @cached_property
     def ring_bytes(self) -> int:
@@ -309,7 +307,7 @@ class Matrices:
             return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
-            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * (self.ragged + self.two_places)
+            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * (self.ragged + (not self.by_boxes))
         return self.sum_words + 8 * self.products + words + 40
 
 

@@ -165,9 +165,9 @@ def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
     return 120 <= matrices_of(problem, config).stage_bytes <= 640
 
 
-@SPACE.constraint("rows are whole pieces of 16 bytes; of 8, where runs overlap", ALGORITHM="tensor")
+@SPACE.constraint("rows are whole pieces of 16 bytes; of 2, where runs overlap", ALGORITHM="tensor")
 def rows_are_pieces(problem: Problem, config: Config, device: Device) -> bool:
-    unit = 64 if matrices_of(problem, config).overlaps else 128
+    unit = 16 if matrices_of(problem, config).overlaps else 128
     return bool(config.RUN * problem.decimation * problem.sample_bits % unit == 0)
 
 

@@ -63,7 +63,8 @@ class Ddc(Kernel[Problem]):
         lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
         tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
-        maps = (matrices_of(problem, config).tensor_map,) if config.get("MMA", "mma_sync") != "mma_sync" else ()
+        by_boxes = config.ALGORITHM == "tensor" and matrices_of(problem, config).by_boxes
+        maps = (matrices_of(problem, config).tensor_map,) if by_boxes else ()
         return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config), maps)
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class Ddc(Kernel[Problem]):
             "live": matrices.live,
             "chain": matrices.chain,
             "overlaps": matrices.overlaps,
-            "two_places": matrices.two_places,
+            "by_boxes": matrices.by_boxes,
             "element": "s8" if matrices.takes_bytes else "f16",
             "product": matrices.product,
             "products": matrices.products,

@@ -139,13 +139,14 @@ def _cluster(
 def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
     """Outcomes as they come; a sweep whose worker died was handed to another one by Dask.
 
-    A problem's later look follows its earlier one, and comes after the first looks at all the others have begun.
+    A problem's later look follows its earlier one, and comes when half as many first looks as there are have begun
+    since: later looks keep the devices busy, first ones the compilers, and beside each other they keep both.
     """
     futures: dict[Future[Outcome], Task] = {}
     earlier: dict[int, Future[Outcome]] = {}
     for number, tasks in enumerate(rounds):
         for i, task in enumerate(tasks):
-            key, priority = f"{task.kernel} {task.problem} {number}", -len(futures)
+            key, priority = f"{task.kernel} {task.problem} {number}", -(i + number * len(tasks) // 2)
             future = client.submit(tune, task, earlier.get(i), key=key, pure=False, retries=1, priority=priority)
             futures[future] = task
             earlier[i] = future

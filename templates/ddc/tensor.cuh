@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < STAGES; ++i)
         copier.next_stage();
 

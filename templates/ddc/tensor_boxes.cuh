@@ -17,16 +17,9 @@ __device__ __forceinline__ int zero_behind(const Words& words)
     return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
 }
 
-struct BoxCopier {
+struct StageCopier {
     Copier pieces;
-{% if two_places %}
-    static constexpr long long BOX_PITCH = 2 * Copier::ROW_BYTES;  // from row to row of a box: of even rows, or of odd
-    const bool leads;  // two lanes, that have boxes copied
-    const int odd;  // the second one: of odd rows
-    const int offset;  // of such rows' first stage, from a multiple of 16 bytes
-{% else %}
     const bool leads;  // the lane that has boxes copied
-{% endif %}
     const TensorMap* const map;
     const unsigned to;  // the first stage
     const unsigned barriers;  // 8 bytes for each stage: over when it is there
@@ -34,26 +27,18 @@ struct BoxCopier {
     const int x;  // and where in it the first one starts, in words
 
     // `first_byte`: of the warp's first row.
-    __device__ __forceinline__ BoxCopier(
-        int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
-        const unsigned char* samples, long long n_bytes, long long first_byte)
-{% if two_places %}
-        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane < 2), odd(lane % 2),
-          offset(Copier::place_of_row(first_byte, odd)), map(&map),
-          to(shared_address(stages) + odd * (BOX_BYTES / 2)), barriers(shared_address(barriers)),
-          y(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) / BOX_PITCH)),
-          x(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) % BOX_PITCH / 4) - odd * (EARLIER / 4))
-{% else %}
+    __device__ __forceinline__ StageCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte,
+        unsigned long long* barriers, const TensorMap& map)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
           barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
           x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
-{% endif %}
     {
 #ifndef AUTOTUNE_HOST
-        if (leads{{ " && odd == 0" if two_places }}) {
+        if (leads) {
 #pragma unroll
             for (int i = 0; i < STAGES; ++i)
-                init_barrier(this->barriers + 8 * i, {{ 2 if two_places else 1 }});
+                init_barrier(this->barriers + 8 * i, 1);
             publish_barriers();
         }
         __syncwarp();  // before any lane waits at one
@@ -74,14 +59,21 @@ struct BoxCopier {
     {
 #pragma unroll 1
         for (int i = 0; i < STAGES; ++i) {
-            next_stage(0);
+            begin_stage(0);
             if (by_boxes())
                 close_group();
         }
     }
 
+    // `last`: words of the stage that was in its place, the last ones loaded.
+    template <class Words>
+    __device__ __forceinline__ void next_stage(const Words& last)
+    {
+        begin_stage(zero_behind(last));
+    }
+
     // `zero`: behind all that was loaded from its place.
-    __device__ __forceinline__ void next_stage(int zero)
+    __device__ __forceinline__ void begin_stage(int zero)
     {
         if (!by_boxes()) {
             pieces.next_stage();
@@ -90,13 +82,9 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
-{% if two_places %}
-            arrive_and_expect(barrier, BOX_BYTES / 2);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage(offset) / 4 + zero, y);
-{% else %}
+            const int start = x + pieces.start_of_stage(pieces.offset) / 4;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4 + zero, y);
-{% endif %}
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, start + zero, y);
         }
 #endif
         ++pieces.stage;

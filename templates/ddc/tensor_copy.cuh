@@ -1,27 +1,18 @@
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
-// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-{% if two_places %}
-// Here odd rows start 8 bytes further within 16 than even ones. They are apart in a stage: 0, 2 .. and then 1, 3 ..
-// What is copied of odd rows starts 64 bytes earlier, so that loads of even and odd ones meet different banks.
-{% endif %}
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
+// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
 constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
 // The words of the stage's last group, wherever it starts, end within them.
 constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
-{% if two_places %}
-constexpr int EARLIER = 64;  // bytes, of odd rows
-constexpr int PITCH = PIECES + EARLIER / 16 | 1;  // odd, as loads of words by 8 rows of 4 lanes want it
-{% else %}
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-{% endif %}
 constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
 {
-    return ceil_div({{ "PITCH" if two_places else "PIECES" }}, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
 }
 
 __host__ __device__ constexpr int best_lanes()
@@ -40,9 +31,7 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-{% if two_places %}
-    static_assert(ROW_BYTES % 16 == 8, "places of odd rows");
-{% endif %}
+    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -50,18 +39,9 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-{% if two_places %}
     const long long first;  // where the lane's first row starts, in the buffer
-{% else %}
-    const long long first;  // the lane's first piece of stage 0, in the buffer
-{% endif %}
     const bool is_inside;  // no stage reaches out of the buffer
-{% if two_places %}
     const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
-    const int earlier;  // bytes by which what is copied of them starts earlier
-{% else %}
-    const int offset;  // of the first stage, from a multiple of 16 bytes
-{% endif %}
     int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
@@ -69,37 +49,24 @@ struct Copier {
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
-{% if two_places %}
-        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][0][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
-          is_inside(first_byte >= EARLIER && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(place_of_row(first_byte, lane / 4)), earlier(lane / 4 % 2 * EARLIER),
-{% else %}
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte & 15)),
-{% endif %}
+          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
-    }
-
-{% if two_places %}
-    // Of the first stage of a row, from a multiple of 16 bytes.
-    __device__ __forceinline__ static int place_of_row(long long first_byte, int row)
-    {
-        return static_cast<int>(first_byte + row % 2 * 8 & 15);
     }
 
     // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
     __device__ __forceinline__ int start_of_stage(int offset) const
     {
-{% else %}
-    // Where the copies of the next stage start, from those of the first one.
-    __device__ __forceinline__ int start_of_stage() const
-    {
-{% endif %}
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+    }
+
+    // The same, in the buffer, of the row that starts there.
+    __device__ __forceinline__ long long place_of_stage(long long row) const
+    {
+        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -140,28 +107,8 @@ struct Copier {
     {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
-{% if two_places %}
-        const int pieces = (stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES) + EARLIER / 16;
-        uint4* const to = stages + slot * (ROWS * PITCH);
-#pragma unroll
-        for (int i = 0; i < turns_of(LANES); ++i) {
-            const int row = lane_row + i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
-            if (row >= ROWS || lane_piece + p >= pieces)
-                continue;
-            const long long own = first + (row - lane_row) * ROW_BYTES;
-            const long long from =
-                (own & ~15ll) + start_of_stage(place_of_row(own, 0)) + (lane_piece + p) * 16 - row % 2 * EARLIER;
-            uint4* const at = to + (row % 2 * (ROWS / 2) + row / 2) * PITCH + p;
-            if constexpr (IS_INSIDE) {
-                copy_async(at, samples + from);
-            } else {
-                const int n = from < 0 ? 0 : max(0, min(capped(n_bytes - from), 16));
-                copy_async(at, n > 0 ? samples + from : samples, n);
-            }
-        }
-{% else %}
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + start_of_stage();
+        const long long from = place_of_stage(first) + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
@@ -172,7 +119,7 @@ struct Copier {
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int offset = static_cast<int>(r * ROW_BYTES) + p * 16;
+            const int offset = bytes_to_row(r) + p * 16;
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
@@ -180,7 +127,15 @@ struct Copier {
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
-{% endif %}
+    }
+
+    // From the copies of the lane's first row to those of the row `r` further.
+    __device__ __forceinline__ int bytes_to_row(int r) const
+    {
+        if constexpr (ROW_BYTES % 16 == 0)
+            return static_cast<int>(r * ROW_BYTES);
+        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
+        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -197,6 +152,6 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 #pragma unroll
     for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
         const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        words[r][g][w] = from[r * ({{ 4 if two_places else 8 }} * PITCH * 4) + g * GROUP_STRIDE + w];
+        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
     }
 }

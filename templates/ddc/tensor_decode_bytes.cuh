@@ -16,7 +16,7 @@ constexpr int GROUP = 4 * APART;  // samples
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
 constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
-constexpr bool ALIGNED = STEP_BITS % 32 == 0 && ROOM >= 3 * APART;
+constexpr bool ALIGNED = STEP_BITS % 32 == 0 && RUN * DECIMATION * SAMPLE_BITS % 32 == 0 && ROOM >= 3 * APART;
 constexpr int GROUP_WORDS = ALIGNED ? STRIDE : STRIDE + 1;
 
 {% include "ddc/tensor_parts.cuh" %}

@@ -53,9 +53,6 @@ static_assert(STEP_BITS % 32 == 0 && K_STEPS * PRODUCT == STEP_SAMPLES, "as the 
 {% endif %}
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
-{% if not two_places %}
-static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
-{% endif %}
 
 {% if element == "s8" %}
 constexpr int SAMPLE_BYTES = {{ bytes }};
@@ -69,7 +66,7 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 
 {% include "ddc/tensor_copy.cuh" %}
 
-{% include "ddc/tensor_boxes.cuh" %}
+{% include "ddc/tensor_boxes.cuh" if by_boxes else "ddc/tensor_lanes.cuh" %}
 
 {% include "ddc/tensor_mixed.cuh" %}
 
@@ -132,7 +129,7 @@ typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
 extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes, const __grid_constant__ TensorMap map)
+    long long row_bytes{{ ", const __grid_constant__ TensorMap map" if by_boxes }})
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
@@ -148,8 +145,8 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    BoxCopier copier(
-        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
+    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte
+        {{- ", shared.barriers[warp], map" if by_boxes }});
     fetch_weights(shared.scratch, weights);
     copier.begin();
     const float scale = mix_weights<STAGES>(shared.scratch, frequency);
@@ -163,15 +160,10 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
         return;
     }
     const unsigned ring = address_of(shared.ring);
-{% if two_places %}
-    Decoder decoder(copier.pieces.offset + copier.pieces.earlier);
-{% else %}
-    Decoder decoder(static_cast<int>(first_byte & 15));
-{% endif %}
+    Decoder decoder(copier.pieces.offset);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
-{% set lane_row = "lane / 4 % 2 * 8 + lane / 8" if two_places else "lane / 4" %}
-    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][{{ lane_row }}]);
+    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
     take_task(copier, writer, decoder, rows, lane_window, ring);
 }

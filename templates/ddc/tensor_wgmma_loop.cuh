@@ -24,14 +24,14 @@ static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
-    BoxCopier& copier;
+    StageCopier& copier;
     const unsigned* const rows;  // the lane's first row of the first one
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
     int bit;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int bit)
+    __device__ __forceinline__ Stages(StageCopier& copier, const unsigned* rows, int bit)
         : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
     {
         copier.wait_for_stage(slot, parity);
@@ -48,15 +48,12 @@ struct Stages {
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage(zero_behind(last));
+            copier.next_stage(last);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
             bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
-{% if two_places %}
-            bit += copier.pieces.earlier * 8;
-{% endif %}
         }
         return words();
     }
@@ -171,7 +168,7 @@ __device__ __forceinline__ void take_no_task(float* window, int lane)
 
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
+    StageCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
     Stages stages(copier, rows, decoder.bit);
     Sums sums = {};

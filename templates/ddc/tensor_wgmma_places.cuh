@@ -56,7 +56,7 @@ __device__ __forceinline__ void take_no_task(float*, int) {}
 
 // The runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
+    StageCopier& copier, Writer& writer, const Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
     const unsigned* const lane_words = rows + decoder.first_word();
     int slot = 0;
@@ -106,7 +106,7 @@ __device__ __forceinline__ void take_task(
             next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
         } else if (step == stage_end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage(zero_behind(unpacked));
+            copier.next_stage(unpacked);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);

@@ -40,6 +40,7 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((512, 32, 12), {"STEP": 2}),
     ((75, 15, 12), {}),  # 90 bytes
     ((120, 15, 8), {"STEP": 8, "RUN": 24, "WINDOW": 8, "WARPS": 12}),  # rows that start at two places of 16 bytes
+    ((200, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 24, "WINDOW": 8, "WARPS": 12}),  # at eight
     ((64, 4, 12), {"STEP": 16, "STAGE": 2}),
     ((300, 32, 10), {"PART": 2, "STAGE": 2}),
     ((100, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),  # 250 bytes, in four parts

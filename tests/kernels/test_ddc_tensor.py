@@ -190,7 +190,7 @@ MUTANTS = {
     "words of the same stage": ("from = lane_words + slot *", "from = lane_words + 0 *", "wrong"),
     "a turn of the loop": ("from += UNROLL * PARTS *", "from += PARTS *", "wrong"),
     "bytes of the next stage": ("stage * (STAGE_BITS / 8) :", "stage * (STAGE_BITS / 8 - 16) :", "wrong"),
-    "bytes of the lane": ("lane_row * ROW_BYTES + lane_piece * 16)", "lane_row * ROW_BYTES)", "wrong"),
+    "bytes of the lane": ("place_of_stage(first) + lane_piece * 16;", "place_of_stage(first);", "wrong"),
     "without waiting: weights": ("wait_for_groups<GROUPS>();", "", "launch_failed"),
     "without waiting": ("wait_for_groups<STAGES - 1>();", "", "launch_failed"),
     "without a barrier: copies": ("__syncwarp();  // for every lane", "//", "launch_failed"),

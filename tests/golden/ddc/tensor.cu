@@ -464,8 +464,8 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
-// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
+// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
@@ -497,6 +497,7 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
+    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -504,9 +505,9 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const long long first;  // where the lane's first row starts, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
-    const int offset;  // of the first stage, from a multiple of 16 bytes
+    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
     int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
@@ -515,17 +516,23 @@ struct Copier {
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte & 15)),
+          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one.
-    __device__ __forceinline__ int start_of_stage() const
+    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
+    __device__ __forceinline__ int start_of_stage(int offset) const
     {
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+    }
+
+    // The same, in the buffer, of the row that starts there.
+    __device__ __forceinline__ long long place_of_stage(long long row) const
+    {
+        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -567,7 +574,7 @@ struct Copier {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + start_of_stage();
+        const long long from = place_of_stage(first) + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
@@ -578,7 +585,7 @@ struct Copier {
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int offset = static_cast<int>(r * ROW_BYTES) + p * 16;
+            const int offset = bytes_to_row(r) + p * 16;
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
@@ -586,6 +593,15 @@ struct Copier {
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
+    }
+
+    // From the copies of the lane's first row to those of the row `r` further.
+    __device__ __forceinline__ int bytes_to_row(int r) const
+    {
+        if constexpr (ROW_BYTES % 16 == 0)
+            return static_cast<int>(r * ROW_BYTES);
+        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
+        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -994,7 +1010,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < STAGES; ++i)
         copier.next_stage();
 

@@ -294,7 +294,6 @@ static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a
 static_assert(STEP * 8 % 8 == 0, "whole octets a step");
 static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
-static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
 
 constexpr int SAMPLE_BYTES = 2;
 
@@ -316,7 +315,7 @@ constexpr int GROUP = 4 * APART;  // samples
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
 constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
-constexpr bool ALIGNED = STEP_BITS % 32 == 0 && ROOM >= 3 * APART;
+constexpr bool ALIGNED = STEP_BITS % 32 == 0 && RUN * DECIMATION * SAMPLE_BITS % 32 == 0 && ROOM >= 3 * APART;
 constexpr int GROUP_WORDS = ALIGNED ? STRIDE : STRIDE + 1;
 
 // The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
@@ -451,8 +450,8 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
-// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
+// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
@@ -484,6 +483,7 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
+    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -491,9 +491,9 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // the lane's first piece of stage 0, in the buffer
+    const long long first;  // where the lane's first row starts, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
-    const int offset;  // of the first stage, from a multiple of 16 bytes
+    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
     int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
@@ -502,17 +502,23 @@ struct Copier {
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first((first_byte & ~15ll) + lane_row * ROW_BYTES + lane_piece * 16),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
           is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte & 15)),
+          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one.
-    __device__ __forceinline__ int start_of_stage() const
+    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
+    __device__ __forceinline__ int start_of_stage(int offset) const
     {
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+    }
+
+    // The same, in the buffer, of the row that starts there.
+    __device__ __forceinline__ long long place_of_stage(long long row) const
+    {
+        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -554,7 +560,7 @@ struct Copier {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + start_of_stage();
+        const long long from = place_of_stage(first) + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
@@ -565,7 +571,7 @@ struct Copier {
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int offset = static_cast<int>(r * ROW_BYTES) + p * 16;
+            const int offset = bytes_to_row(r) + p * 16;
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
@@ -573,6 +579,15 @@ struct Copier {
                 copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
+    }
+
+    // From the copies of the lane's first row to those of the row `r` further.
+    __device__ __forceinline__ int bytes_to_row(int r) const
+    {
+        if constexpr (ROW_BYTES % 16 == 0)
+            return static_cast<int>(r * ROW_BYTES);
+        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
+        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -612,7 +627,7 @@ __device__ __forceinline__ int zero_behind(const Words& words)
     return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
 }
 
-struct BoxCopier {
+struct StageCopier {
     Copier pieces;
     const bool leads;  // the lane that has boxes copied
     const TensorMap* const map;
@@ -622,9 +637,9 @@ struct BoxCopier {
     const int x;  // and where in it the first one starts, in words
 
     // `first_byte`: of the warp's first row.
-    __device__ __forceinline__ BoxCopier(
-        int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
-        const unsigned char* samples, long long n_bytes, long long first_byte)
+    __device__ __forceinline__ StageCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte,
+        unsigned long long* barriers, const TensorMap& map)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
           barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
           x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
@@ -654,14 +669,21 @@ struct BoxCopier {
     {
 #pragma unroll 1
         for (int i = 0; i < STAGES; ++i) {
-            next_stage(0);
+            begin_stage(0);
             if (by_boxes())
                 close_group();
         }
     }
 
+    // `last`: words of the stage that was in its place, the last ones loaded.
+    template <class Words>
+    __device__ __forceinline__ void next_stage(const Words& last)
+    {
+        begin_stage(zero_behind(last));
+    }
+
     // `zero`: behind all that was loaded from its place.
-    __device__ __forceinline__ void next_stage(int zero)
+    __device__ __forceinline__ void begin_stage(int zero)
     {
         if (!by_boxes()) {
             pieces.next_stage();
@@ -670,8 +692,9 @@ struct BoxCopier {
 #ifndef AUTOTUNE_HOST
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
+            const int start = x + pieces.start_of_stage(pieces.offset) / 4;
             arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage() / 4 + zero, y);
+            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, start + zero, y);
         }
 #endif
         ++pieces.stage;
@@ -1237,14 +1260,14 @@ static_assert(PARTS >= 2, "words are loaded two parts ahead");
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
-    BoxCopier& copier;
+    StageCopier& copier;
     const unsigned* const rows;  // the lane's first row of the first one
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
     int bit;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int bit)
+    __device__ __forceinline__ Stages(StageCopier& copier, const unsigned* rows, int bit)
         : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
     {
         copier.wait_for_stage(slot, parity);
@@ -1261,7 +1284,7 @@ struct Stages {
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage(zero_behind(last));
+            copier.next_stage(last);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
@@ -1359,7 +1382,7 @@ __device__ __forceinline__ void take_no_task(float* window, int lane)
 
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
+    StageCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
     Stages stages(copier, rows, decoder.bit);
     Sums sums = {};
@@ -1413,8 +1436,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    BoxCopier copier(
-        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
+    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
     fetch_weights(shared.scratch, weights);
     copier.begin();
     const float scale = mix_weights<STAGES>(shared.scratch, frequency);
@@ -1428,7 +1450,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
         return;
     }
     const unsigned ring = address_of(shared.ring);
-    Decoder decoder(static_cast<int>(first_byte & 15));
+    Decoder decoder(copier.pieces.offset);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);

@@ -580,24 +580,21 @@ struct Decoder {
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage starts at any byte, the same
-// within 16 of all rows; its copies, at the multiple of 16 bytes before it.
-// Here odd rows start 8 bytes further within 16 than even ones. They are apart in a stage: 0, 2 .. and then 1, 3 ..
-// What is copied of odd rows starts 64 bytes earlier, so that loads of even and odd ones meet different banks.
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
+// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
 constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
 // The words of the stage's last group, wherever it starts, end within them.
 constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
-constexpr int EARLIER = 64;  // bytes, of odd rows
-constexpr int PITCH = PIECES + EARLIER / 16 | 1;  // odd, as loads of words by 8 rows of 4 lanes want it
+constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
 constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
 
 // Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
 __host__ __device__ constexpr int turns_of(int lanes_a_row)
 {
-    return ceil_div(PITCH, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
 }
 
 __host__ __device__ constexpr int best_lanes()
@@ -616,7 +613,7 @@ struct Copier {
         + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static_assert(ROW_BYTES % 16 == 8, "places of odd rows");
+    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -627,7 +624,6 @@ struct Copier {
     const long long first;  // where the lane's first row starts, in the buffer
     const bool is_inside;  // no stage reaches out of the buffer
     const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
-    const int earlier;  // bytes by which what is copied of them starts earlier
     int start;  // of the stage that is read, from such a multiple, in bits
     int stage;  // the next one
     int slot;  // where it goes
@@ -635,24 +631,24 @@ struct Copier {
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
-        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][0][lane_piece]), samples(samples),
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
           n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
-          is_inside(first_byte >= EARLIER && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(place_of_row(first_byte, lane / 4)), earlier(lane / 4 % 2 * EARLIER),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
-    }
-
-    // Of the first stage of a row, from a multiple of 16 bytes.
-    __device__ __forceinline__ static int place_of_row(long long first_byte, int row)
-    {
-        return static_cast<int>(first_byte + row % 2 * 8 & 15);
     }
 
     // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
     __device__ __forceinline__ int start_of_stage(int offset) const
     {
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+    }
+
+    // The same, in the buffer, of the row that starts there.
+    __device__ __forceinline__ long long place_of_stage(long long row) const
+    {
+        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -693,24 +689,35 @@ struct Copier {
     {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
-        const int pieces = (stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES) + EARLIER / 16;
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        const long long from = place_of_stage(first) + lane_piece * 16;
+        const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
+        const unsigned char* const address = samples + from;
 #pragma unroll
         for (int i = 0; i < turns_of(LANES); ++i) {
-            const int row = lane_row + i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
-            if (row >= ROWS || lane_piece + p >= pieces)
+            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
+            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const long long own = first + (row - lane_row) * ROW_BYTES;
-            const long long from =
-                (own & ~15ll) + start_of_stage(place_of_row(own, 0)) + (lane_piece + p) * 16 - row % 2 * EARLIER;
-            uint4* const at = to + (row % 2 * (ROWS / 2) + row / 2) * PITCH + p;
+            const int offset = bytes_to_row(r) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(at, samples + from);
+                copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const int n = from < 0 ? 0 : max(0, min(capped(n_bytes - from), 16));
-                copy_async(at, n > 0 ? samples + from : samples, n);
+                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
+                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
             }
         }
+    }
+
+    // From the copies of the lane's first row to those of the row `r` further.
+    __device__ __forceinline__ int bytes_to_row(int r) const
+    {
+        if constexpr (ROW_BYTES % 16 == 0)
+            return static_cast<int>(r * ROW_BYTES);
+        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
+        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -727,122 +734,42 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from)
 #pragma unroll
     for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
         const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        words[r][g][w] = from[r * (4 * PITCH * 4) + g * GROUP_STRIDE + w];
+        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
     }
 }
 
-// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
-// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy
-// pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
-// are used.
-constexpr int BOX_BYTES = ROWS * PITCH * 16;
-static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
-
-// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
-// engine does not queue behind them.
-template <class Words>
-__device__ __forceinline__ int zero_behind(const Words& words)
-{
-    unsigned any = 0;
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
-        any |= reinterpret_cast<const unsigned*>(&words)[i];
-    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
-}
-
-struct BoxCopier {
+// Copies a warp's samples to shared memory by its lanes, as ddc/tensor_copy.cuh has it: rows that do not start alike within
+// 16 bytes are no box, and as copies of a row each the engine is no faster.
+struct StageCopier {
     Copier pieces;
-    static constexpr long long BOX_PITCH = 2 * Copier::ROW_BYTES;  // from row to row of a box: of even rows, or of odd
-    const bool leads;  // two lanes, that have boxes copied
-    const int odd;  // the second one: of odd rows
-    const int offset;  // of such rows' first stage, from a multiple of 16 bytes
-    const TensorMap* const map;
-    const unsigned to;  // the first stage
-    const unsigned barriers;  // 8 bytes for each stage: over when it is there
-    const int y;  // of the boxes: their first row
-    const int x;  // and where in it the first one starts, in words
 
     // `first_byte`: of the warp's first row.
-    __device__ __forceinline__ BoxCopier(
-        int lane, uint4 (*stages)[ROWS][PITCH], unsigned long long* barriers, const TensorMap& map,
-        const unsigned char* samples, long long n_bytes, long long first_byte)
-        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane < 2), odd(lane % 2),
-          offset(Copier::place_of_row(first_byte, odd)), map(&map),
-          to(shared_address(stages) + odd * (BOX_BYTES / 2)), barriers(shared_address(barriers)),
-          y(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) / BOX_PITCH)),
-          x(static_cast<int>((first_byte + odd * Copier::ROW_BYTES & ~15ll) % BOX_PITCH / 4) - odd * (EARLIER / 4))
+    __device__ __forceinline__ StageCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : pieces(lane, stages, samples, n_bytes, first_byte)
     {
-#ifndef AUTOTUNE_HOST
-        if (leads && odd == 0) {
-#pragma unroll
-            for (int i = 0; i < STAGES; ++i)
-                init_barrier(this->barriers + 8 * i, 2);
-            publish_barriers();
-        }
-        __syncwarp();  // before any lane waits at one
-#endif
     }
 
-    __device__ __forceinline__ bool by_boxes() const
-    {
-#ifdef AUTOTUNE_HOST
-        return false;
-#else
-        return pieces.is_inside;
-#endif
-    }
-
-    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
+    // The first stages.
     __device__ __forceinline__ void begin()
     {
 #pragma unroll 1
-        for (int i = 0; i < STAGES; ++i) {
-            next_stage(0);
-            if (by_boxes())
-                close_group();
-        }
+        for (int i = 0; i < STAGES; ++i)
+            pieces.next_stage();
     }
 
-    // `zero`: behind all that was loaded from its place.
-    __device__ __forceinline__ void next_stage(int zero)
+    // `last`: words of the stage that was in its place.
+    template <class Words>
+    __device__ __forceinline__ void next_stage(const Words& last)
     {
-        if (!by_boxes()) {
-            pieces.next_stage();
-            return;
-        }
-#ifndef AUTOTUNE_HOST
-        if (pieces.stage < TASK_STAGES && leads) {
-            const unsigned barrier = barriers + 8 * pieces.slot;
-            arrive_and_expect(barrier, BOX_BYTES / 2);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, x + pieces.start_of_stage(offset) / 4 + zero, y);
-        }
-#endif
-        ++pieces.stage;
-        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
+        pieces.next_stage();
     }
 
     // For the stages that begin() has begun, none of which is read.
-    __device__ __forceinline__ void wait_for_begun() const
-    {
-        wait_for_groups<0>();
-#ifndef AUTOTUNE_HOST
-        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
-            wait(barriers + 8 * i, 0);
-#endif
-    }
+    __device__ __forceinline__ void wait_for_begun() const { wait_for_groups<0>(); }
 
-    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
-    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
-    {
-        if (!by_boxes()) {
-            pieces.wait_for_stage();
-            return;
-        }
-#ifndef AUTOTUNE_HOST
-        wait(barriers + 8 * slot, parity);
-#endif
-        pieces.read_next();
-    }
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity) { pieces.wait_for_stage(); }
 };
 
 // Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
@@ -881,7 +808,7 @@ struct Shared {
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
     alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
-static_assert(sizeof(Shared) == 93248, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 85056, "what the definition asks for at launch");
 
 // Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
 // largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
@@ -1346,14 +1273,14 @@ static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
-    BoxCopier& copier;
+    StageCopier& copier;
     const unsigned* const rows;  // the lane's first row of the first one
     int slot;  // of the one at hand
     unsigned parity;
     int end;  // the step behind it
     int bit;  // of the lane's first group of a step, in its row
 
-    __device__ __forceinline__ Stages(BoxCopier& copier, const unsigned* rows, int bit)
+    __device__ __forceinline__ Stages(StageCopier& copier, const unsigned* rows, int bit)
         : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
     {
         copier.wait_for_stage(slot, parity);
@@ -1370,13 +1297,12 @@ struct Stages {
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage(zero_behind(last));
+            copier.next_stage(last);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
             bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
-            bit += copier.pieces.earlier * 8;
         }
         return words();
     }
@@ -1475,7 +1401,7 @@ __device__ __forceinline__ void take_no_task(float* window, int lane)
 
 // The runs of a warpgroup, step after step.
 __device__ __forceinline__ void take_task(
-    BoxCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
+    StageCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
 {
     Stages stages(copier, rows, decoder.bit);
     Sums sums = {};
@@ -1513,7 +1439,7 @@ __device__ __forceinline__ void take_task(
 extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes, const __grid_constant__ TensorMap map)
+    long long row_bytes)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
@@ -1529,8 +1455,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    BoxCopier copier(
-        lane, shared.stages[warp], shared.barriers[warp], map, samples, row_bytes * gridDim.y, first_byte);
+    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
     fetch_weights(shared.scratch, weights);
     copier.begin();
     const float scale = mix_weights<STAGES>(shared.scratch, frequency);
@@ -1544,10 +1469,10 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
         return;
     }
     const unsigned ring = address_of(shared.ring);
-    Decoder decoder(copier.pieces.offset + copier.pieces.earlier);
+    Decoder decoder(copier.pieces.offset);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
-    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4 % 2 * 8 + lane / 8]);
+    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
     take_task(copier, writer, decoder, rows, lane_window, ring);
 }
