@@ -1,8 +1,10 @@
 """What sweeps on one device share: its lock, its worker process, compile processes and a place for large files.
 
 A bench is opened once for any number of sweeps. Threads may share it: while one waits for compilers, another has the
-device. Each takes the device for a whole trial at a time (``with bench.turn``). Whoever came first is served first by
-the compilers, so that sweeps which start together do not end together, with nothing to compile while others get ready.
+device. Each takes the device for a whole trial at a time (``with bench.turn``). Whoever came first gets ready first
+(``with bench.getting_ready.held(rank)``: Python runs one of them at a time, and the compiles of the first need not wait
+for the last) and is served first by the compilers, so that sweeps which start together do not end together, with
+nothing to compile while others get ready.
 """
 
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from .devices.base import Ceilings, Session
 from .devices.worker import Worker
 from .lock import device_lock
 from .processes import n_cpus
+from .ranked import RankedLock
 
 CEILINGS_DEADLINE_S = 120.0
 COMPILE_PROCESSES = max(1, min(64, n_cpus() - 1))
@@ -43,6 +46,7 @@ class Bench:
         self.compile_processes = compile_processes
         self.n_ahead = -(-compile_processes // n_sharing) + 2  # proposals of one sweep that wait for compilers
         self.turn = RLock()
+        self.getting_ready = RankedLock()
         self._compile_deadline_s = compile_deadline_s
         self._note = note
         self._stack = ExitStack()

@@ -32,16 +32,25 @@ class _Process(SpawnProcess):
 
 
 def _start(process_obj: Any) -> Popen:
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")  # what a child is told to import: nothing
     added = {name: "1" for name in THREADS if name not in os.environ}
     os.environ.update(added)
     try:
-        return Popen(process_obj)
+        with without_main():
+            return Popen(process_obj)
     finally:
-        sys.modules["__main__"] = main
         for name in added:
             del os.environ[name]
+
+
+@contextmanager
+def without_main() -> Iterator[None]:
+    """Processes that are spawned meanwhile import no main module."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 class CleanContext(SpawnContext):

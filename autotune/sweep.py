@@ -97,7 +97,9 @@ class _Runner:
         self.kernel, self.problem, self.bench, self.target = kernel, problem, bench, bench.target
         self.settings, self.progress, self.ledger = settings, progress, Ledger()
         check_sampler(settings.sampler)
-        self.enumeration = kernel.space.enumerate(problem, self.target.device, settings.restrict)
+        self.rank = bench.join()
+        with bench.getting_ready.held(self.rank):
+            self.enumeration = kernel.space.enumerate(problem, self.target.device, settings.restrict)
         if not self.enumeration.configs:
             reasons = "; ".join(f"{n} by: {why}" for why, n in self.enumeration.refused.items())
             raise UsageError(f"{kernel.name} has no configuration for {problem_name(problem)}: refused {reasons}")
@@ -106,7 +108,7 @@ class _Runner:
         self.folder = self._open_folder()
         stack.enter_context(self.folder.locked(progress.note))
         protocol, deadline_s = settings.protocol, settings.launch_deadline_s
-        self.stations = Stations(kernel, problem, bench, protocol, deadline_s, self.ledger)
+        self.stations = Stations(kernel, problem, bench, protocol, deadline_s, self.ledger, self.rank)
         stack.callback(self.stations.close)
         recorded = self.folder.trials()
         self.trials = [t for t in recorded if t.stamp == self.stations.stamp(t.config)]
@@ -145,7 +147,7 @@ class _Runner:
         """Its name, and the search with what is recorded already told; ``cold``: nothing remains to be searched."""
         settings, configs, device = self.settings, self.enumeration.configs, self.target.device
         warm = settings.n_hints and not cold
-        with self.ledger.on("searching"):
+        with self.bench.getting_ready.held(self.rank), self.ledger.on("searching"):
             done = [t.config for t in self.trials]
             own = {t.config: t.median_s for t in self.trials if t.median_s}
             near = known(settings.results, self.kernel, self.problem, device) if warm else ()

@@ -60,15 +60,22 @@ class StandIn:
 
 
 class Stations:
-    """What the trials of one sweep go through, and what they share."""
+    """What the trials of one sweep go through, and what they share. ``rank``: of its compiles; None: a new one."""
 
     def __init__(
-        self, kernel: Kernel[Any], problem: Any, bench: Bench, protocol: Protocol, deadline_s: float, ledger: Ledger
+        self,
+        kernel: Kernel[Any],
+        problem: Any,
+        bench: Bench,
+        protocol: Protocol,
+        deadline_s: float,
+        ledger: Ledger,
+        rank: int | None = None,
     ) -> None:
         self.kernel, self.problem, self.target, self.bench = kernel, problem, bench.target, bench
         self.protocol, self.deadline_s, self.ledger = protocol, deadline_s, ledger
         self.ceilings: Ceilings | None = None
-        self._rank = bench.join()
+        self._rank = bench.join() if rank is None else rank
         self._case: tuple[Path, Pending[None]] | None = None
         self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)

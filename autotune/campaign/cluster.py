@@ -12,7 +12,7 @@ from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from ..devices import MODULES, Target, device_module, find_device
 from ..errors import UsageError
-from ..processes import n_cpus
+from ..processes import n_cpus, without_main
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
 N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
@@ -42,13 +42,13 @@ def local_client(devices: Sequence[str], compile_processes: int | None = None) -
     Raises:
         UsageError: for a device that is not there.
     """
-    specs = {device: worker_spec(device, compile_processes) for device in devices}
-    with ThreadPoolExecutor(1) as finder, _quiet():  # a driver takes its time; so does a cluster
-        finding = finder.submit(lambda: [find_device(name) for name in devices])
+    specs = {device: worker_spec(device) for device in devices}
+    with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # a driver takes its time; so does a cluster
+        finding = finder.submit(_found, devices, compile_processes)
         with SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
-            targets = finding.result()
-            client.register_plugin(OneBench(dict(zip(devices, targets, strict=True))))
-            yield client, targets
+            found = finding.result()
+            client.register_plugin(OneBench(found))
+            yield client, [target for target, _ in found.values()]
 
 
 @contextmanager
@@ -70,13 +70,19 @@ def remote_client(address: str) -> Iterator[Client]:
             yield client
 
 
+def _found(devices: Sequence[str], compile_processes: int | None) -> dict[str, tuple[Target, int]]:
+    targets = {name: find_device(name) for name in devices}
+    return {name: (target, compile_processes or share_of_cores(target.kind)) for name, target in targets.items()}
+
+
 def worker_spec(device: str, compile_processes: int | None = None) -> dict[str, Any]:
-    """How Dask starts the worker of a device of this machine: a Nanny restarts it when it dies."""
-    environment = {
-        DEVICE: device,
-        SHARING: str(N_SHARING),
-        COMPILE_PROCESSES: str(compile_processes or share_of_cores(device.partition(":")[0])),
-    }
+    """How Dask starts the worker of a device of this machine: a Nanny restarts it when it dies.
+
+    ``compile_processes``: None if the plugin will say.
+    """
+    environment = {DEVICE: device, SHARING: str(N_SHARING)}
+    if compile_processes is not None:
+        environment[COMPILE_PROCESSES] = str(compile_processes)
     options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "dashboard": False, "silence_logs": 40}
     return {"cls": Nanny, "options": options}
 
@@ -113,11 +119,12 @@ def serve(address: str, devices: Sequence[str], compile_processes: int | None = 
     async def run() -> None:
         async with AsyncExitStack() as stack:
             for device in devices:
-                options = worker_spec(device, compile_processes)["options"]
+                n_processes = compile_processes or share_of_cores(device.partition(":")[0])
+                options = worker_spec(device, n_processes)["options"]
                 await stack.enter_async_context(Nanny(address, **options))
             await asyncio.Event().wait()
 
-    with _quiet():
+    with _quiet(), without_main():
         try:
             asyncio.run(run())
         except OSError as error:

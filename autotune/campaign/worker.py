@@ -76,20 +76,21 @@ class OneBench(WorkerPlugin):
     """Dask's hook: the bench of this process, which opens while the campaign gets ready, and closes when it stops.
 
     Args:
-        targets: the devices that workers are for, by name, so that a worker need not look for its own.
+        found: the devices that workers are for, by name, each with its number of compile processes, so that a worker
+            need not look for its own.
     """
 
     name = "autotune-bench"
     idempotent = True
-    targets: Mapping[str, Target] = {}
+    found: Mapping[str, tuple[Target, int]] = {}
     _bench: Bench | None = None
     _opening = Lock()
 
-    def __init__(self, targets: Mapping[str, Target] | None = None) -> None:
-        self._targets = dict(targets or {})
+    def __init__(self, found: Mapping[str, tuple[Target, int]] | None = None) -> None:
+        self._found = dict(found or {})
 
     def setup(self, worker: Worker) -> None:
-        OneBench.targets = self._targets
+        OneBench.found = self._found
         Thread(target=_open_early, daemon=True).start()
 
     @classmethod
@@ -97,8 +98,7 @@ class OneBench(WorkerPlugin):
         with cls._opening:
             if cls._bench is None:
                 keep_freed_memory()
-                target = target_here()
-                n_processes = int(os.environ.get(COMPILE_PROCESSES, max(1, n_cpus() - 1)))
+                target, n_processes = found_here()
                 bench = Bench(target, n_processes, n_sharing=int(os.environ.get(SHARING, "1")))
                 cls._bench = bench.__enter__()
             return cls._bench
@@ -114,10 +114,17 @@ def _open_early() -> None:
         OneBench.bench()
 
 
+def found_here() -> tuple[Target, int]:
+    """The device of this process, and its number of compile processes."""
+    name = os.environ.get(DEVICE, "auto")
+    if name in OneBench.found:
+        return OneBench.found[name]
+    return find_device(name), int(os.environ.get(COMPILE_PROCESSES, max(1, n_cpus() - 1)))
+
+
 def target_here() -> Target:
     """The device of this process."""
-    name = os.environ.get(DEVICE, "auto")
-    return OneBench.targets.get(name) or find_device(name)
+    return found_here()[0]
 
 
 class _Counter(Quiet):
