@@ -102,6 +102,11 @@ class Matrices:
         """Samples and weights are bytes, or halves."""
         return bool(self.config.MMA == "wgmma_int8")
 
+    @cached_property
+    def by_fields(self) -> bool:
+        """Bytes are made of samples one by one."""
+        return self.takes_bytes and is_field(self.problem.sample_bits)
+
     @property
     def product(self) -> int:
         """Samples of a row that a product takes: 32 bytes."""
@@ -113,7 +118,7 @@ class Matrices:
         pairs.
         """
         if self.takes_bytes:
-            together = max(1, self.apart // 2)
+            together = 1 if self.by_fields else max(1, self.apart // 2)
             return together * ceil_div(self.step_samples, 32 * together)
         is_whole = self.step_samples % (32 if self.problem.sample_bits % 2 else 16) == 0
         return self.step_samples // 16 if is_whole else 2 * ceil_div(self.step_samples, 32)
@@ -183,6 +188,8 @@ class Matrices:
         or, if runs cannot start so much earlier, of one more.
         """
         bits, apart = self.problem.sample_bits, self.apart
+        if self.by_fields:
+            return 8, ceil_div(bits + 3 + self.ragged, 4)
         if self.takes_bytes:
             is_aligned = self.step_bytes % 4 == 0 and self.row_bytes % 4 == 0 and self.room >= 3 * apart
             return 4 * apart, apart * bits // 8 + (not is_aligned)
@@ -266,7 +273,8 @@ class Matrices:
     @property
     def room_of_weights(self) -> tuple[int, int]:
         """Where mixed weight k lies in shared memory: at k + (k >> shift) room."""
-        return room_of_weights(self.problem.decimation, self.group[0], self.apart if self.takes_bytes else 0)
+        register = 0 if not self.takes_bytes else 4 if self.by_fields else 16 if self.apart == 1 else 1
+        return room_of_weights(self.problem.decimation, self.group[0], register)
 
     @cached_property
     def shared_bytes(self) -> int:
@@ -301,9 +309,7 @@ class Matrices:
     @property
     def wgmma_registers(self) -> int:
         if self.takes_bytes:
-            words = 4 * self.part // self.apart * self.group[1]
-            if self.apart == 8:  # parts of four products, whose samples are not all there at a time
-                return self.sum_words + 8 * self.part * self.sample_bytes + words + 30
+            words = 16 * self.part // self.group[0] * self.group[1]
             return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
@@ -311,20 +317,26 @@ class Matrices:
         return self.sum_words + 8 * self.products + words + 40
 
 
+def is_field(sample_bits: int) -> bool:
+    """Whether two bytes are made of each sample alone: few of an odd number of bits start at the same bit of a byte."""
+    return sample_bits > 8 and sample_bits % 2 == 1
+
+
 @lru_cache(maxsize=1024)
-def room_of_weights(decimation: int, group: int, apart: int) -> tuple[int, int]:
+def room_of_weights(decimation: int, group: int, register: int) -> tuple[int, int]:
     """(shift, room) such that of weights at k + (k >> shift) room, 8 bytes each, the fewest meet in a bank.
 
-    Lanes of a warp take weights `decimation` and `group` apart. Of halves (`apart` 0) each takes one, of 16 lanes for
-    each of two outputs; of bytes half a warp takes those of two outputs and two registers, 8 bytes at a time.
+    Lanes of a warp take weights `decimation` and `group` apart. Of halves (`register` 0) each takes one, of 16 lanes
+    for each of two outputs; of bytes half a warp takes those of two outputs and two registers, which are `register`
+    samples apart, 8 bytes at a time.
     """
 
     def conflicts(shift: int, room: int, first: int) -> int:
         banks: defaultdict[int, set[int]] = defaultdict(set)
-        for lane in range(32 if apart == 0 else 16):
-            output, register = (lane // 16, 0) if apart == 0 else (lane // 8, lane // 4 % 2)
-            k = first + lane % 4 * group - output * decimation + register * (1 if apart > 1 else 16)
-            word = 2 * (k + (k >> shift) * room) + (lane // 8 % 2 if apart == 0 else 0)
+        for lane in range(16 if register else 32):
+            output, is_second = (lane // 8, lane // 4 % 2) if register else (lane // 16, 0)
+            k = first + lane % 4 * group - output * decimation + is_second * register
+            word = 2 * (k + (k >> shift) * room) + (0 if register else lane // 8 % 2)
             banks[word % 32].add(word)
         return max(map(len, banks.values()))
 

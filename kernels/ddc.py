@@ -81,6 +81,7 @@ class Ddc(Kernel[Problem]):
             "chain": matrices.chain,
             "overlaps": matrices.overlaps,
             "by_boxes": matrices.by_boxes,
+            "by_fields": matrices.by_fields,
             "element": "s8" if matrices.takes_bytes else "f16",
             "product": matrices.product,
             "products": matrices.products,

@@ -57,7 +57,7 @@ static_assert(END > 0, "what a run leaves open ends in the next one");
 {% if element == "s8" %}
 constexpr int SAMPLE_BYTES = {{ bytes }};
 
-{% include "ddc/tensor_decode_bytes.cuh" %}
+{% include "ddc/tensor_decode_fields.cuh" if by_fields else "ddc/tensor_decode_bytes.cuh" %}
 {% else %}
 constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 

@@ -45,12 +45,16 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((300, 32, 10), {"PART": 2, "STAGE": 2}),
     ((100, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),  # 250 bytes, in four parts
     ((120, 15, 14), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),
-    ((256, 32, 9), {"STEP": 8, "PART": 4, "STAGE": 1}),
-    ((230, 24, 11), {"STEP": 8, "PART": 4, "STAGE": 1}),
-    ((192, 64, 13), {"PART": 4, "STAGE": 1}),
-    ((150, 48, 15), {"PART": 4, "STAGE": 1}),
-    ((256, 16, 13), {"STEP": 16, "PART": 4, "STAGE": 1, "RUN": 64}),  # sums and samples in up to 248 registers
-    ((512, 32, 15), {"STEP": 8, "PART": 4, "STAGE": 1, "RUN": 64}),
+    # and of an odd width, sample by sample
+    ((256, 32, 9), {"PART": 2, "STAGE": 2}),
+    ((120, 9, 9), {"STEP": 16}),
+    ((230, 24, 11), {"STEP": 2}),  # 48 samples, of 64
+    ((250, 31, 11), {"STEP": 2, "RUN": 48, "WINDOW": 16}),  # steps of any bits, and rows at any even byte
+    ((192, 64, 13), {"PART": 4, "STAGE": 1}),  # samples in up to 248 registers
+    ((256, 16, 13), {"RUN": 64}),
+    ((75, 15, 13), {"STEP": 8, "STAGE": 2}),
+    ((150, 48, 15), {"STEP": 2, "STAGE": 1}),
+    ((200, 31, 15), {"PART": 2, "STAGE": 2}),
 ]
 
 
@@ -211,6 +215,7 @@ MUTATED = {  # small: most of the time of a test is the compiler's
     "one": (problem_of(100, 16, 8), INT8),
     "two": (problem_of(33, 32, 12), Config({**INT8, "STEP": 2})),
     "turned": (problem_of(50, 15, 10), Config({**INT8, "STEP": 8, "PART": 2, "RUN": 64, "STAGE": 2})),  # of 150 bytes
+    "fields": (problem_of(50, 31, 11), Config({**INT8, "STEP": 2, "RUN": 64})),  # of 682 bits
 }
 MUTANTS = {
     "order of bytes": ("two", "bits_of<AT + 8, SAMPLE_BITS - 8>", "bits_of<AT, SAMPLE_BITS - 8>", "wrong"),
@@ -233,6 +238,13 @@ MUTANTS = {
     "rows that are traded": ("two", "(has_odd ? second : first) +", "(has_odd ? first : second) +", "wrong"),
     "worth of odd bytes": ("two", "has_odd ? 0x1p8f : 1.0f", "has_odd ? 0x1p7f : 1.0f", "wrong"),
     "worth of bytes": ("one", "fmaf(number, 0x1p8f,", "fmaf(number, 0x1p7f,", "wrong"),
+    "first bytes": ("fields", "(low, high, 0x7632)", "(low, high, 0x6732)", "wrong"),
+    "second bytes": ("fields", "(low, high, 0x5410)", "(low, high, 0x4510)", "wrong"),
+    "field in two words": ("fields", "__funnelshift_l(group[word + 1], group[word], at)", "group[word] << at", "wrong"),
+    "samples of a register": ("fields", "(4 * GROUP) + r * 4 + b", "(4 * GROUP) + r * 4 + 3 - b", "wrong"),
+    "bits of a byte": ("fields", "WHOLE_BYTES ? 0 : kept(group_bit % 8);", "0;", "wrong"),
+    "bits of the next word": ("fields", "w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
+    "byte of a field's word": ("fields", "0x1111u * (group_bit / 8 % 4)", "0x1111u * (group_bit / 8 % 2)", "wrong"),
     "behind the last row": ("two", "overlap - (n_behind < 1) * WINDOW_PITCH", "overlap", "launch_failed"),
 }  # fmt: skip
 
@@ -289,6 +301,7 @@ def test_columns_of_products() -> None:
 GOLDENS: dict[str, tuple[Any, Any]] = {
     "wgmma_int8": (problem_of(1024, 64, 8), Config({**INT8, "PART": 2, "RUN": 64, "STAGE": 1})),
     "wgmma_int8_two": (TWO[0], TWO[1]),
+    "wgmma_int8_fields": (problem_of(496, 31, 11), Config({**INT8, "STEP": 2})),
 }
 
 

@@ -1,0 +1,1346 @@
+// ddc[taps=496,decimation=31,sample_bits=11|ALGORITHM=tensor,MMA=wgmma_int8,WARPS=4,PART=1,STEP=2,RUN=32,STAGE=4,STAGES=2,WINDOW=32]
+// y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
+//   baseband  out  float2 [n_pols][n_out]       (re, im)
+//   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
+//   weights   in   float  [TAPS]
+//   f = (frequency_high, frequency_low), a 128-bit fraction of a cycle a sample; phase, a 64-bit fraction of a cycle
+// The mixer goes into the weights, h[k] = w[k] e^(2 pi i f k), so that real samples meet complex weights: two
+// multiply-adds for a tap of an output. What is left of it is one rotation of each output.
+
+constexpr int TAPS = 496;  // weights of the filter
+constexpr int DECIMATION = 31;  // samples from one output to the next
+constexpr int SAMPLE_BITS = 11;
+constexpr int WGS = 128;  // blockDim.x
+
+// N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
+template <int N>
+struct alignas(4 * N) Floats {
+    float at[N];
+};
+
+template <int N>
+__device__ __forceinline__ Floats<N> load_floats(const float* address)
+{
+    return *reinterpret_cast<const Floats<N>*>(address);
+}
+
+template <int N>
+__device__ __forceinline__ void store_floats(float* address, Floats<N> floats)
+{
+    *reinterpret_cast<Floats<N>*>(address) = floats;
+}
+
+__host__ __device__ constexpr int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+__device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
+{
+#ifdef AUTOTUNE_HOST
+    return (value & mask) ^ pattern;
+#else
+    unsigned result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
+    return result;
+#endif
+}
+
+// A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
+// A frequency, in cycles a sample, is a 128-bit fraction in two words: rounded at 2^-128, it adds up to less than
+// 2^-64 cycles of error over any number of samples that fits 64 bits.
+typedef unsigned long long Phase;
+
+struct Frequency {
+    Phase high, low;
+};
+
+// f * n modulo 1
+__device__ __forceinline__ Phase advance(Frequency f, unsigned long long n)
+{
+    return f.high * n + __umul64hi(f.low, n);
+}
+
+// e^(2 pi i phase). Its top 32 bits as a signed fraction of half a cycle: within 2^-25 half cycles of the phase.
+__device__ __forceinline__ float2 unit_vector(Phase phase)
+{
+    float2 z;
+    sincospif(static_cast<float>(static_cast<int>(phase >> 32)) * 4.656612873077393e-10f, &z.y, &z.x);  // 2^-31
+    return z;
+}
+
+__device__ __forceinline__ float2 multiply(float2 a, float2 b)
+{
+    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
+// 16. Of the 16 bytes, `n` are read, and the others become 0.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16, 16 - n);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// 4 bytes, at multiples of 4.
+__device__ __forceinline__ void copy_word_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 4);
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// The copies so far, of this thread, since the last such call: a group.
+__device__ __forceinline__ void close_group()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most N of this thread's groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_groups()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_wait_prior(N);
+#else
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
+// shared memory that know when such copies have arrived. One thread issues a copy; nobody spends registers on it.
+// The host has them, too. Source: PTX ISA, "Tensors" and "mbarrier".
+struct alignas(64) TensorMap {
+    unsigned char bytes[128];
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* p)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+__device__ __forceinline__ unsigned char* shared_pointer(unsigned address)
+{
+    return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
+}
+
+// A phase of a barrier is over when so many threads have arrived, and when all bytes that are expected are there.
+__device__ __forceinline__ void init_barrier(unsigned barrier, int n_threads)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_init_barrier(barrier, n_threads);
+#else
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(n_threads) : "memory");
+#endif
+}
+
+// After the first threads' calls of init_barrier: copies, too, see the barriers.
+__device__ __forceinline__ void publish_barriers()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+#endif
+}
+
+__device__ __forceinline__ void arrive(unsigned barrier)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_arrive(barrier);
+#else
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void arrive_and_expect(unsigned barrier, int n_bytes)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_arrive(barrier, n_bytes);
+#else
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(n_bytes) : "memory");
+#endif
+}
+
+// Returns when the phase of that parity is over: 0 for the first one, 1 for the next, and so on; a barrier that is new
+// counts as being past a phase of parity 1.
+__device__ __forceinline__ void wait(unsigned barrier, unsigned parity)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_wait(barrier, parity);
+#else
+    unsigned is_over;
+    do {
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(is_over)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!is_over);
+#endif
+}
+
+// What this thread wrote to shared memory before, copies and tensor cores see after.
+__device__ __forceinline__ void publish_writes()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+#endif
+}
+
+// The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
+__device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_copy(to, map, barrier, {x, y});
+#else
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_box(
+    unsigned to, const TensorMap* map, unsigned barrier, int x, int y, int z, int w)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_copy(to, map, barrier, {x, y, z, w});
+#else
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, { %3, %4, %5, %6}], [%2];"
+                 :
+                 : "r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                 : "memory");
+#endif
+}
+
+// ALGORITHM tensor, MMA wgmma or wgmma_int8: the products of ddc/tensor.cuh, by the four warps of a warpgroup together
+// and while they unpack the samples of the next step. The runs of the four are the 64 rows of a product.
+// Steps   as there: STEP_SAMPLES new samples of each row, and STEP more outputs done. A tile stays in the place where
+//         it began, since wgmma adds to sums where they are. So the weights move: they lie in shared memory as a
+//         ring of blocks, unrolled, and each step reads it from one block further back.
+//             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
+//             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
+//                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
+//         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
+//         that of one, and runs overlap (tensor_wgmma_loop.cuh).
+// wgmma       halves, sums in float32. Columns as there.
+// wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
+//             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
+//             bits are two bytes, and have columns of zeros behind these: the lower byte is multiplied with all, and
+//             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
+//             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
+// Windows as there. For sm_90a only.
+#include <cuda_fp16.h>
+
+constexpr int STEP = 2;  // outputs of a row that a step begins
+constexpr int RUN = 32;  // outputs of a row
+constexpr int STAGE = 4;  // steps whose samples are copied together
+constexpr int STAGES = 2;  // such copies that there is room for
+constexpr int WINDOW = 32;  // outputs of a row between stores
+constexpr int MOST_PART = 1;  // products whose samples are unpacked together
+
+constexpr int WARPS = WGS / 32;
+constexpr int ROWS = 16;  // of a warp
+constexpr int STEP_SAMPLES = STEP * DECIMATION;
+constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
+constexpr int PRODUCT = 32;  // samples of a row that a product takes: 32 bytes
+constexpr int K_STEPS = 2;  // of a step; if they are not whole, samples of the next step fill them up
+constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
+constexpr int OCTETS = STEP * 8 / 8;  // of columns of a tile
+constexpr int COLUMNS = (LIVE * OCTETS + 0) * 8;  // of a product: an even number of octets of bytes, above 4
+constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
+// Or runs take the samples of their last outputs, which the next runs begin with.
+constexpr bool OVERLAPS = true;
+constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
+constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
+constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
+constexpr int WINDOW_STEPS = WINDOW / STEP;
+constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their turns, what it has of the run before it
+// Words; an odd multiple of 4, for stores by 8 rows of 4 lanes without conflicts.
+constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
+static_assert(WARPS % 4 == 0, "whole warpgroups");
+static_assert(LIVE == 9 && COLUMNS <= 256, "as the definition has it; what a product takes");
+static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
+static_assert(STEP * 8 % 8 == 0, "whole octets a step");
+static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
+static_assert(END > 0, "what a run leaves open ends in the next one");
+
+constexpr int SAMPLE_BYTES = 2;
+
+// Samples of 9, 11, 13 or 15 bits become two bytes in the registers that a product takes them from, one by one: each is
+// shifted to the top of a word of its own, whose top byte is the first one. The second one, unsigned, has the rest of
+// the sample in its own top bits: samples are multiplied by 2^(16 - SAMPLE_BITS).
+// Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of each four.
+//     group              8 consecutive samples: whole bytes, and what a lane has of a product, four to a register
+// (Where samples that start at the same bit of a byte share a register, a group is 32 of these, for four products.)
+constexpr int GROUP = 8;  // samples
+constexpr int GROUP_STEPS = 1;  // products that whole groups are samples for
+constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
+constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
+constexpr int ALIGNED_WORDS = ceil_div(SAMPLE_BITS, 4);
+constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
+// Of SAMPLE_BITS bytes; before them up to 3 of the first word, and at any bit one more that they share.
+constexpr int GROUP_WORDS = ceil_div(SAMPLE_BITS + (WHOLE_BYTES ? 3 : 4), 4);
+
+// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
+__host__ __device__ constexpr int part_of(int n, int most)
+{
+    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
+    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
+        --part;
+    return part;
+}
+constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
+constexpr int PARTS = K_STEPS / PART_STEPS;
+
+// The compiler must not make a number again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+static_assert(SAMPLE_BYTES == 2 && SAMPLE_BITS % 2 == 1, "what it is for");
+
+constexpr int PART_GROUPS = PART_STEPS;
+constexpr int GROUP_STRIDE = SAMPLE_BITS;  // words from group to group of a lane: those of 32 samples
+constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
+
+// The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
+// other rows follow GROUP samples apart.
+__host__ __device__ constexpr int sample_of(int product, int r, int b)
+{
+    return product * (4 * GROUP) + r * 4 + b;
+}
+
+// Samples by which the block's runs start earlier: none, groups may start anywhere.
+__device__ __forceinline__ int skew_of(long long)
+{
+    return 0;
+}
+
+typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
+
+// Sample number I of a group, most significant bit first, in the top bits of a word, whatever is below it.
+template <int I>
+__device__ __forceinline__ unsigned field(const unsigned (&group)[ALIGNED_WORDS])
+{
+    constexpr int at = I * SAMPLE_BITS % 32, word = I * SAMPLE_BITS / 32;
+    if constexpr (at + SAMPLE_BITS > 32)
+        return __funnelshift_l(group[word + 1], group[word], at);
+    else
+        return group[word] << at;
+}
+
+struct Decoder {
+    int bit;  // of the lane's first group, in its row of a stage
+    int shift;  // by which groups start behind a whole byte, where steps do
+    unsigned selector;  // of the four bytes of a word in two, the first one on top
+    unsigned top_bits[2];  // those of each byte that are its own
+
+    // `rest`: where in its first 16 bytes a row starts.
+    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
+    {
+        top_bits[0] = kept(0xffffffffu);
+        top_bits[1] = kept((0xff0000u >> SAMPLE_BITS & 0xff) * 0x01010101u);
+        turn_to(bit);
+    }
+
+    // What follows is for groups that start at this bit of their row.
+    __device__ __forceinline__ void turn_to(int group_bit)
+    {
+        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
+        selector = kept(0x0123u + 0x1111u * (group_bit / 8 % 4));
+    }
+
+    // Register R of a product, of one row: samples 4 R to 4 R + 3 of a group.
+    template <int R>
+    __device__ __forceinline__ void decode_register(
+        unsigned (*samples)[4], int row, const unsigned (&group)[ALIGNED_WORDS]) const
+    {
+        const unsigned a = field<4 * R>(group), b = field<4 * R + 1>(group);
+        const unsigned c = field<4 * R + 2>(group), d = field<4 * R + 3>(group);
+        // Second bytes, and first ones.
+        const unsigned low = __byte_perm(a, b, 0x7362), high = __byte_perm(c, d, 0x7362);
+        samples[0][2 * R + row] = __byte_perm(low, high, 0x7632);
+        samples[1][2 * R + row] = __byte_perm(low, high, 0x5410);
+    }
+
+    // Samples in the top bits of bytes, whatever is below them.
+    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS * SAMPLE_BYTES][4], const Words& words) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * PART_GROUPS; ++i) {
+            const int g = i / 2, row = i % 2;
+            unsigned whole[SHIFTED_WORDS], group[ALIGNED_WORDS];  // from a byte on; from the group's first bit on
+#pragma unroll
+            for (int w = 0; w < SHIFTED_WORDS; ++w)
+                whole[w] = __byte_perm(
+                    words[row][g][w], words[row][g][w + 1 < GROUP_WORDS ? w + 1 : w], selector);
+#pragma unroll
+            for (int w = 0; w < ALIGNED_WORDS; ++w)
+                group[w] = WHOLE_BYTES
+                    ? whole[w]
+                    : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
+            decode_register<0>(samples + g * SAMPLE_BYTES, row, group);
+            decode_register<1>(samples + g * SAMPLE_BYTES, row, group);
+        }
+    }
+};
+
+// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
+// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
+constexpr int STAGE_BITS = STAGE * STEP_BITS;
+// The last products may take more than their step's.
+constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
+constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+// The words of the stage's last group, wherever it starts, end within them.
+constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
+constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
+constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
+
+// Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
+__host__ __device__ constexpr int turns_of(int lanes_a_row)
+{
+    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+}
+
+__host__ __device__ constexpr int best_lanes()
+{
+    int best = PIECES < 32 ? PIECES : 32;
+    for (int lanes = 16; lanes >= 4; lanes /= 2)
+        if (turns_of(lanes) < turns_of(best))
+            best = lanes;
+    return best;
+}
+
+struct Copier {
+    static constexpr int LANES = best_lanes();  // that copy pieces of one row
+    static constexpr int ROWS_AT_ONCE = 32 / LANES;
+    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
+    static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
+    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
+    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
+
+    const int lane_row;
+    const int lane_piece;
+    uint4* const stages;  // the lane's first piece in the first of them
+    const unsigned char* const samples;
+    const long long n_bytes;
+    const long long first;  // where the lane's first row starts, in the buffer
+    const bool is_inside;  // no stage reaches out of the buffer
+    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
+    int start;  // of the stage that is read, from such a multiple, in bits
+    int stage;  // the next one
+    int slot;  // where it goes
+
+    // `first_byte`: of the warp's first row.
+    __device__ __forceinline__ Copier(
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
+          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
+          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
+          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
+    {
+    }
+
+    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
+    __device__ __forceinline__ int start_of_stage(int offset) const
+    {
+        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+    }
+
+    // The same, in the buffer, of the row that starts there.
+    __device__ __forceinline__ long long place_of_stage(long long row) const
+    {
+        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
+    }
+
+    // The next stage is read.
+    __device__ __forceinline__ void read_next()
+    {
+        if constexpr (!ALIKE)
+            start = start + STAGE_BITS & 127;
+    }
+
+    // Words, where stages are whole words, by which the stage that is read starts further than the first one.
+    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
+
+    // Closes a group in any case, so that the number of groups under way stays the same.
+    __device__ __forceinline__ void next_stage()
+    {
+        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (is_inside)
+                copy<true>();
+            else
+                copy<false>();
+        }
+        close_group();
+        ++stage;
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
+    }
+
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage()
+    {
+        wait_for_groups<STAGES - 1>();
+        __syncwarp();  // for every lane
+        read_next();
+    }
+
+    // What lies outside of the buffer is 0.
+    template <bool IS_INSIDE>
+    __device__ __forceinline__ void copy()
+    {
+        constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
+        static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
+        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
+        const long long from = place_of_stage(first) + lane_piece * 16;
+        const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
+        uint4* const to = stages + slot * (ROWS * PITCH);
+        const unsigned char* const address = samples + from;
+#pragma unroll
+        for (int i = 0; i < turns_of(LANES); ++i) {
+            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
+            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
+            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+                || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
+                continue;
+            const int offset = bytes_to_row(r) + p * 16;
+            if constexpr (IS_INSIDE) {
+                copy_async(to + r * PITCH + p, address + offset);
+            } else {
+                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
+                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+            }
+        }
+    }
+
+    // From the copies of the lane's first row to those of the row `r` further.
+    __device__ __forceinline__ int bytes_to_row(int r) const
+    {
+        if constexpr (ROW_BYTES % 16 == 0)
+            return static_cast<int>(r * ROW_BYTES);
+        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
+        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
+    }
+
+    static constexpr int FAR = 1 << 30;
+
+    __device__ __forceinline__ static int capped(long long n)
+    {
+        return n < -FAR ? -FAR : n > FAR ? FAR : static_cast<int>(n);
+    }
+};
+
+// `from`: the lane's first word of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
+        const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
+        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+    }
+}
+
+// Copies a warp's samples to shared memory by its lanes, as ddc/tensor_copy.cuh has it: rows that do not start alike within
+// 16 bytes are no box, and as copies of a row each the engine is no faster.
+struct StageCopier {
+    Copier pieces;
+
+    // `first_byte`: of the warp's first row.
+    __device__ __forceinline__ StageCopier(
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+        : pieces(lane, stages, samples, n_bytes, first_byte)
+    {
+    }
+
+    // The first stages.
+    __device__ __forceinline__ void begin()
+    {
+#pragma unroll 1
+        for (int i = 0; i < STAGES; ++i)
+            pieces.next_stage();
+    }
+
+    // `last`: words of the stage that was in its place.
+    template <class Words>
+    __device__ __forceinline__ void next_stage(const Words& last)
+    {
+        pieces.next_stage();
+    }
+
+    // For the stages that begin() has begun, none of which is read.
+    __device__ __forceinline__ void wait_for_begun() const { wait_for_groups<0>(); }
+
+    // For the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity) { pieces.wait_for_stage(); }
+};
+
+// Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
+// of their share. Lanes take those of outputs next to each other, DECIMATION apart, and of groups of samples: the
+// definition leaves room between them, so that most do not meet in a bank.
+__host__ __device__ constexpr unsigned place_of_weight(unsigned k)
+{
+    return k + (k >> 4) * 2;
+}
+
+// Or of the zero: there is no such weight, below 0 neither.
+__device__ __forceinline__ unsigned place_of_any(int k)
+{
+    return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
+}
+
+constexpr int PLACES = place_of_weight(TAPS) + 1;
+constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
+
+constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
+constexpr int FETCHED_AT = MIXED_BYTES;
+constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
+constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
+
+constexpr int RING_BLOCKS = 2 * LIVE - 1;
+
+constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
+
+struct Ring {
+    unsigned before[32];  // an octet of zeros
+    unsigned words[K_STEPS][2][RING_BLOCKS][OCTETS][32];
+};
+
+struct Shared {
+    alignas(16) Ring ring;
+    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned long long barriers[WARPS][STAGES];
+};
+static_assert(sizeof(Shared) == 90304, "what the definition asks for at launch");
+
+// Mixed weights as integers of 24 bits, and these as three signed bytes: h = byte 0 + byte 1 2^8 + byte 2 2^16. They
+// are scaled by a power of two, so that the largest is in [2^22, 2^23), less what bytes 0 and 1 may take from byte 2.
+// Sums of such products are exact.
+typedef uint2 Parts;  // of the real and the imaginary part: its bytes, 0 in the lowest bits, and 0 in the highest
+
+constexpr int LARGEST = 22;  // the exponent of the largest weight
+constexpr unsigned ALMOST = 65795;  // floats that are by so much below a power of two count as above it
+constexpr unsigned LEAST_EXPONENT = 30;  // of a largest weight of 2^-97, below which the scale of sums would underflow
+constexpr int SAMPLE_SCALE = 8 * SAMPLE_BYTES - SAMPLE_BITS;  // the exponent of what samples are multiplied by
+// Columns of a tile: bytes 0 to BYTES - 1 of the weights, each of both parts of up to four outputs.
+constexpr int BYTES = 4;
+constexpr int TOGETHER = STEP == 2 ? 2 : BYTES;  // octets of columns, which have whole outputs
+constexpr int BYTE_COLUMNS = STEP == 2 ? 4 : 8;  // from byte to byte
+static_assert(TAPS < 1 << 15, "no sum of 383 x 128 for each tap overflows");
+
+__device__ __forceinline__ unsigned bytes_of(float x)
+{
+    return ((static_cast<unsigned>(__float2int_rn(x)) + 0x8080u) ^ 0x8080u) & 0xffffff;
+}
+
+__device__ __forceinline__ Parts split(float re, float im)
+{
+    return make_uint2(bytes_of(re), bytes_of(im));
+}
+
+// Of a block of weights and product `product` of a step: words of TOGETHER octets of columns from `unit` on, for register
+// `lane` / 4 % 2 of the fragment that mma.sync takes. They are of the two parts of one output: the first of them of lane
+// `lane` of that fragment, the second one of lane `lane` ^ 4.
+__device__ __forceinline__ void words_of(
+    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
+{
+    constexpr int OUTPUTS = BYTE_COLUMNS / 2;  // of an octet
+    constexpr int REGISTER_SAMPLES = sample_of(0, 1, 0) - sample_of(0, 0, 0);  // of all products
+    const int output = lane / 8 % OUTPUTS, byte = lane / 8 / OUTPUTS;  // of the first octet
+    const bool is_second = lane / 4 % 2 != 0;  // of the registers
+    const int own = lane % 4 * GROUP + (is_second ? REGISTER_SAMPLES : 0);
+    const int back = own - output * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
+    uint2 all[4];
+#pragma unroll
+    for (int b = 0; b < 4; ++b) {
+        const int of_row_0 = sample_of(product, 0, b);
+        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+        all[b] = weights[is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)];
+    }
+#pragma unroll
+    for (int o = 0; o < TOGETHER; ++o) {
+        const unsigned selector = 0x40 + 0x11 * (o * (8 / BYTE_COLUMNS) + byte);
+        const unsigned re = __byte_perm(
+            __byte_perm(all[0].x, all[1].x, selector), __byte_perm(all[2].x, all[3].x, selector), 0x5410);
+        const unsigned im = __byte_perm(
+            __byte_perm(all[0].y, all[1].y, selector), __byte_perm(all[2].y, all[3].y, selector), 0x5410);
+        words[o][0] = is_second ? im : re;  // so that no two lanes store to one bank
+        words[o][1] = is_second ? re : im;
+    }
+}
+
+// Weights: fetched, mixed, scaled and split by the block.
+struct Mixed {
+    Parts weights[PLACES];
+    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
+};
+static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
+
+constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
+
+__device__ __forceinline__ int own_weight(int i)
+{
+    return threadIdx.x + i * WGS;
+}
+
+// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
+// copies what it mixes later.
+__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+{
+    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            copy_word_async(fetched + k, weights + k);
+    }
+    close_group();
+}
+
+// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
+// to be multiplied by. While weights are on their way, the turns that they are multiplied by are put into their places.
+template <int GROUPS>
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
+{
+    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
+    float2* const turns = reinterpret_cast<float2*>(scratch);
+    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
+#pragma unroll 2
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            turns[place_of_weight(k)] = unit_vector(advance(frequency, k));
+    }
+    if (threadIdx.x == 0)
+        turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);  // which is no weight
+    wait_for_groups<GROUPS>();
+    unsigned largest = 0;
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS)
+            largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
+    }
+    largest = __reduce_max_sync(0xffffffff, largest);
+    if (threadIdx.x % 32 == 0)
+        mixed.largest[threadIdx.x / 32] = largest;
+    __syncthreads();  // the largest of each warp is there
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        largest = max(largest, mixed.largest[w]);
+    const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
+    const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
+#pragma unroll 4
+    for (int i = 0; i < OWN_WEIGHTS; ++i) {
+        const int k = own_weight(i);
+        if (k < TAPS) {
+            const float2 turn = turns[place_of_weight(k)];
+            const float weight = weights[k] * scale;
+            mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
+        }
+    }
+    __syncthreads();  // the mixed weights are complete
+    return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
+}
+
+__device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scratch)
+{
+    return reinterpret_cast<const Mixed*>(scratch)->weights;
+}
+
+// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each product of a step, with L = LIVE, so that blocks
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns.
+// What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
+// each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
+// c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
+// By the whole block, from mixed weights, which are not needed any more when it returns.
+__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
+{
+    constexpr int UNITS = OCTETS / TOGETHER, BLOCKS = UNITS < 4 ? 4 / UNITS : 1;
+    const int first = lane / 4 % 2 * PIECE_WORDS + lane, second = first ^ 4;
+    // Each block once, for both its places; BLOCKS a turn, so that one's loads do not wait for the other's.
+    int at = warp % LIVE, product = warp / LIVE;
+#pragma unroll BLOCKS
+    for (int i = warp; i < K_STEPS * LIVE; i += WARPS) {
+#pragma unroll
+        for (int unit = 0; unit < UNITS; ++unit) {
+            unsigned words[TOGETHER][2];
+            words_of(words, mixed_weights(scratch), at == 0 ? 0 : LIVE - at, product, unit, lane, skew);
+#pragma unroll
+            for (int o = 0; o < TOGETHER; ++o) {
+                unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
+                to[first] = words[o][0];
+                to[second] = words[o][1];
+                if (at < LIVE - 1) {
+                    to[LIVE * OCTETS * 32 + first] = words[o][0];
+                    to[LIVE * OCTETS * 32 + second] = words[o][1];
+                }
+            }
+        }
+        at += WARPS % LIVE, product += WARPS / LIVE;
+        if (at >= LIVE)
+            at -= LIVE, ++product;
+    }
+    if (threadIdx.x < 32)
+        ring.before[threadIdx.x] = 0;
+    publish_writes();
+    __syncthreads();  // the ring is complete
+}
+
+// Where the blocks of the first product start, in units of 16 bytes, as the hardware wants to be told.
+__device__ __forceinline__ unsigned address_of(const Ring& ring)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(&ring.words)) >> 4;
+}
+
+// Describes the LIVE blocks from `block` on, for product `product` of a step; step v needs them from -v mod LIVE. No
+// swizzle; 128 bytes from octet to octet. `before`: columns by which it starts earlier. Source: PTX ISA, "Matrix
+// Descriptor Format".
+__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block, int before = 0)
+{
+    constexpr unsigned PIECE = PIECE_WORDS * 4 / 16, OCTET = 128 / 16;
+    const int columns = (product * 2 * RING_BLOCKS + block) * (OCTETS * 8) - before;
+    return static_cast<unsigned long long>(OCTET) << 32 | (ring + ((PIECE << 16) + columns));
+}
+
+// Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
+// whole number of bytes of samples.
+__device__ __forceinline__ int lead_of(const float2* row)
+{
+    constexpr int BITS = DECIMATION * SAMPLE_BITS % 8;
+    constexpr int WHOLE = BITS == 0 ? 1 : BITS % 4 == 0 ? 2 : BITS % 2 == 0 ? 4 : 8;  // outputs
+    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
+}
+
+// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
+// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
+// lanes that take them say.
+constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
+constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
+constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
+
+struct Writer {
+    const int lane;
+    float* const window;
+    const long long n_out;
+    const Frequency frequency;
+    const Phase phase;  // of output -lead
+    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    float2* const to;  // the lane's two outputs of the first TURN
+    const int n_rows;  // that are stored: ROWS, or one less
+    const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
+
+    __device__ __forceinline__ Writer(
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        float scale, long long first, int n_rows)
+        : lane(lane), window(window), n_out(n_out), frequency(frequency),
+          phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
+          n_rows(n_rows), is_whole(is_inside(0) && is_inside(RUN - TURN))
+    {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
+            lane_turns[i].x *= scale, lane_turns[i].y *= scale;
+        }
+    }
+
+    // Outputs [at, at + WINDOW) of each run.
+    __device__ __forceinline__ void drain(int at)
+    {
+        if (at % (2 * TURN) == 0) {
+            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
+            float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
+            *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
+        }
+        __syncwarp();  // the window and its turns are complete
+        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
+#pragma unroll
+        for (int part = 0; part < WINDOW / TURN; ++part) {
+            const int turn = 2 * (at / TURN + part) % 4;
+            const float* const turns = outputs + 2 * WINDOW + turn;
+            const float* const from = outputs + part * (2 * TURN) + lane % LANES_A_ROW * 4;
+            const int offset = at + part * TURN;
+            if (is_whole || is_inside(offset)) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
+                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows)
+                        store_floats<4>(
+                            &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
+            } else {
+#pragma unroll 1
+                for (int r = 0; r + lane / LANES_A_ROW < n_rows; r += ROWS_A_STORE) {
+                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
+                    const long long output =
+                        first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
+                    float2* const pair_to = to + offset + r * RUN;
+                    if (output >= 0 && output < n_out)
+                        pair_to[0] = make_float2(pair.at[0], pair.at[1]);
+                    if (output + 1 >= 0 && output + 1 < n_out)
+                        pair_to[1] = make_float2(pair.at[2], pair.at[3]);
+                }
+            }
+        }
+        __syncwarp();  // nobody reads the window any more
+    }
+
+    // Whether outputs [offset, offset + TURN) of all runs are in the baseband, and pairs at multiples of 16 bytes.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        const long long j = first + offset;
+        return j >= 0 && j + (ROWS - 1) * RUN + TURN <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0;
+    }
+
+    __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const
+    {
+        const Floats<4> y = load_floats<4>(outputs);
+        const float2 row_turn = *reinterpret_cast<const float2*>(turn);
+        const float2 a = multiply(make_float2(y.at[0], y.at[1]), multiply(row_turn, lane_turns[0]));
+        const float2 b = multiply(make_float2(y.at[2], y.at[3]), multiply(row_turn, lane_turns[1]));
+        return {a.x, a.y, b.x, b.y};
+    }
+};
+
+typedef int Sum;
+typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
+
+// Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
+// with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
+// the threads do, which must leave the registers of A and of the sums alone until they have waited.
+// The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+template <int N, bool ADDS = true>
+__device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
+
+template <>
+__device__ __forceinline__ void multiply<144>(
+    Sum (&sums)[72], const unsigned (&a)[4], unsigned long long b)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_s8<144>(sums, a, b);
+#else
+    asm volatile("{ .reg .pred add;\n"
+                 "setp.eq.b32 add, 0, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n144k32"
+                 ".s32.s8.s8 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71}, "
+                 "{ %72, %73, %74, %75}, %76, "
+                 "add; }"
+                 : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]), "+r"(sums[4]), "+r"(sums[5]), "+r"(sums[6]), "+r"(sums[7]), "+r"(sums[8]), "+r"(sums[9]), "+r"(sums[10]), "+r"(sums[11]), "+r"(sums[12]), "+r"(sums[13]), "+r"(sums[14]), "+r"(sums[15]), "+r"(sums[16]), "+r"(sums[17]), "+r"(sums[18]), "+r"(sums[19]), "+r"(sums[20]), "+r"(sums[21]), "+r"(sums[22]), "+r"(sums[23]), "+r"(sums[24]), "+r"(sums[25]), "+r"(sums[26]), "+r"(sums[27]), "+r"(sums[28]), "+r"(sums[29]), "+r"(sums[30]), "+r"(sums[31]), "+r"(sums[32]), "+r"(sums[33]), "+r"(sums[34]), "+r"(sums[35]), "+r"(sums[36]), "+r"(sums[37]), "+r"(sums[38]), "+r"(sums[39]), "+r"(sums[40]), "+r"(sums[41]), "+r"(sums[42]), "+r"(sums[43]), "+r"(sums[44]), "+r"(sums[45]), "+r"(sums[46]), "+r"(sums[47]), "+r"(sums[48]), "+r"(sums[49]), "+r"(sums[50]), "+r"(sums[51]), "+r"(sums[52]), "+r"(sums[53]), "+r"(sums[54]), "+r"(sums[55]), "+r"(sums[56]), "+r"(sums[57]), "+r"(sums[58]), "+r"(sums[59]), "+r"(sums[60]), "+r"(sums[61]), "+r"(sums[62]), "+r"(sums[63]), "+r"(sums[64]), "+r"(sums[65]), "+r"(sums[66]), "+r"(sums[67]), "+r"(sums[68]), "+r"(sums[69]), "+r"(sums[70]), "+r"(sums[71])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+
+template <int N, bool ADDS = true>
+__device__ __forceinline__ void multiply_u8(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
+
+template <>
+__device__ __forceinline__ void multiply_u8<144>(
+    Sum (&sums)[72], const unsigned (&a)[4], unsigned long long b)
+{
+#ifdef AUTOTUNE_HOST
+    cuda_host_wgmma_u8<144>(sums, a, b);
+#else
+    asm volatile("{ .reg .pred add;\n"
+                 "setp.eq.b32 add, 0, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n144k32"
+                 ".s32.u8.s8 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71}, "
+                 "{ %72, %73, %74, %75}, %76, "
+                 "add; }"
+                 : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]), "+r"(sums[4]), "+r"(sums[5]), "+r"(sums[6]), "+r"(sums[7]), "+r"(sums[8]), "+r"(sums[9]), "+r"(sums[10]), "+r"(sums[11]), "+r"(sums[12]), "+r"(sums[13]), "+r"(sums[14]), "+r"(sums[15]), "+r"(sums[16]), "+r"(sums[17]), "+r"(sums[18]), "+r"(sums[19]), "+r"(sums[20]), "+r"(sums[21]), "+r"(sums[22]), "+r"(sums[23]), "+r"(sums[24]), "+r"(sums[25]), "+r"(sums[26]), "+r"(sums[27]), "+r"(sums[28]), "+r"(sums[29]), "+r"(sums[30]), "+r"(sums[31]), "+r"(sums[32]), "+r"(sums[33]), "+r"(sums[34]), "+r"(sums[35]), "+r"(sums[36]), "+r"(sums[37]), "+r"(sums[38]), "+r"(sums[39]), "+r"(sums[40]), "+r"(sums[41]), "+r"(sums[42]), "+r"(sums[43]), "+r"(sums[44]), "+r"(sums[45]), "+r"(sums[46]), "+r"(sums[47]), "+r"(sums[48]), "+r"(sums[49]), "+r"(sums[50]), "+r"(sums[51]), "+r"(sums[52]), "+r"(sums[53]), "+r"(sums[54]), "+r"(sums[55]), "+r"(sums[56]), "+r"(sums[57]), "+r"(sums[58]), "+r"(sums[59]), "+r"(sums[60]), "+r"(sums[61]), "+r"(sums[62]), "+r"(sums[63]), "+r"(sums[64]), "+r"(sums[65]), "+r"(sums[66]), "+r"(sums[67]), "+r"(sums[68]), "+r"(sums[69]), "+r"(sums[70]), "+r"(sums[71])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+
+// Before the first product, and after threads have written to registers that the next one uses.
+__device__ __forceinline__ void begin_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+#endif
+}
+
+// The products since the last such call: a group.
+__device__ __forceinline__ void close_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+#endif
+}
+
+// Wait until at most N groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_products()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+#endif
+}
+
+// What describes an operand to the hardware: rows of 64 bytes, pieces of 16 swizzled within them; groups of 8 rows lie
+// 512 bytes apart. `address`: of the first row's 32 bytes.
+__device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
+{
+    constexpr unsigned long long SWIZZLE_64 = 2ull << 62, GROUP = 512ull / 16 << 32;
+    constexpr unsigned UNUSED = 1 << 16;
+    return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
+}
+
+// What steps by wgmma are made of, whatever their products are, and whether chains of them are cut.
+
+// Wait for the products. To the compiler they are over where they start: what uses the sums must not move to before
+// here.
+__device__ __forceinline__ void wait_for_sums(Sums& sums)
+{
+    wait_for_products<0>();
+#ifndef AUTOTUNE_HOST
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; ++i)
+        asm volatile("" : "+r"(sums[i]));
+#endif
+}
+
+// A lane's numbers of the outputs of a tile: what they are made of, and where they go. They are of its first row, the
+// warp's row `lane` / 4, and, if it has numbers of two, of the row 8 further.
+constexpr int TILE_ROWS = STEP == 2 ? 1 : 2;
+constexpr int TILE_NUMBERS = STEP;  // both parts of an output, of TILE_ROWS rows
+typedef float Numbers[TILE_NUMBERS];
+
+__device__ __forceinline__ int first_row_of(int lane)
+{
+    return TILE_ROWS == 2 ? lane / 4 : lane / 4 + lane % 4 / 2 * 8;
+}
+
+__device__ __forceinline__ int first_number_of(int lane)
+{
+    return TILE_ROWS == 2 ? lane % 4 * 2 : lane % 2 * 2;
+}
+
+__host__ __device__ constexpr int row_of(int i)
+{
+    return i % 4 / 2 * (TILE_ROWS - 1);
+}
+
+__host__ __device__ constexpr int place_of(int i)
+{
+    return i / 4 * 8 + i % 2;
+}
+
+// By whole warps. Of tiles of two outputs, lanes have two bytes of both rows' numbers: they trade them.
+__device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, int lane)
+{
+    if constexpr (TILE_ROWS == 2) {
+#pragma unroll
+        for (int i = 0; i < TILE_NUMBERS; ++i) {
+            const Sum* const bytes = tile + i / 4 * (4 * BYTES) + i % 4;  // 4 from one to the next
+            float number = static_cast<float>(bytes[4 * (BYTES - 1)]);
+#pragma unroll
+            for (int b = BYTES - 2; b >= 0; --b)
+                number = fmaf(number, 0x1p8f, static_cast<float>(bytes[4 * b]));
+            numbers[i] = number;
+        }
+    } else {
+        const bool has_odd = lane % 4 >= 2;  // bytes 1 and 3, or 0 and 2
+        const float worth = has_odd ? 0x1p8f : 1.0f;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const Sum* const low = tile + i;
+            const float first = fmaf(static_cast<float>(low[4]), 0x1p16f, static_cast<float>(low[0])) * worth;
+            const float second = fmaf(static_cast<float>(low[6]), 0x1p16f, static_cast<float>(low[2])) * worth;
+            numbers[i] = (has_odd ? second : first) + __shfl_xor_sync(0xffffffff, has_odd ? first : second, 2);
+        }
+    }
+}
+
+// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+{
+    Sum* const tile = sums + PLACE * OCTETS * 4;
+    Numbers numbers;
+    numbers_of(numbers, tile, lane);
+#pragma unroll
+    for (int i = 0; i < TILE_NUMBERS; ++i)
+        to[row_of(i) * (8 * WINDOW_PITCH) + place_of(i)] = numbers[i];
+#pragma unroll
+    for (int i = 0; i < OCTETS * 4; ++i)
+        tile[i] = 0;
+}
+
+// What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
+// are made only if their registers are written by an instruction that it cannot leave out, behind any branch.
+template <int N>
+__device__ __forceinline__ void take_samples(
+    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder)
+{
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i) {
+        const unsigned own = samples[i / 4][i % 4];
+        unsigned& to = taken[i / 4][i % 4];
+        const unsigned top_bits = decoder.top_bits[i / 4 % SAMPLE_BYTES];
+#ifdef AUTOTUNE_HOST
+        to = own & top_bits;
+#else
+        asm volatile("and.b32 %0, %1, %2;" : "=r"(to) : "r"(own), "r"(top_bits));
+#endif
+    }
+}
+
+// Steps by the code of one. Products of halves are cut into chains of CHAIN at most: a chain has registers of its own,
+// and float32 adds it to the sums. Those of bytes are exact, and all added to the sums by the tensor core.
+// Parts   of a step: PART_STEPS products, whose samples are in registers together.
+//             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
+//                               |  products of p         ..          |  products of p + 1   ..
+//         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
+//         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
+//         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
+//         last two parts: there the stage may end, and the next one's words follow without a gap.
+// Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
+//         the outputs that are done, for each place another.
+// Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
+//         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
+//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
+//         that are still open. The last row of a block is there for that alone: the next block begins with it.
+typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
+
+static_assert(PARTS >= 2, "words are loaded two parts ahead");
+
+// What a warp reads samples from: its stages, one after the other.
+struct Stages {
+    StageCopier& copier;
+    const unsigned* const rows;  // the lane's first row of the first one
+    int slot;  // of the one at hand
+    unsigned parity;
+    int end;  // the step behind it
+    int bit;  // of the lane's first group of a step, in its row
+
+    __device__ __forceinline__ Stages(StageCopier& copier, const unsigned* rows, int bit)
+        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
+    {
+        copier.wait_for_stage(slot, parity);
+    }
+
+    // The lane's words of the step.
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
+
+    // The words of the step behind `step`, whose last ones are `last`.
+    __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
+    {
+        if (step == END - 1)
+            return words();  // what becomes of these is not used
+        bit += STEP_BITS;
+        if (step + 1 == end) {
+            __syncwarp();  // nobody reads the stage any more
+            copier.next_stage(last);
+            if (++slot == STAGES)
+                slot = 0, parity ^= 1;
+            copier.wait_for_stage(slot, parity);
+            end += STAGE;
+            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
+        }
+        return words();
+    }
+};
+
+// The products of a step with the LIVE blocks of weights from `block` on, added to the sums. samples: of its first
+// part; words: of its second; from: where its words are. All three are then the next step's.
+__device__ __forceinline__ void take_step(
+    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
+    int block, Decoder& decoder)
+{
+    Samples taken[2];
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        if (part == PARTS - 2)
+            from = stages.next_step(step, words);
+        take_samples(taken[part % 2], samples, decoder);
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < PART_STEPS; ++k) {
+            const unsigned long long blocks =
+                blocks_of(ring, part * PART_STEPS + k, block, BYTE_COLUMNS);
+            multiply<COLUMNS>(sums, taken[part % 2][k * SAMPLE_BYTES], blocks);
+            multiply_u8<COLUMNS>(sums, taken[part % 2][k * 2 + 1], blocks_of(ring, part * PART_STEPS + k, block));
+        }
+        close_products();
+        if (STEP_BITS % 32 != 0 && part == PARTS - 1)
+            decoder.turn_to(stages.bit);  // the next step's first part
+        decoder.decode(samples, words);  // while the products go on
+        load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+        if (part == PARTS - 1) {
+            wait_for_sums(sums);
+            continue;
+        }
+        wait_for_products<1>();  // the part before is done: its samples' registers are free
+    }
+}
+
+// The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
+template <int FIRST, int LAST>
+__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane)
+{
+    if constexpr (FIRST == LAST) {
+        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane);
+    } else {
+        constexpr int MIDDLE = (FIRST + LAST) / 2;
+        if (block <= MIDDLE)
+            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane);
+        else
+            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane);
+    }
+}
+
+// Behind the last step: the outputs that it leaves open, tile after tile, added to what the next rows have of them;
+// `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the lane.
+template <int TILE>
+__device__ __forceinline__ void put_overlap(
+    Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
+{
+    if constexpr (TILE < WARM_UP) {
+        constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+        Numbers numbers;
+        numbers_of(numbers, sums + PLACE * OCTETS * 4, writer.lane);
+#pragma unroll
+        for (int i = 0; i < TILE_NUMBERS; ++i)
+            lane_window[row_of(i) * (8 * WINDOW_PITCH) + STEP_OF % WINDOW_STEPS * (2 * STEP) + place_of(i)] =
+                numbers[i] + overlap[row_of(i)][TILE * (2 * STEP) + place_of(i)];
+        if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
+            writer.drain((STEP_OF + 1) * STEP - WINDOW);
+        put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
+    }
+}
+
+// All rows of the block have left what the rows before them add.
+__device__ __forceinline__ void rows_have_left()
+{
+    __syncthreads();
+}
+
+// Instead of a task, where its outputs are not needed: the other warpgroups have the tensor cores for themselves. What is
+// added to the row before the warp's `window` is not stored either.
+__device__ __forceinline__ void take_no_task(float* window, int lane)
+{
+    if (WARM_UP > 0) {
+        for (int i = lane; i < 2 * STEP * WARM_UP; i += 32)
+            window[OVERLAP_AT + i] = 0.0f;
+        rows_have_left();
+    }
+}
+
+// The runs of a warpgroup, step after step.
+__device__ __forceinline__ void take_task(
+    StageCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
+{
+    Stages stages(copier, rows, decoder.bit);
+    Sums sums = {};
+    Samples samples;
+    Words words;
+    const unsigned* from = stages.words();
+    load_part(words, from);
+    decoder.decode(samples, words);
+    load_part(words, from + PART_WORDS);
+    float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
+    int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
+    int block = 0;
+#pragma unroll 1
+    for (int step = -WARM_UP; step < END;) {
+        take_step(sums, samples, words, from, stages, step, ring, block, decoder);
+        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane);
+        block = block > 0 ? block - 1 : LIVE - 1;
+        to += 2 * STEP;
+        if (++step == window_end) {
+            if (step == 0)
+                rows_have_left();
+            else
+                writer.drain(step * STEP - WINDOW);
+            to = lane_window;
+            window_end += WINDOW_STEPS;
+        }
+    }
+    // Behind the block's last row there is none; what becomes of it is not stored
+    const float* const overlap = lane_window + OVERLAP_AT + WINDOW_PITCH;
+    const int n_behind = writer.n_rows - first_row_of(writer.lane);  // rows, from the lane's first one on
+    const float* const first = overlap - (n_behind < 1) * WINDOW_PITCH;
+    put_overlap<0>(writer, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * WINDOW_PITCH}, sums);
+}
+
+extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
+    float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
+    unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
+    long long row_bytes)
+{
+    extern __shared__ float4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
+    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    const Frequency frequency = {frequency_high, frequency_low};
+    float2* const row = baseband + n_out * blockIdx.y;
+    const int lead = lead_of(row);
+    // The warp's first run; past the last output: zeros, for products that need all warps.
+    const long long run = static_cast<long long>(blockIdx.x) * (WARPS * ROWS - OVERLAPS) + warp * ROWS;
+    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
+        - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
+    const int skew = skew_of(first_byte);
+    first_byte -= skew * SAMPLE_BITS / 8;
+    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
+    fetch_weights(shared.scratch, weights);
+    copier.begin();
+    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
+    fill_ring(shared.ring, shared.scratch, skew, warp, lane);
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
+    const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
+    if (!is_needed) {
+        copier.wait_for_begun();  // a block without any, which long leads may need, must not end before them
+        take_no_task(window, lane);
+        return;
+    }
+    const unsigned ring = address_of(shared.ring);
+    Decoder decoder(copier.pieces.offset);
+    const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
+    float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
+    const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
+    take_task(copier, writer, decoder, rows, lane_window, ring);
+}
