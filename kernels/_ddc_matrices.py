@@ -310,6 +310,8 @@ class Matrices:
     def wgmma_registers(self) -> int:
         if self.takes_bytes:
             words = 16 * self.part // self.group[0] * self.group[1]
+            if self.group[0] == 32:  # parts of four products, whose samples are not all there at a time
+                return self.sum_words + 8 * self.part + words + 30
             return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
