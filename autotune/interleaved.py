@@ -1,7 +1,7 @@
 """Times that are compared with each other: taken in turns, from buffers in several places.
 
 Drift of clock and temperature hits all of them alike that way. Where the buffers of a problem lie in memory does not:
-on an H200 it shifts one config against another by up to 1 %, for as long as they lie there. So configs that are close
+on an H200 it shifts one config against another by about 1 %, for as long as they lie there. So configs that are close
 are timed in several places.
 """
 

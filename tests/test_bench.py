@@ -59,6 +59,9 @@ def test_more_trials_later_continue_and_a_longer_final_round_is_made_again(tmp_p
         assert run_sweep(KERNEL, PROBLEM, bench, short).spent_s == {}  # nothing was left to do
         longer = run_sweep(KERNEL, PROBLEM, bench, settings(tmp_path, finalist_samples=12))
         assert "final round" in longer.spent_s and len(longer.trials) == len(first.trials) == 6
+        placed = settings(tmp_path, finalist_samples=12, placements=5)
+        assert "final round" in run_sweep(KERNEL, PROBLEM, bench, placed).spent_s
+        assert run_sweep(KERNEL, PROBLEM, bench, placed).spent_s == {}
         more = run_sweep(KERNEL, PROBLEM, bench, settings(tmp_path, trials=9, trust_recorded=True))
     assert len(more.trials) == 9 and more.best is not None
     texts = [t.verified_on[-1] for t in SweepFolder(first.path).trials() if t.status == "measured"]

@@ -9,8 +9,8 @@ import pytest
 from autotune.ranked import RankedLock
 
 
-def begun(target: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=target, daemon=True)
+def begun(target: Callable[[int], None], rank: int) -> threading.Thread:
+    thread = threading.Thread(target=target, args=(rank,), daemon=True)
     thread.start()
     return thread
 
@@ -23,7 +23,7 @@ def test_the_lowest_rank_that_waits_is_next() -> None:
             order.append(rank)
 
     with lock.held(9):
-        threads = [begun(lambda rank=rank: take(rank)) for rank in (5, 2, 7, 1)]  # type: ignore[misc]
+        threads = [begun(take, rank) for rank in (5, 2, 7, 1)]
         while len(lock._waiting) < 4:
             time.sleep(0.001)
     for thread in threads:
@@ -42,7 +42,7 @@ def test_one_has_it_at_a_time() -> None:
             time.sleep(0.002)
             n_inside -= 1
 
-    for thread in [begun(lambda rank=rank: take(rank)) for rank in range(12)]:  # type: ignore[misc]
+    for thread in [begun(take, rank) for rank in range(12)]:
         thread.join(10.0)
     assert most == 1 and n_inside == 0
 
