@@ -104,8 +104,13 @@ class Matrices:
 
     @cached_property
     def by_fields(self) -> bool:
-        """Bytes are made of samples one by one."""
-        return self.takes_bytes and is_field(self.problem.sample_bits)
+        """Two bytes are made of each sample alone: few of an odd number of bits start at the same bit of a byte; of 10
+        or 14, as many as two products take, and parts may be of one, or steps start at any bit.
+        """
+        bits = self.problem.sample_bits
+        if not self.takes_bytes or bits < 9:
+            return False
+        return bool(bits % 2 == 1 or (bits % 4 == 2 and (self.config.PART == 1 or self.ragged)))
 
     @property
     def product(self) -> int:
@@ -284,7 +289,7 @@ class Matrices:
         shift, room = self.room_of_weights
         mixed = ceil_div(8 * (self.problem.taps + (self.problem.taps >> shift) * room + 1) + 4 * warps, 16) * 16
         if self.uses_wgmma:
-            barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
+            barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16 if self.by_boxes else 0
             if self.overlaps:
                 windows += 4 * warps * TENSOR_ROWS * (ceil_div(2 * int(self.config.STEP) * (self.live - 1), 8) * 8)
             return self.ring_bytes + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
@@ -317,11 +322,6 @@ class Matrices:
         if self.chain:  # twice the sums, and a part's samples three times
             return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * (self.ragged + (not self.by_boxes))
         return self.sum_words + 8 * self.products + words + 40
-
-
-def is_field(sample_bits: int) -> bool:
-    """Whether two bytes are made of each sample alone: few of an odd number of bits start at the same bit of a byte."""
-    return sample_bits > 8 and sample_bits % 2 == 1
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
 
-from ._ddc_matrices import LONG_CHAIN, Problem, is_field, matrices_of
+from ._ddc_matrices import LONG_CHAIN, Problem, matrices_of
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
@@ -89,14 +89,14 @@ def registers(problem: Problem, config: Config) -> int:
 
 
 @lru_cache(maxsize=64)
-def least_steps(decimation: int, sample_bits: int, takes_bytes: bool) -> tuple[int, int, int]:
+def least_steps(decimation: int, sample_bits: int, takes_bytes: bool, by_fields: bool) -> tuple[int, int, int]:
     """Outputs of a step whose samples are whole products, and of two whose samples fill them: up to an eighth, or a
     quarter of those of bytes. The first of the two has whole bytes of samples; the second any bits, unless bytes are
     made of several samples together.
     """
-    any_bits = is_field(sample_bits) or not takes_bytes
+    any_bits = by_fields or not takes_bytes
     if takes_bytes:
-        unit = filled_unit = 32 if is_field(sample_bits) else max(32, 128 // gcd(8, sample_bits))
+        unit = filled_unit = 32 if by_fields else max(32, 128 // gcd(8, sample_bits))
         share = 4
     else:
         unit, filled_unit, share = 32 if sample_bits % 2 else 16, 32, 8
@@ -157,7 +157,7 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
-    whole, *filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes)
+    whole, *filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes, matrices.by_fields)
     least = (whole, *filled) if matrices.overlaps else (whole,)
     return any(config.STEP in (step, 2 * step) for step in least)
 

@@ -13,7 +13,6 @@
 //         2^11 times too large. A lane's two columns are the high and low part of the same number.
 // Window  finished outputs go to shared memory, and from there WINDOW a row to the baseband, 256 bytes a store.
 //         Runs start `lead` outputs before output 0, so that each such store starts at a multiple of 128 bytes.
-#include <cuda_fp16.h>
 
 constexpr int STEP = {{ config.STEP }};  // outputs of a row that a step begins
 constexpr int RUN = {{ config.RUN }};  // outputs of a row

@@ -83,10 +83,14 @@ struct Copier {
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+{% if by_boxes %}
+            copy<false>();  // what the engine does not
+{% else %}
             if (is_inside)
                 copy<true>();
             else
                 copy<false>();
+{% endif %}
         }
         close_group();
         ++stage;
@@ -123,8 +127,9 @@ struct Copier {
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
-                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
+                copy_async(to + r * PITCH + p, address + offset, n);
             }
         }
     }

@@ -12,6 +12,8 @@
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+#include <cuda_fp16.h>
+
 constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;

@@ -1,9 +1,10 @@
-// Samples of 9, 11, 13 or 15 bits become two bytes in the registers that a product takes them from, one by one: each is
+// Samples of more than 8 bits become two bytes in the registers that a product takes them from, one by one: each is
 // shifted to the top of a word of its own, whose top byte is the first one. The second one, unsigned, has the rest of
 // the sample in its own top bits: samples are multiplied by 2^(16 - SAMPLE_BITS).
 // Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of each four.
 //     group              8 consecutive samples: whole bytes, and what a lane has of a product, four to a register
-// (Where samples that start at the same bit of a byte share a register, a group is 32 of these, for four products.)
+// (Where samples that start at the same bit of a byte share a register, a group is 16 of 10 or 14 bits, for two products,
+// and 32 of odd ones, for four.)
 constexpr int GROUP = 8;  // samples
 constexpr int GROUP_STEPS = 1;  // products that whole groups are samples for
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
@@ -14,7 +15,7 @@ constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32); 
 constexpr int GROUP_WORDS = ceil_div(SAMPLE_BITS + (WHOLE_BYTES ? 3 : 4), 4);
 
 {% include "ddc/tensor_parts.cuh" %}
-static_assert(SAMPLE_BYTES == 2 && SAMPLE_BITS % 2 == 1, "what it is for");
+static_assert(SAMPLE_BYTES == 2, "what it is for");
 
 constexpr int PART_GROUPS = PART_STEPS;
 constexpr int GROUP_STRIDE = SAMPLE_BITS;  // words from group to group of a lane: those of 32 samples

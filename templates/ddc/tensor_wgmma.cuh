@@ -15,7 +15,6 @@
 //             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
 //             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
 // Windows as there. For sm_90a only.
-#include <cuda_fp16.h>
 
 constexpr int STEP = {{ config.STEP }};  // outputs of a row that a step begins
 constexpr int RUN = {{ config.RUN }};  // outputs of a row
@@ -93,7 +92,9 @@ struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+{% if by_boxes %}
     alignas(16) unsigned long long barriers[WARPS][STAGES];
+{% endif %}
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
 

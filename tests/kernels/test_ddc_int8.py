@@ -45,7 +45,11 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((300, 32, 10), {"PART": 2, "STAGE": 2}),
     ((100, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),  # 250 bytes, in four parts
     ((120, 15, 14), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),
-    # and of an odd width, sample by sample
+    # and sample by sample
+    ((64, 4, 14), {"STEP": 16, "STAGE": 4}),  # parts of one product, of two
+    ((250, 31, 10), {"STEP": 2, "RUN": 48, "WINDOW": 16}),  # steps of half bytes
+    ((130, 63, 14), {"STEP": 2, "PART": 2, "STAGE": 1}),
+    # and of an odd width
     ((256, 32, 9), {"PART": 2, "STAGE": 2}),
     ((120, 9, 9), {"STEP": 16}),
     ((230, 24, 11), {"STEP": 2}),  # 48 samples, of 64
@@ -287,7 +291,7 @@ def test_products_are_filled_up_to_a_quarter() -> None:
     assert steps(24, 8) == {2, 4, 8}  # 48 of 64 samples, a quarter; and 96, which fill three products
     assert steps(23, 8) == {4, 8}  # 92 of 96; not 46 of 64
     assert steps(15, 8) == {4}  # 60 of 64, twice 30 of 32, which are one part
-    assert steps(15, 10) == {8}  # 120 of 128: groups of 64 samples
+    assert steps(15, 10) == {4, 8}  # 60 of 64, sample by sample; 120 of 128, in groups of 64
 
 
 def test_columns_of_products() -> None:

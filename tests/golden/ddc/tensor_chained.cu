@@ -150,7 +150,6 @@ __device__ __forceinline__ void wait_for_groups()
 //         2^11 times too large. A lane's two columns are the high and low part of the same number.
 // Window  finished outputs go to shared memory, and from there WINDOW a row to the baseband, 256 bytes a store.
 //         Runs start `lead` outputs before output 0, so that each such store starts at a multiple of 128 bytes.
-#include <cuda_fp16.h>
 
 constexpr int STEP = 2;  // outputs of a row that a step begins
 constexpr int RUN = 64;  // outputs of a row
@@ -195,6 +194,8 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+#include <cuda_fp16.h>
+
 constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
@@ -589,8 +590,9 @@ struct Copier {
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
-                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
+                copy_async(to + r * PITCH + p, address + offset, n);
             }
         }
     }

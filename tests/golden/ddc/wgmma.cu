@@ -260,7 +260,6 @@ __device__ __forceinline__ void copy_box(
 //             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
 //             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
 // Windows as there. For sm_90a only.
-#include <cuda_fp16.h>
 
 constexpr int STEP = 2;  // outputs of a row that a step begins
 constexpr int RUN = 64;  // outputs of a row
@@ -313,6 +312,8 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 // Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
 // (`skew`): the weights must leave the room.
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
+#include <cuda_fp16.h>
+
 constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
 constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
@@ -667,10 +668,7 @@ struct Copier {
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (is_inside)
-                copy<true>();
-            else
-                copy<false>();
+            copy<false>();  // what the engine does not
         }
         close_group();
         ++stage;
@@ -707,8 +705,9 @@ struct Copier {
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
-                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
+                copy_async(to + r * PITCH + p, address + offset, n);
             }
         }
     }

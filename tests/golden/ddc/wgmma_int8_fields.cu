@@ -260,7 +260,6 @@ __device__ __forceinline__ void copy_box(
 //             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
 //             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
 // Windows as there. For sm_90a only.
-#include <cuda_fp16.h>
 
 constexpr int STEP = 2;  // outputs of a row that a step begins
 constexpr int RUN = 32;  // outputs of a row
@@ -297,12 +296,13 @@ static_assert(END > 0, "what a run leaves open ends in the next one");
 
 constexpr int SAMPLE_BYTES = 2;
 
-// Samples of 9, 11, 13 or 15 bits become two bytes in the registers that a product takes them from, one by one: each is
+// Samples of more than 8 bits become two bytes in the registers that a product takes them from, one by one: each is
 // shifted to the top of a word of its own, whose top byte is the first one. The second one, unsigned, has the rest of
 // the sample in its own top bits: samples are multiplied by 2^(16 - SAMPLE_BITS).
 // Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of each four.
 //     group              8 consecutive samples: whole bytes, and what a lane has of a product, four to a register
-// (Where samples that start at the same bit of a byte share a register, a group is 32 of these, for four products.)
+// (Where samples that start at the same bit of a byte share a register, a group is 16 of 10 or 14 bits, for two products,
+// and 32 of odd ones, for four.)
 constexpr int GROUP = 8;  // samples
 constexpr int GROUP_STEPS = 1;  // products that whole groups are samples for
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
@@ -332,7 +332,7 @@ __device__ __forceinline__ Number kept(Number number)
 #endif
     return number;
 }
-static_assert(SAMPLE_BYTES == 2 && SAMPLE_BITS % 2 == 1, "what it is for");
+static_assert(SAMPLE_BYTES == 2, "what it is for");
 
 constexpr int PART_GROUPS = PART_STEPS;
 constexpr int GROUP_STRIDE = SAMPLE_BITS;  // words from group to group of a lane: those of 32 samples
@@ -545,8 +545,9 @@ struct Copier {
             if constexpr (IS_INSIDE) {
                 copy_async(to + r * PITCH + p, address + offset);
             } else {
-                const int n = offset < begin ? 0 : max(0, min(end - offset, 16));
-                copy_async(to + r * PITCH + p, n > 0 ? address + offset : samples, n);
+                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
+                copy_async(to + r * PITCH + p, address + offset, n);
             }
         }
     }
@@ -647,9 +648,8 @@ struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
-    alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
-static_assert(sizeof(Shared) == 90304, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 90240, "what the definition asks for at launch");
 
 // Mixed weights as integers of 24 bits, and these as three signed bytes: h = byte 0 + byte 1 2^8 + byte 2 2^16. They
 // are scaled by a power of two, so that the largest is in [2^22, 2^23), less what bytes 0 and 1 may take from byte 2.
