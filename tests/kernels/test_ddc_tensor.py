@@ -214,8 +214,8 @@ OTHERS = {
     "bytes before the start": (
         {"taps": 150, "decimation": 8},  # whose first steps are one more than needed
         TENSOR,
-        "offset < begin ? 0 :",
-        "",
+        "static_cast<unsigned>(left) > static_cast<unsigned>(end - begin)",
+        "left < 0",
         "launch_failed",
     ),
     "a pair's shift": ({}, PAIRED, "bytes_5, selectors[1]) >> 6", "bytes_5, selectors[1]) >> 4", "wrong"),
