@@ -90,22 +90,20 @@ def registers(problem: Problem, config: Config) -> int:
 
 @lru_cache(maxsize=64)
 def least_steps(decimation: int, sample_bits: int, takes_bytes: bool, by_fields: bool) -> tuple[int, int, int]:
-    """Outputs of a step whose samples are whole products, and of two whose samples fill them: up to an eighth, or a
-    quarter of those of bytes. The first of the two has whole bytes of samples; the second any bits, unless bytes are
-    made of several samples together.
+    """Outputs of a step whose samples are whole products, and of two whose samples fill them, up to a quarter. The
+    first of the two has whole bytes of samples; the second any bits, unless bytes are made of several samples together.
     """
     any_bits = by_fields or not takes_bytes
     if takes_bytes:
         unit = filled_unit = 32 if by_fields else max(32, 128 // gcd(8, sample_bits))
-        share = 4
     else:
-        unit, filled_unit, share = 32 if sample_bits % 2 else 16, 32, 8
+        unit, filled_unit = 32 if sample_bits % 2 else 16, 32
     whole = max(2, unit // gcd(unit, decimation))
     filled, ragged = whole, whole
     for step in (16, 8, 4, 2):
         samples = step * decimation
         taken = ceil_div(samples, filled_unit) * filled_unit
-        if step < whole and (taken - samples) * share <= taken:
+        if step < whole and (taken - samples) * 4 <= taken:
             is_bytes = samples * sample_bits % 8 == 0
             filled = step if is_bytes else filled
             ragged = step if is_bytes or any_bits else ragged
@@ -151,8 +149,8 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 
 
 @SPACE.constraint(
-    "the samples of a step are whole products and whole words; or, where runs overlap, fill pairs of products of halves"
-    " up to an eighth, or, as whole bytes, products of bytes up to a quarter; STEP is the least such, or twice it",
+    "the samples of a step are whole products and whole words; or, where runs overlap, fill pairs of products of"
+    " halves, or products of bytes, up to a quarter; STEP is the least such, or twice it",
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:

@@ -50,6 +50,8 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 500, "decimation": 63, "sample_bits": 8}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 2}),
     ({"taps": 400, "decimation": 25, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 1}),
     ({"taps": 1600, "decimation": 100}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STEP": 2, "STAGE": 1}),
+    ({"taps": 80, "decimation": 5, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 16, "STAGE": 2}),  # 80 of 96
+    ({"taps": 50, "decimation": 3, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 16, "STAGE": 4}),  # 48 of 64
     # steps of any bits
     ({"taps": 2032, "decimation": 127}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 1}),  # 317 bytes and a half
     ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 2, "RUN": 128}),
@@ -223,7 +225,7 @@ def test_steps_that_are_not_whole_products_fill_them() -> None:
     assert steps(32, 10) == {2, 4}
     assert steps(15, 10) == {4, 8, 16}  # 60 of 64 samples, 120 of 128, and 240
     assert steps(63, 8) == {2, 4}
-    assert steps(33, 10) == {8}  # 264 of 288; not 66 of 96, nor 132 of 160
+    assert steps(33, 10) == {4, 8}  # 132 of 160, 264 of 288; not 66 of 96
     assert steps(127, 10) == {2, 4}  # 254 of 256 samples, 317 bytes and a half; 508 of 512
     assert steps(31, 11) == {2, 4, 8}
 
