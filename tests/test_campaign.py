@@ -108,8 +108,9 @@ def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
     address = tmp_path / "scheduler.json"
     python, quiet = [sys.executable, "-m"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     words = ["--scheduler-file", str(address), "--port", "0", "--host", "127.0.0.1", "--no-dashboard"]
+    address.touch()
     scheduler = subprocess.Popen([*python, "distributed.cli.dask_scheduler", *words], **quiet)
-    while not address.exists() and scheduler.poll() is None:
+    while not address.read_text().endswith("}") and scheduler.poll() is None:  # there before it is written
         time.sleep(0.05)
     tcp = json.loads(address.read_text())["address"]
     serving = subprocess.Popen([*python, "autotune", "worker", tcp, "--device", "simulated:0"], **quiet)
