@@ -66,9 +66,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
         stdout.print(f"time         {seconds(sum(sweep.spent_s.values()))}: {parts}")
         stdout.print(f"device       idle {percent(sweep.idle_share)} of that time, for want of something to do")
     if sweep.refused:
-        stdout.print(f"refused      {sum(sweep.refused.values())} configs by constraints")
-        for why, n in sweep.refused.items():
-            stdout.print(f"  {n:6d} because it must hold that {why}", markup=False)
+        n, by = sum(sweep.refused.values()), len(sweep.refused)
+        stdout.print(f"refused      {n} configs by {by} constraint{'s' * (by > 1)}, which `autotune show` tells")
     for trial in _first_failures(SweepFolder(sweep.path).trials()):
         stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)

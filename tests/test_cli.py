@@ -39,6 +39,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert "next         autotune emit" in done.stdout
     assert "time         " in done.stdout and "verifying" in done.stdout and "device       idle" in done.stdout
+    (refused,) = [line for line in done.stdout.splitlines() if line.startswith("refused")]  # one line; `show` has all
+    assert "by 1 constraint, which `autotune show` tells" in refused
     return results
 
 
