@@ -85,12 +85,16 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class Launch:
-    """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps."""
+    """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps.
+
+    ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
     maps: tuple[TensorMap, ...] = ()
+    most_blocks: int = 0
 
     @property
     def n_threads(self) -> int:

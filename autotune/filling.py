@@ -21,8 +21,9 @@ COLUMNS = ("waves", "last wave", "threads at a time")
 def filling(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> np.ndarray:
     """log2 of COLUMNS for each configuration, float [n_configs, 3]; of no columns where there are no multiprocessors.
 
-    waves: blocks over those that the device has room for at a time, by their threads and dynamic shared memory, as
-    registers are not known yet. last wave: the waves that it takes over those. threads at a time: of a multiprocessor.
+    waves: blocks over those that the device has room for at a time, by their threads, their dynamic shared memory, and
+    their registers if the definition knows these. last wave: the waves that it takes over those. threads at a time: of
+    a multiprocessor.
     """
     if not device.n_multiprocessors:
         return np.zeros((len(configs), 0))
@@ -47,7 +48,7 @@ def filling_at(
 def _row(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> tuple[float, float, float]:
     launch = kernel.launch(problem, config)
     n_threads, n_blocks = max(1, prod(launch.block)), max(1, prod(launch.grid))
-    n_together = max(1, min(MOST_BLOCKS, MOST_THREADS // n_threads))
+    n_together = max(1, min(launch.most_blocks or MOST_BLOCKS, MOST_BLOCKS, MOST_THREADS // n_threads))
     while n_together > 1 and not device.has_shared(launch.shared_bytes, n_together):
         n_together -= 1
     waves = n_blocks / (device.n_multiprocessors * n_together)

@@ -45,6 +45,7 @@ def kernel_of(launch: Launch) -> Kernel[Any]:
         (Launch((8, 1, 1), (128, 1, 1), 100_000), 8 / 8, 1.0, 256),  # two by their shared memory
         (Launch((9, 1, 1), (32, 1, 1)), 9 / 128, 128 / 9, 1024),  # 32 blocks at most
         (Launch((0, 1, 1), (32, 1, 1)), 1 / 128, 128, 1024),
+        (Launch((9, 1, 1), (128, 1, 1), 1000, (), 3), 9 / 12, 12 / 9, 384),  # three by their registers
     ],
 )
 def test_waves_of_blocks(launch: Launch, waves: float, last: float, threads: int) -> None:
