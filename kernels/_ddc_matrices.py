@@ -8,6 +8,7 @@ from math import gcd
 from autotune import Config, Device, TensorMap, baked, ceil_div, runtime
 
 TENSOR_ROWS = 16  # of a matrix of samples
+BOX_ROWS = 8  # that the copy engine brings together where they drift
 SAMPLES = 1  # their place among the kernel's arguments
 MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
 LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
@@ -74,7 +75,7 @@ class Matrices:
             return int(self.config.get("RESIDENT", MOST_WARPS)) // self.warps
         by_registers = WGMMA_REGISTERS // (32 * self.warps * ceil_div(self.registers, 8) * 8)
         n_blocks = max(1, min(MOST_WARPS // self.warps, by_registers))
-        while n_blocks > 1 and not WGMMA_DEVICE.has_shared(self.shared_bytes, n_blocks):
+        while n_blocks > 1 and not WGMMA_DEVICE.has_shared(self.most_shared_bytes, n_blocks):
             n_blocks -= 1
         return n_blocks
 
@@ -104,13 +105,14 @@ class Matrices:
 
     @cached_property
     def by_fields(self) -> bool:
-        """Two bytes are made of each sample alone: few of an odd number of bits start at the same bit of a byte; of 10
-        or 14, as many as two products take, and parts may be of one, or steps start at any bit.
+        """Bytes are made of each sample alone. Those that start at the same bit of a byte are as many as two products
+        take, or four of an odd number of bits: parts may be of fewer, and steps start at any bit. Nine bits and more of
+        an odd number are too many words for four products.
         """
-        bits = self.problem.sample_bits
-        if not self.takes_bytes or bits < 9:
+        if not self.takes_bytes or self.apart <= 2:
             return False
-        return bool(bits % 2 == 1 or (bits % 4 == 2 and (self.config.PART == 1 or self.ragged)))
+        is_wide = self.apart == 8 and self.problem.sample_bits > 8
+        return bool(is_wide or self.config.PART % (self.apart // 2) or self.ragged)
 
     @property
     def product(self) -> int:
@@ -119,14 +121,21 @@ class Matrices:
 
     @cached_property
     def products(self) -> int:
-        """That a step takes: whole ones, or more, of whole words, filled up with samples of the next step; of halves,
-        pairs.
-        """
-        if self.takes_bytes:
-            together = 1 if self.by_fields else max(1, self.apart // 2)
-            return together * ceil_div(self.step_samples, 32 * together)
-        is_whole = self.step_samples % (32 if self.problem.sample_bits % 2 else 16) == 0
-        return self.step_samples // 16 if is_whole else 2 * ceil_div(self.step_samples, 32)
+        """That a step takes: whole ones; where runs overlap, whole groups, filled up with the next step's samples."""
+        together = self.together if self.overlaps else 1
+        return together * ceil_div(self.step_samples, together * self.product)
+
+    @property
+    def can_multiply(self) -> bool:
+        """Steps are whole products of whole words; or, where runs overlap, two parts of whole groups at least."""
+        if self.overlaps:
+            return self.parts >= 2 and self.part % self.together == 0
+        return self.step_samples % (32 if self.problem.sample_bits % 2 else 16) == 0
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of the tensor cores for an output and a row."""
+        return self.products * self.product * self.live * self.columns
 
     @cached_property
     def live(self) -> int:
@@ -171,7 +180,7 @@ class Matrices:
     def chain(self) -> int:
         """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
         if self.uses_wgmma:
-            return int(self.config.get("CHAIN", 0))
+            return int(self.config.get("CHAIN") or 0)
         if self.live * self.products <= LONG_CHAIN or self.products < 4:
             return 0
         return 8 if self.sum_words < MAX_PART_WORDS else 4
@@ -180,6 +189,11 @@ class Matrices:
     def overlaps(self) -> bool:
         """Runs share their outputs at the ends, or the samples that these need."""
         return self.takes_bytes or bool(self.config.get("CHAIN"))
+
+    @property
+    def sums_move(self) -> bool:
+        """With each step, to the places that weights have; or weights do. Chains are added to them in any case."""
+        return self.overlaps and (not self.takes_bytes or bool(self.config.SUMS == "move"))
 
     @property
     def runs(self) -> int:
@@ -196,14 +210,16 @@ class Matrices:
         if self.by_fields:
             return 8, ceil_div(bits + 3 + self.ragged, 4)
         if self.takes_bytes:
-            is_aligned = self.step_bytes % 4 == 0 and self.row_bytes % 4 == 0 and self.room >= 3 * apart
+            is_aligned = self.step_samples * bits % 32 == 0 and self.room >= 3 * apart
             return 4 * apart, apart * bits // 8 + (not is_aligned)
         if self.ragged:
             return 8, max(2, ceil_div(bits + 4, 4))
         samples = 8 if apart >= 4 else 4
         two_words = samples * bits // 8 + 3 <= 8
         even = self.step_bytes % 2 == 0 and self.room >= apart
-        paired = bits % 2 == 0 and self.products % (samples // 4) == 0 and (two_words or even)
+        together = samples // 4
+        whole = (self.config.PART if self.overlaps else self.products) % together == 0
+        paired = bits % 2 == 0 and whole and (two_words or even)
         if not paired:
             samples = 8 if bits % 2 else 4
         return samples, max(2, ceil_div(samples * bits // 8 + (2 if paired and not two_words else 3), 4))
@@ -224,14 +240,25 @@ class Matrices:
         problem = self.problem
         return self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
 
+    @property
+    def together(self) -> int:
+        """Products that whole groups are samples for."""
+        return max(1, self.group[0] // (8 if self.takes_bytes else 4))
+
     @cached_property
     def part(self) -> int:
-        """Products whose samples are in registers together."""
-        least = max(1, self.group[0] // (8 if self.takes_bytes else 4))  # what whole groups are samples for
-        part = max(least, int(self.config.get("PART", self.chain or 2)))
-        while part > least and (self.products % part or part % least):
+        """Products whose samples are in registers together; where runs overlap, a step's last part may have fewer."""
+        if self.overlaps:
+            return int(self.config.PART)
+        part = max(self.together, self.chain or 2)
+        while part > self.together and (self.products % part or part % self.together):
             part -= 1
         return part
+
+    @property
+    def parts(self) -> int:
+        """Of a step."""
+        return ceil_div(self.products, self.part)
 
     @property
     def stage_bytes(self) -> int:
@@ -241,10 +268,13 @@ class Matrices:
     @cached_property
     def pitch_bytes(self) -> int:
         """From row to row of a stage: an odd number of pieces of 16 bytes."""
+        return self._pitch_bytes((BOX_ROWS - 1) * abs(self.row_bytes - self.box_bytes))
+
+    def _pitch_bytes(self, drift: int) -> int:
         samples, words = self.group
         group_bytes = samples * self.problem.sample_bits // 8
         read_samples = (int(self.config.STAGE) - 1) * self.step_samples + self.products * self.product
-        first_bit = 127 if self.ragged else 120  # of the stage, in its first 16 bytes, at most
+        first_bit = 8 * drift + (127 if self.ragged else 120)  # of the stage, behind its copies, at most
         last_group = read_samples * self.problem.sample_bits + first_bit - 8 * group_bytes
         return (ceil_div(last_group // 32 * 4 + 4 * words, 16) | 1) * 16
 
@@ -254,42 +284,62 @@ class Matrices:
         return int(self.config.RUN) * self.problem.decimation * self.problem.sample_bits // 8
 
     @property
-    def by_boxes(self) -> bool:
-        """The copy engine brings samples: rows start alike within 16 bytes, as those of its boxes must."""
-        return self.uses_wgmma and self.row_bytes % 16 == 0
+    def box_bytes(self) -> int:
+        """From row to row of what the copy engine brings: whole pieces of 16 bytes."""
+        return (self.row_bytes + 8) // 16 * 16
 
     @property
     def tensor_map(self) -> TensorMap:
-        """The samples of all streams as rows of a run each, and of what its last outputs need besides."""
-        apart = self.row_bytes
+        """The samples of all streams as rows of a run each, and of what its last outputs need besides. Where runs are
+        no whole pieces, rows drift within a box, which is of half of a warp's; the other half is a box further on.
+        """
+        apart, drifts = self.box_bytes, self.row_bytes != self.box_bytes
         n_bytes = self.problem.n_pols * self.problem.row_bytes
         n_steps = int(self.config.RUN) // int(self.config.STEP) + (0 if self.overlaps else self.live - 1)
         n_stages = ceil_div(n_steps, int(self.config.STAGE))
         longest = apart + n_stages * (self.stage_bytes + self.ragged) + self.pitch_bytes
-        shape = longest // 4, n_bytes // apart + 1
-        return TensorMap(SAMPLES, shape, (apart,), (self.pitch_bytes // 4, TENSOR_ROWS), element=4)
+        shape = (longest + drifts * BOX_ROWS * self.row_bytes) // 4, n_bytes // apart + 1
+        box = self.pitch_bytes // 4, BOX_ROWS if drifts else TENSOR_ROWS
+        return TensorMap(SAMPLES, shape, (apart,), box, element=4)
 
     @cached_property
     def ring_bytes(self) -> int:
-        """Of the weights, unrolled, as wgmma takes them."""
-        octets = 2 * self.products * (2 * self.live - 1) * self.octets
+        """Of the weights as wgmma takes them; where sums stay in their places, unrolled."""
+        return self._bytes_of_blocks(self.live) if self.sums_move else self.unrolled_bytes
+
+    @property
+    def unrolled_bytes(self) -> int:
+        return self._bytes_of_blocks(2 * self.live - 1)
+
+    def _bytes_of_blocks(self, n: int) -> int:
+        octets = 2 * self.products * n * self.octets
         return 128 * (octets + (self.sample_bytes > 1) + self.fill_octets)
 
     @property
     def room_of_weights(self) -> tuple[int, int]:
         """Where mixed weight k lies in shared memory: at k + (k >> shift) room."""
-        register = 0 if not self.takes_bytes else 4 if self.by_fields else 16 if self.apart == 1 else 1
+        alone = 4 if self.by_fields and self.problem.sample_bits > 2 else 1
+        register = 0 if not self.takes_bytes else 16 if self.apart == 1 else alone
         return room_of_weights(self.problem.decimation, self.group[0], register)
 
-    @cached_property
+    @property
     def shared_bytes(self) -> int:
+        return self._shared_bytes(self.pitch_bytes)
+
+    @cached_property
+    def most_shared_bytes(self) -> int:
+        """Of any RUN."""
+        is_whole = self.problem.decimation * self.problem.sample_bits % 16 == 0 or not self.overlaps
+        return self._shared_bytes(self._pitch_bytes(0 if is_whole else (BOX_ROWS - 1) * 8))
+
+    def _shared_bytes(self, pitch_bytes: int) -> int:
         warps = self.warps
-        stages = warps * int(self.config.STAGES) * TENSOR_ROWS * self.pitch_bytes
+        stages = warps * int(self.config.STAGES) * TENSOR_ROWS * pitch_bytes
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
         shift, room = self.room_of_weights
         mixed = ceil_div(8 * (self.problem.taps + (self.problem.taps >> shift) * room + 1) + 4 * warps, 16) * 16
         if self.uses_wgmma:
-            barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16 if self.by_boxes else 0
+            barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
             if self.overlaps:
                 windows += 4 * warps * TENSOR_ROWS * (ceil_div(2 * int(self.config.STEP) * (self.live - 1), 8) * 8)
             return self.ring_bytes + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
@@ -320,7 +370,7 @@ class Matrices:
             return self.sum_words + 12 * self.part * self.sample_bytes + words + 40
         words = 2 * self.part // (self.group[0] // 4) * self.group[1]
         if self.chain:  # twice the sums, and a part's samples three times
-            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * (self.ragged + (not self.by_boxes))
+            return 2 * self.sum_words + 12 * self.part + words + 26 + 8 * self.ragged
         return self.sum_words + 8 * self.products + words + 40
 
 

@@ -1,7 +1,6 @@
 """The variants of ddc: the tuning space, and what its constraints need to know of a block."""
 
 from functools import lru_cache
-from math import gcd
 
 from autotune import Config, Device, Space, ceil_div, when
 
@@ -11,7 +10,21 @@ MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
 MAX_HALF_BITS = 12  # what halves hold exactly: integers up to 2^11
 WGMMA = ("wgmma", "wgmma_int8")  # of halves, of bytes
-RUNS = (24, 32, 48, 56, 64, 80, 88, 96, 112, 128, 144, 168, 192, 256, 512)  # so that blocks fill whole waves
+# So many that blocks can fill whole waves.
+RUNS = (*range(24, 152, 8), 152, 168, 184, 208, 232, 256, 288, 320, 384, 448, 512)
+STEPS = (2, 4, 8, 16)
+PARTS = (1, 2, 4)
+OF_A_BLOCK = (
+    "ALGORITHM",
+    "MMA",
+    "CHAIN",
+    "PART",
+    "SUMS",
+    "STEP",
+    "STAGE",
+    "STAGES",
+    "WINDOW",
+)  # what its registers depend on
 
 SPACE = Space(
     ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
@@ -25,14 +38,15 @@ SPACE = Space(
     MMA=when(("mma_sync", *WGMMA), ALGORITHM="tensor"),  # the instruction that multiplies: halves, or bytes
     WARPS=when((4, 8, 12), MMA=WGMMA),  # of a block
     CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
-    PART=when((1, 2, 4), MMA=WGMMA, CHAIN=(8, None)),  # products whose samples are in registers together
+    PART=when(PARTS, MMA=WGMMA, CHAIN=(8, None)),  # products whose samples are in registers together
+    SUMS=when(("stay", "move"), MMA="wgmma_int8"),  # from step to step, while weights move; or the other way round
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
-    STEP=when((2, 4, 8, 16), ALGORITHM="tensor"),  # outputs of a row that a step begins
-    RUN=when(RUNS, ALGORITHM="tensor"),  # outputs: a row of the matrices
+    STEP=when(STEPS, ALGORITHM="tensor"),  # outputs of a row that a step begins
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
     STAGES=when((2, 3), ALGORITHM="tensor"),  # such copies: one is used, the others are under way
     UNROLL=when((1, 2, 4), MMA="mma_sync"),  # steps without a loop
     WINDOW=when((8, 16, 32, 64), ALGORITHM="tensor"),  # outputs of a row between stores
+    RUN=when(RUNS, ALGORITHM="tensor"),  # outputs: a row of the matrices
 )
 
 
@@ -88,37 +102,26 @@ def registers(problem: Problem, config: Config) -> int:
     return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
 
 
-@lru_cache(maxsize=64)
-def least_steps(decimation: int, sample_bits: int, takes_bytes: bool, by_fields: bool) -> tuple[int, int, int]:
-    """Outputs of a step whose samples are whole products, and of two whose samples fill them, up to a quarter. The
-    first of the two has whole bytes of samples; the second any bits, unless bytes are made of several samples together.
-    """
-    any_bits = by_fields or not takes_bytes
-    if takes_bytes:
-        unit = filled_unit = 32 if by_fields else max(32, 128 // gcd(8, sample_bits))
-    else:
-        unit, filled_unit = 32 if sample_bits % 2 else 16, 32
-    whole = max(2, unit // gcd(unit, decimation))
-    filled, ragged = whole, whole
-    for step in (16, 8, 4, 2):
-        samples = step * decimation
-        taken = ceil_div(samples, filled_unit) * filled_unit
-        if step < whole and (taken - samples) * 4 <= taken:
-            is_bytes = samples * sample_bits % 8 == 0
-            filled = step if is_bytes else filled
-            ragged = step if is_bytes or any_bits else ragged
-    return whole, filled, ragged
+@lru_cache(maxsize=1024)
+def least_steps(problem: Problem, mma: str, chain: int | None) -> tuple[int, int]:
+    """The least STEP that is possible, and the least work of the tensor cores for an output by any."""
+    others = {"ALGORITHM": "tensor", "MMA": mma} | ({} if chain is None else {"CHAIN": chain})
+    configs = (Config({**others, "STEP": step, "PART": part}) for step in STEPS for part in PARTS)
+    found = [(c, m) for c in configs if (m := matrices_of(problem, c)).can_multiply]
+    return min((int(c.STEP) for c, _ in found), default=0), min((m.work for _, m in found), default=0)
 
 
 @SPACE.constraint(
-    "runs are whole windows; short ones, those that are no power of two, and windows of 16 are for runs that overlap:"
-    " long filters have few outputs to share",
+    "runs are whole windows; short ones, and windows of 16, are for runs that overlap: long filters have few outputs to"
+    " share",
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if matrices_of(problem, config).overlaps:
-        return bool(config.RUN % config.WINDOW == 0)
-    return bool(config.RUN in (64, 128, 256, 512) and config.WINDOW >= 32)
+    if config.RUN % config.WINDOW:
+        return False
+    if config.MMA == "mma_sync":
+        return config.WINDOW >= 32 and config.RUN in (64, 128, 256, 512)
+    return bool(config.get("CHAIN") != 0 or (config.WINDOW >= 32 and config.RUN >= 64))
 
 
 @SPACE.constraint("windows of 8 are for 12 warps, whose windows would not fit otherwise", WINDOW=8)
@@ -149,15 +152,26 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
 
 
 @SPACE.constraint(
-    "the samples of a step are whole products and whole words; or, where runs overlap, fill pairs of products of"
-    " halves, or products of bytes, up to a quarter; STEP is the least such, or twice it",
+    "the samples of a step are whole products and whole words; or, where runs overlap, fill two parts of them up",
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    whole, *filled = least_steps(problem.decimation, problem.sample_bits, matrices.takes_bytes, matrices.by_fields)
-    least = (whole, *filled) if matrices.overlaps else (whole,)
-    return any(config.STEP in (step, 2 * step) for step in least)
+    return matrices_of(problem, config).can_multiply
+
+
+@SPACE.constraint(
+    "tensor cores have at most a third more to do for an output than by the STEP that gives them least, or STEP is at"
+    " most twice the least",
+    ALGORITHM="tensor",
+)
+def work_is_little(problem: Problem, config: Config, device: Device) -> bool:
+    least, work = least_steps(problem, config.MMA, config.get("CHAIN"))
+    return matrices_of(problem, config).work * 3 <= work * 4 or bool(config.STEP in (least, 2 * least))
+
+
+@SPACE.constraint("sums of bytes move only where weights would fill MAX_RING_BYTES otherwise", SUMS="move")
+def sums_may_move(problem: Problem, config: Config, device: Device) -> bool:
+    return matrices_of(problem, config).unrolled_bytes > MAX_RING_BYTES
 
 
 @SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")
@@ -172,23 +186,28 @@ def rows_are_pieces(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.constraint(
-    "tensor cores add at most LONG_CHAIN products, or chains of them; wgmma cuts chains where a step has two parts",
+    "tensor cores add at most LONG_CHAIN products, or chains of them",
     ALGORITHM="tensor",
 )
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
-    if matrices.overlaps:
-        return bool(matrices.products // matrices.part >= 2)
-    return bool(matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
+    return bool(matrices.overlaps or matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
 
 
-@SPACE.constraint("parts divide a step's products; they are of one where these are odd, or two of bytes", MMA=WGMMA)
-def parts_divide(problem: Problem, config: Config, device: Device) -> bool:
+@SPACE.constraint(
+    "parts are whole groups of samples; a step's last one lacks at most a third of its products; they are of one"
+    " product where these are odd, two of bytes, or of samples of one byte",
+    MMA=WGMMA,
+)
+def parts_are_groups(problem: Problem, config: Config, device: Device) -> bool:
     matrices = matrices_of(problem, config)
     if not matrices.overlaps:
         return True
-    is_alone = matrices.products % 2 or (matrices.takes_bytes and matrices.products == 2)
-    return bool(matrices.part == config.PART and (config.PART > 1 or is_alone))
+    products, part = matrices.products, matrices.part
+    is_byte = matrices.takes_bytes and (matrices.sample_bytes == 1 or products == 2)
+    if part == 1 and not (products % 2 or is_byte):
+        return False
+    return -products % part * 3 <= products
 
 
 @SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA=WGMMA)
@@ -227,7 +246,7 @@ def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("12 warps share a ring of weights only where 8 have a multiprocessor to themselves", WARPS=12)
 def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
-    eight = matrices_of(problem, Config({**config, "WARPS": 8}))
+    eight = matrices_of(problem, Config({**{name: config.get(name) for name in OF_A_BLOCK}, "WARPS": 8}))
     return bool(eight.overlaps and eight.min_blocks == 1)
 
 
@@ -245,7 +264,9 @@ def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the samples and the weights of the blocks that a multiprocessor must have fit in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return device.has_shared(shared_bytes(problem, config), min_blocks(problem, config))
+    is_tensor = config.ALGORITHM == "tensor"
+    n_bytes = matrices_of(problem, config).most_shared_bytes if is_tensor else shared_bytes(problem, config)
+    return device.has_shared(n_bytes, min_blocks(problem, config))
 
 
 @SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")

@@ -63,9 +63,11 @@ class Ddc(Kernel[Problem]):
         lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
         tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
-        by_boxes = config.ALGORITHM == "tensor" and matrices_of(problem, config).by_boxes
-        maps = (matrices_of(problem, config).tensor_map,) if by_boxes else ()
-        return Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config), maps)
+        launch = Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config))
+        if config.get("MMA", "mma_sync") == "mma_sync":
+            return launch
+        matrices = matrices_of(problem, config)
+        return replace(launch, maps=(matrices.tensor_map,), most_blocks=matrices.min_blocks)
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
         made = {"shared_bytes": shared_bytes(problem, config), "threads": threads(config)}
@@ -80,7 +82,7 @@ class Ddc(Kernel[Problem]):
             "live": matrices.live,
             "chain": matrices.chain,
             "overlaps": matrices.overlaps,
-            "by_boxes": matrices.by_boxes,
+            "moves": matrices.sums_move,
             "by_fields": matrices.by_fields,
             "element": "s8" if matrices.takes_bytes else "f16",
             "product": matrices.product,

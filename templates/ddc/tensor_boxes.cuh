@@ -1,8 +1,8 @@
-// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as a box of an
-// array whose rows are ROW_BYTES apart, and longer than that. Where a box could reach out of the buffer, lanes copy
+// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as one or two boxes
+// of an array whose rows are BOX_PITCH apart, and longer than that. Where a box could reach out of the buffer, lanes copy
 // pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
 // are used.
-constexpr int BOX_BYTES = ROWS * PITCH * 16;
+constexpr int BOX_BYTES = BOX_ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
 // 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
@@ -31,8 +31,8 @@ struct StageCopier {
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte,
         unsigned long long* barriers, const TensorMap& map)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
-          barriers(shared_address(barriers)), y(static_cast<int>((first_byte & ~15ll) / Copier::ROW_BYTES)),
-          x(static_cast<int>((first_byte & ~15ll) % Copier::ROW_BYTES / 4))
+          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / BOX_PITCH)),
+          x(static_cast<int>(pieces.first % BOX_PITCH / 4))
     {
 #ifndef AUTOTUNE_HOST
         if (leads) {
@@ -82,9 +82,12 @@ struct StageCopier {
 #ifndef AUTOTUNE_HOST
         if (pieces.stage < TASK_STAGES && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
-            const int start = x + pieces.start_of_stage(pieces.offset) / 4;
-            arrive_and_expect(barrier, BOX_BYTES);
-            copy_box(to + pieces.slot * BOX_BYTES, map, barrier, start + zero, y);
+            const int start = x + pieces.start_of_stage() / 4 + zero;
+            const unsigned stage = to + pieces.slot * (ROWS * PITCH * 16);
+            arrive_and_expect(barrier, ROWS * PITCH * 16);
+#pragma unroll
+            for (int b = 0; b < ROWS / BOX_ROWS; ++b)
+                copy_box(stage + b * BOX_BYTES, map, barrier, start + b * static_cast<int>(BOX_ROWS * ROW_BYTES / 4), y);
         }
 #endif
         ++pieces.stage;

@@ -19,7 +19,8 @@ constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0
+    && {{ "MOST_PART" if overlaps else "K_STEPS" }} % (PAIR_GROUP / 4) == 0
     && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
 constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
@@ -39,7 +40,7 @@ constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
-static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+static_assert(GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
 // The first sample of pair `pair` of a group.
 __host__ __device__ constexpr int leader_of(int pair)
@@ -248,12 +249,15 @@ struct Decoder {
         }
     }
 
-    // Samples above BIAS.
-    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
+    // Samples of the part's first `n` products, above BIAS.
+    __device__ __forceinline__ void decode(
+        unsigned (&samples)[PART_STEPS][4], const Words& words, int n = PART_STEPS) const
     {
 #pragma unroll
         for (int i = 0; i < 2 * PART_GROUPS; ++i) {
             const int g = i / 2, r = i % 2;
+            if (g * GROUP_STEPS >= n)
+                continue;
             if constexpr (PAIRED && SAMPLE_BITS == 10)
                 decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
             else if constexpr (PAIRED)

@@ -25,7 +25,6 @@ constexpr int PART_GROUPS = 2 * PART_STEPS / APART;
 constexpr int GROUP_STRIDE = 4 * STRIDE;  // words from group to group of a lane
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 static_assert(WHOLE_BYTES, "groups start at whole bytes");
-static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
 // other rows follow GROUP samples apart.
@@ -114,15 +113,18 @@ struct Decoder {
         }
     }
 
-    // Samples in the top bits of bytes, whatever is below them.
-    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS * SAMPLE_BYTES][4], const Words& words) const
+    // Samples of the part's first `n` products, in the top bits of bytes, whatever is below them.
+    __device__ __forceinline__ void decode(
+        unsigned (&samples)[PART_STEPS * SAMPLE_BYTES][4], const Words& words, int n) const
     {
 #pragma unroll
         for (int row = 0; row < 2; ++row) {
-            unsigned groups[PART_GROUPS][STRIDE];
+            unsigned groups[PART_GROUPS][STRIDE] = {};
 #pragma unroll
             for (int i = 0; i < PART_GROUPS * STRIDE; ++i) {
                 const int g = i / STRIDE, w = i % STRIDE, next = ALIGNED ? w : w + 1;
+                if (g * APART >= 2 * n)
+                    continue;
                 groups[g][w] = words[row][g][w];
                 if constexpr (!ALIGNED)
                     groups[g][w] = __byte_perm(groups[g][w], words[row][g][next], selector);

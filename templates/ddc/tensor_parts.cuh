@@ -1,4 +1,11 @@
-// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
+static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
+// Products whose samples are in registers together: whole groups, too.
+{% if overlaps %}
+constexpr int PART_STEPS = MOST_PART;  // a step's last part may have fewer
+constexpr int PARTS = ceil_div(K_STEPS, PART_STEPS);
+static_assert(PART_STEPS % GROUP_STEPS == 0, "whole groups");
+{% else %}
+// The largest part of `n` products that divides it, up to `most`.
 __host__ __device__ constexpr int part_of(int n, int most)
 {
     int part = most < GROUP_STEPS ? GROUP_STEPS : most;
@@ -7,7 +14,15 @@ __host__ __device__ constexpr int part_of(int n, int most)
     return part;
 }
 constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
+static_assert(K_STEPS % PART_STEPS == 0, "whole groups");
 constexpr int PARTS = K_STEPS / PART_STEPS;
+{% endif %}
+
+// Products of part `part` of a step.
+__host__ __device__ constexpr int products_of(int part)
+{
+    return part == PARTS - 1 ? K_STEPS - part * PART_STEPS : PART_STEPS;
+}
 
 // The compiler must not make a number again from others wherever it is used.
 template <class Number>

@@ -7,7 +7,8 @@
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
 //         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
-//         that of one, and runs overlap (tensor_wgmma_loop.cuh).
+//         that of one, and runs overlap (tensor_wgmma_loop.cuh). Then sums may move instead, to the places before their
+//         own with each step, and blocks L-1 L-2 .. 0 stay: half the shared memory.
 // wgmma       halves, sums in float32. Columns as there.
 // wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
 //             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
@@ -65,7 +66,7 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 
 {% include "ddc/tensor_copy.cuh" %}
 
-{% include "ddc/tensor_boxes.cuh" if by_boxes else "ddc/tensor_lanes.cuh" %}
+{% include "ddc/tensor_boxes.cuh" %}
 
 {% include "ddc/tensor_mixed.cuh" %}
 
@@ -74,7 +75,8 @@ constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
 constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
 
-constexpr int RING_BLOCKS = 2 * LIVE - 1;
+constexpr bool SUMS_MOVE = {{ "true" if moves else "false" }};
+constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
 
 constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
 
@@ -92,9 +94,7 @@ struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
-{% if by_boxes %}
     alignas(16) unsigned long long barriers[WARPS][STAGES];
-{% endif %}
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
 
@@ -130,7 +130,7 @@ typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
 extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes{{ ", const __grid_constant__ TensorMap map" if by_boxes }})
+    long long row_bytes, const __grid_constant__ TensorMap map)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
@@ -142,12 +142,12 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     // The warp's first run; past the last output: zeros, for products that need all warps.
     const long long run = static_cast<long long>(blockIdx.x) * (WARPS * ROWS - OVERLAPS) + warp * ROWS;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
+    long long first_byte = row_bytes * blockIdx.y + run * ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte
-        {{- ", shared.barriers[warp], map" if by_boxes }});
+    StageCopier copier(
+        lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
     fetch_weights(shared.scratch, weights);
     copier.begin();
     const float scale = mix_weights<STAGES>(shared.scratch, frequency);
@@ -161,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
         return;
     }
     const unsigned ring = address_of(shared.ring);
-    Decoder decoder(copier.pieces.offset);
+    Decoder decoder(copier.pieces.offset + copier.pieces.drift);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);

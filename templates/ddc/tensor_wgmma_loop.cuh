@@ -1,14 +1,15 @@
 // Steps by the code of one. Products of halves are cut into chains of CHAIN at most: a chain has registers of its own,
-// and float32 adds it to the sums. Those of bytes are exact, and all added to the sums by the tensor core.
-// Parts   of a step: PART_STEPS products, whose samples are in registers together.
+// and float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and all
+// added to the sums by the tensor core.
+// Parts   of a step: PART_STEPS products, whose samples are in registers together; the last part may have fewer.
 //             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
 //                               |  products of p         ..          |  products of p + 1   ..
 //         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
 //         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
 //         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
-// Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
-//         the outputs that are done, for each place another.
+// Loop    the code of one step, of at least two parts. Where sums stay, its only piece that depends on the place is the
+//         one that takes the outputs that are done, for each place another; where they move, it is the first place.
 // Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
 //         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
@@ -19,8 +20,9 @@ static_assert(PARTS >= 2, "words are loaded two parts ahead");
 {% if chain %}
 constexpr int CHAIN = {{ chain }};  // products of a sum that the tensor core adds before float32 does
 constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
-static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
+static_assert(CHAIN % PART_STEPS == 0 && SUMS_MOVE, "whole parts a chain, and sums that move as it is added");
 {% endif %}
+constexpr int LAST_GROUPS = ceil_div(products_of(PARTS - 1) * PART_GROUPS, PART_STEPS);  // of a step, of its last part
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
@@ -40,30 +42,54 @@ struct Stages {
     // The lane's words of the step.
     __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
 
-    // The words of the step behind `step`, whose last ones are `last`.
-    __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
+    // The words of the step behind `step`, whose last part's are `words_of_last`.
+    __device__ __forceinline__ const unsigned* next_step(int step, const Words& words_of_last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
+            unsigned last[2][LAST_GROUPS][GROUP_WORDS];
+#pragma unroll
+            for (int i = 0; i < 2 * LAST_GROUPS * GROUP_WORDS; ++i)
+                last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS] =
+                    words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
             copier.next_stage(last);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
+            bit = copier.pieces.start + copier.pieces.drift * 8 + threadIdx.x % 4 * GROUP_BITS;
         }
         return words();
     }
 };
 
-// The products of a step with the LIVE blocks of weights from `block` on, added to the sums. samples: of its first
+{% if moves %}
+// A tile that is done.
+typedef Sum Tile[OCTETS * 4];
+
+// Takes the first tile out of the sums, {{ "each with the chain's added to it" if chain else "as they are" }}. The others move to the places before their
+// own, and leave zeros for a new one.
+__device__ __forceinline__ void move_sums(Tile& done, Sums& sums{{ ", const Sums& chain" if chain }})
+{
+#pragma unroll
+    for (int i = 0; i < LIVE * OCTETS * 4; ++i) {
+        Sum& to = i < OCTETS * 4 ? done[i] : sums[i - OCTETS * 4];
+        to = sums[i]{{ " + chain[i]" if chain }};
+    }
+#pragma unroll
+    for (int i = 0; i < OCTETS * 4; ++i)
+        sums[(LIVE - 1) * OCTETS * 4 + i] = 0;
+}
+
+{% endif %}
+// The products of a step with the LIVE blocks of weights from `block` on, added to the sums{{ ", and these moved" if moves }}. samples: of its first
 // part; words: of its second; from: where its words are. All three are then the next step's.
 __device__ __forceinline__ void take_step(
-    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
-    int block, Decoder& decoder)
+    {{ "Tile& done, " if moves }}Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step,
+    unsigned ring, int block, Decoder& decoder)
 {
 {% if chain %}
     Sums products;
@@ -73,10 +99,12 @@ __device__ __forceinline__ void take_step(
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
             from = stages.next_step(step, words);
-        take_samples(taken[part % 2], samples, decoder);
+        take_samples(taken[part % 2], samples, decoder, products_of(part) * SAMPLE_BYTES);
         begin_products();
 #pragma unroll
         for (int k = 0; k < PART_STEPS; ++k) {
+            if (k >= products_of(part))
+                continue;
             const unsigned long long blocks =
                 blocks_of(ring, part * PART_STEPS + k, block, {{ "BYTE_COLUMNS" if bytes > 1 else 0 }});
 {% if chain %}
@@ -94,19 +122,26 @@ __device__ __forceinline__ void take_step(
         close_products();
         if (STEP_BITS % 32 != 0 && part == PARTS - 1)
             decoder.turn_to(stages.bit);  // the next step's first part
-        decoder.decode(samples, words);  // while the products go on
-        load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+        decoder.decode(samples, words, products_of((part + 1) % PARTS));  // while the products go on
+        load_part(words, from + (part + 2) % PARTS * PART_WORDS, products_of((part + 2) % PARTS));
 {% if chain %}
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
             wait_for_sums(products);
+            if (part == PARTS - 1) {
+                move_sums(done, sums, products);
+            } else {
 #pragma unroll
-            for (int i = 0; i < COLUMNS / 2; ++i)
-                sums[i] += products[i];
+                for (int i = 0; i < COLUMNS / 2; ++i)
+                    sums[i] += products[i];
+            }
             continue;
         }
 {% else %}
         if (part == PARTS - 1) {
             wait_for_sums(sums);
+{% if moves %}
+            move_sums(done, sums);
+{% endif %}
             continue;
         }
 {% endif %}
@@ -114,6 +149,7 @@ __device__ __forceinline__ void take_step(
     }
 }
 
+{% if not moves %}
 // The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
 template <int FIRST, int LAST>
 __device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane)
@@ -128,6 +164,7 @@ __device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums,
             put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane);
     }
 }
+{% endif %}
 
 // Behind the last step: the outputs that it leaves open, tile after tile, added to what the next rows have of them;
 // `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the lane.
@@ -136,7 +173,7 @@ __device__ __forceinline__ void put_overlap(
     Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
 {
     if constexpr (TILE < WARM_UP) {
-        constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+        constexpr int STEP_OF = END + TILE, PLACE = SUMS_MOVE ? TILE : (TASK_STEPS + 1 + TILE) % LIVE;
         Numbers numbers;
         numbers_of(numbers, sums + PLACE * OCTETS * 4, writer.lane);
 #pragma unroll
@@ -175,17 +212,25 @@ __device__ __forceinline__ void take_task(
     Samples samples;
     Words words;
     const unsigned* from = stages.words();
-    load_part(words, from);
-    decoder.decode(samples, words);
-    load_part(words, from + PART_WORDS);
+    load_part(words, from, products_of(0));
+    decoder.decode(samples, words, products_of(0));
+    load_part(words, from + PART_WORDS, products_of(1));
     float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
     int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
+{% if not moves %}
     int block = 0;
+{% endif %}
 #pragma unroll 1
     for (int step = -WARM_UP; step < END;) {
+{% if moves %}
+        Tile done;
+        take_step(done, sums, samples, words, from, stages, step, ring, 0, decoder);
+        put_tile(to, done, writer.lane);
+{% else %}
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);
         put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane);
         block = block > 0 ? block - 1 : LIVE - 1;
+{% endif %}
         to += 2 * STEP;
         if (++step == window_end) {
             if (step == 0)

@@ -1,5 +1,6 @@
 // The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each product of a step, with L = LIVE, so that blocks
-// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns.
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is; or, where sums move, L-1, L-2 .. 0 once. A block is
+// OCTETS octets of 8 columns.
 // What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
@@ -19,13 +20,14 @@ __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scrat
 #pragma unroll
         for (int unit = 0; unit < UNITS; ++unit) {
             unsigned words[TOGETHER][2];
-            words_of(words, mixed_weights(scratch), at == 0 ? 0 : LIVE - at, product, unit, lane, skew);
+            const int block = SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
+            words_of(words, mixed_weights(scratch), block, product, unit, lane, skew);
 #pragma unroll
             for (int o = 0; o < TOGETHER; ++o) {
                 unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
                 to[first] = words[o][0];
                 to[second] = words[o][1];
-                if (at < LIVE - 1) {
+                if (!SUMS_MOVE && at < LIVE - 1) {
                     to[LIVE * OCTETS * 32 + first] = words[o][0];
                     to[LIVE * OCTETS * 32 + second] = words[o][1];
                 }

@@ -96,16 +96,22 @@ __device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, in
 }
 {% endif %}
 
-// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
-template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+// The outputs of a tile, to the lane's first one of its first row.
+__device__ __forceinline__ void put_tile(float* to, const Sum* tile, int lane)
 {
-    Sum* const tile = sums + PLACE * OCTETS * 4;
     Numbers numbers;
     numbers_of(numbers, tile, lane);
 #pragma unroll
     for (int i = 0; i < TILE_NUMBERS; ++i)
         to[row_of(i) * (8 * WINDOW_PITCH) + place_of(i)] = numbers[i];
+}
+
+// Those of the tile at PLACE; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+{
+    Sum* const tile = sums + PLACE * OCTETS * 4;
+    put_tile(to, tile, lane);
 #pragma unroll
     for (int i = 0; i < OCTETS * 4; ++i)
         tile[i] = 0;
@@ -113,12 +119,15 @@ __device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
 
 // What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
 // are made only if their registers are written by an instruction that it cannot leave out, behind any branch.
+// Of the first `n` of N operands.
 template <int N>
 __device__ __forceinline__ void take_samples(
-    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder)
+    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder, int n = N)
 {
 #pragma unroll
     for (int i = 0; i < N * 4; ++i) {
+        if (i >= n * 4)
+            continue;
         const unsigned own = samples[i / 4][i % 4];
         unsigned& to = taken[i / 4][i % 4];
 {% if element == "s8" %}

@@ -19,7 +19,7 @@ from .common import check, check_golden, check_mutant, mutated, packed_bits, ses
 KERNEL = Ddc()
 HOPPER = Device("a GPU", "cuda", "sm_90")
 INT8 = Config(
-    ALGORITHM="tensor", MMA="wgmma_int8", WARPS=4, PART=1, STEP=4, RUN=32, STAGE=4, STAGES=2, WINDOW=32
+    ALGORITHM="tensor", MMA="wgmma_int8", WARPS=4, PART=1, SUMS="stay", STEP=4, STAGE=4, STAGES=2, WINDOW=32, RUN=32
 )  # for decimation 16
 VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimation, sample_bits
     ((256, 16, 8), {"RUN": 64}),  # five tiles of three octets, and one that fills the product
@@ -34,6 +34,16 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((257, 32, 3), {"STEP": 8, "PART": 4, "STAGE": 2}),
     ((100, 12, 5), {"STEP": 16, "PART": 4, "STAGE": 2}),
     ((200, 25, 7), {"STEP": 8, "PART": 4, "STAGE": 1, "RUN": 128}),  # of 175
+    ((300, 24, 8), {"STEP": 4, "PART": 2, "STAGE": 2}),  # a part of two products, and one of one
+    ((150, 24, 2), {"STEP": 8, "PART": 4, "STAGE": 4}),  # of four and of two
+    ((1000, 64, 8), {"STEP": 4, "PART": 2, "RUN": 64, "STAGE": 1, "SUMS": "move"}),
+    # sample by sample
+    ((112, 7, 3), {"STEP": 8, "STAGE": 6, "WINDOW": 16, "RUN": 208}),  # rows that drift, of 10 pieces
+    ((90, 9, 2), {"STEP": 8, "STAGE": 8, "RUN": 64}),
+    ((200, 33, 2), {"STEP": 2, "STAGE": 8, "RUN": 64}),  # steps of half bytes
+    ((300, 31, 5), {"STEP": 4, "PART": 2, "STAGE": 2, "RUN": 64}),
+    ((150, 31, 6), {"STEP": 2, "STAGE": 4, "RUN": 48, "WINDOW": 16}),
+    ((150, 21, 7), {"STEP": 4, "STAGE": 2, "RUN": 64}),
     # two bytes a sample
     ((144, 16, 16), {"WARPS": 8}),  # no room for runs that start earlier
     ((125, 25, 16), {"STEP": 2, "STAGE": 2}),
@@ -218,7 +228,10 @@ def test_mutants_of_the_scale_fail(below: int, almost: int, target: Target) -> N
 MUTATED = {  # small: most of the time of a test is the compiler's
     "one": (problem_of(100, 16, 8), INT8),
     "two": (problem_of(33, 32, 12), Config({**INT8, "STEP": 2})),
-    "turned": (problem_of(50, 15, 10), Config({**INT8, "STEP": 8, "PART": 2, "RUN": 64, "STAGE": 2})),  # of 150 bytes
+    "turned": (problem_of(200, 15, 10), Config({**INT8, "STEP": 8, "PART": 2, "RUN": 64, "STAGE": 2})),  # of 150 bytes
+    "moved": (problem_of(1000, 64, 8), Config({**INT8, "PART": 2, "RUN": 64, "STAGE": 1, "SUMS": "move"})),
+    "narrow": (problem_of(112, 7, 3), Config({**INT8, "STEP": 8, "STAGE": 6, "WINDOW": 16, "RUN": 208})),
+    "two bits": (problem_of(90, 9, 2), Config({**INT8, "STEP": 8, "STAGE": 8, "RUN": 64})),
     "fields": (problem_of(50, 31, 11), Config({**INT8, "STEP": 2, "RUN": 64})),  # of 682 bits
 }
 MUTANTS = {
@@ -245,7 +258,16 @@ MUTANTS = {
     "first bytes": ("fields", "(low, high, 0x7632)", "(low, high, 0x6732)", "wrong"),
     "second bytes": ("fields", "(low, high, 0x5410)", "(low, high, 0x4510)", "wrong"),
     "field in two words": ("fields", "__funnelshift_l(group[word + 1], group[word], at)", "group[word] << at", "wrong"),
-    "samples of a register": ("fields", "(4 * GROUP) + r * 4 + b", "(4 * GROUP) + r * 4 + 3 - b", "wrong"),
+    "samples of a register": ("fields", ": r * 4 + b)", ": r * 4 + 3 - b)", "wrong"),
+    "samples of two bits": ("two bits", "4 * (1 - b % 2) + b / 2 * 2 + r", "4 * (b % 2) + b / 2 * 2 + r", "wrong"),
+    "half a byte": ("two bits", "(twice << 4 & 0xffff0000u)", "(twice << 2 & 0xffff0000u)", "wrong"),
+    "rows of one box": ("narrow", "DRIFT != 0 && BOX_ROWS %", "false && BOX_ROWS %", "wrong"),
+    "products of the last part": ("narrow", "(4 * GROUP)", "(3 * GROUP)", "wrong"),
+    "place that is done": ("one", "put_outputs<(LIVE - FIRST + 1) %", "put_outputs<(LIVE - FIRST) %", "wrong"),
+    "blocks of a step": ("one", "block > 0 ? block - 1 : LIVE - 1", "block < LIVE - 1 ? block + 1 : 0", "wrong"),
+    "place of an open tile": ("one", "(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
+    "sums that do not move": ("moved", "done[i] : sums[i - OCTETS * 4];", "done[i] : sums[i];", "wrong"),
+    "order of blocks": ("moved", "SUMS_MOVE ? LIVE - 1 - at", "SUMS_MOVE ? at", "wrong"),
     "bits of a byte": ("fields", "WHOLE_BYTES ? 0 : kept(group_bit % 8);", "0;", "wrong"),
     "bits of the next word": ("fields", "w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "byte of a field's word": ("fields", "0x1111u * (group_bit / 8 % 4)", "0x1111u * (group_bit / 8 % 2)", "wrong"),
@@ -283,15 +305,15 @@ def test_only_hopper_has_it_and_steps_have_two_parts() -> None:
     assert not int8_configs(32, 2, 8)  # 16 outputs are one product
 
 
-def test_products_are_filled_up_to_a_quarter() -> None:
-    def steps(decimation: int, sample_bits: int) -> set[int]:
-        return {int(config.STEP) for config in int8_configs(8 * decimation, decimation, sample_bits)}
+def test_tensor_cores_have_little_more_to_do_than_they_must() -> None:
+    """At most a third more than by the best STEP; or STEP is twice the least."""
 
-    assert steps(32, 8) == {2, 4}
-    assert steps(24, 8) == {2, 4, 8}  # 48 of 64 samples, a quarter; and 96, which fill three products
-    assert steps(23, 8) == {4, 8}  # 92 of 96; not 46 of 64
-    assert steps(15, 8) == {4}  # 60 of 64, twice 30 of 32, which are one part
-    assert steps(15, 10) == {4, 8}  # 60 of 64, sample by sample; 120 of 128, in groups of 64
+    def steps(taps: int, decimation: int, sample_bits: int) -> set[int]:
+        return {int(config.STEP) for config in int8_configs(taps, decimation, sample_bits)}
+
+    assert steps(512, 32, 8) == {2, 4, 8}  # 16: 2 tiles of 512 samples, 8: 3 of 256
+    assert steps(80, 5, 4) == {8, 16}  # 40 of 64 samples, and 80 of 96
+    assert steps(15, 15, 8) == {4, 8}  # one tile in any case: twice the least
 
 
 def test_columns_of_products() -> None:

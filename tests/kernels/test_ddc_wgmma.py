@@ -35,11 +35,13 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 512, "decimation": 32, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STAGE": 4}),
     ({"taps": 600, "decimation": 40}, {"CHAIN": 8, "PART": 1, "RUN": 32, "STAGE": 4}),  # an odd number of products
     # chains of 8 and of 6 products
-    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "WINDOW": 64}),
-    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "RUN": 32, "STAGE": 2}),
+    ({"taps": 1000, "decimation": 56}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 1}),
+    ({"taps": 2048, "decimation": 128}, {"CHAIN": 8, "PART": 4, "WARPS": 8, "RUN": 32, "STAGE": 1}),
     ({"taps": 1000, "decimation": 64}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STAGE": 1, "WINDOW": 16}),
     ({"taps": 256, "decimation": 16}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 4, "STAGE": 4}),
-    ({"taps": 300, "decimation": 15, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 16, "STAGE": 1}),
+    ({"taps": 300, "decimation": 24, "sample_bits": 8}, {"CHAIN": 8, "PART": 1, "STEP": 2, "STAGE": 4}),
+    # parts of two products, and of one
+    ({"taps": 300, "decimation": 20, "sample_bits": 8}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2}),
     ({"taps": 100, "decimation": 10}, {"STEP": 8, "STAGE": 2}),  # stages that start anywhere within 16 bytes
     ({"taps": 320, "decimation": 20}, {"CHAIN": 8, "PART": 1, "STEP": 4, "STAGE": 4}),
     ({"taps": 1536, "decimation": 96}, {"CHAIN": 8, "PART": 2, "WARPS": 12, "RUN": 32, "STAGE": 1, "WINDOW": 8}),
@@ -48,22 +50,23 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
     ({"taps": 240, "decimation": 15}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 2}),  # 150, samples in pairs
     ({"taps": 300, "decimation": 30, "sample_bits": 12}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 4}),  # 90
     ({"taps": 500, "decimation": 63, "sample_bits": 8}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 2}),
-    ({"taps": 400, "decimation": 25, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 1}),
+    ({"taps": 400, "decimation": 25, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 8, "STAGE": 1}),
     ({"taps": 1600, "decimation": 100}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "RUN": 32, "STEP": 2, "STAGE": 1}),
     ({"taps": 80, "decimation": 5, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 16, "STAGE": 2}),  # 80 of 96
     ({"taps": 50, "decimation": 3, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 16, "STAGE": 4}),  # 48 of 64
     # steps of any bits
-    ({"taps": 2032, "decimation": 127}, {"CHAIN": 8, "PART": 4, "STEP": 2, "STAGE": 1}),  # 317 bytes and a half
+    # 317 bytes and a half
+    ({"taps": 2032, "decimation": 127}, {"CHAIN": 8, "PART": 4, "WARPS": 8, "STEP": 2, "STAGE": 1, "RUN": 32}),
     ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "STEP": 2, "STAGE": 2, "RUN": 128}),
     ({"taps": 500, "decimation": 31, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 128}),
     ({"taps": 250, "decimation": 31, "sample_bits": 6}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STEP": 2, "STAGE": 4}),
-    # rows that start at 2, 4 and 8 places of 16 bytes: steps of whole bytes, and of any bits
+    # rows that drift in their boxes, forwards and backwards: steps of whole bytes, and of any bits
     ({"taps": 500, "decimation": 31}, {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 2, "RUN": 96}),
     ({"taps": 1008, "decimation": 63, "sample_bits": 11}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STAGE": 1, "STAGES": 3}),
     ({"taps": 1584, "decimation": 99}, {"CHAIN": 8, "PART": 2, "WARPS": 8, "STAGE": 1, "RUN": 48, "WINDOW": 16}),
     (
         {"taps": 300, "decimation": 25},
-        {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 1, "RUN": 24, "WINDOW": 8, "WARPS": 12},
+        {"CHAIN": 8, "PART": 2, "STEP": 4, "STAGE": 1, "RUN": 24, "WINDOW": 8, "WARPS": 12},
     ),
     ({"taps": 700, "decimation": 63, "sample_bits": 9}, {"CHAIN": 8, "PART": 2, "STAGE": 2, "RUN": 48, "WINDOW": 16}),
 ]
@@ -106,8 +109,9 @@ MUTANTS_OF_CHAINS = {
     "products that are not added": ("part % CHAIN_PARTS == CHAIN_PARTS - 1 ||", "", "wrong"),
     "products that are added twice": ("part % CHAIN_PARTS == 0 && k == 0", "part == 0 && k == 0", "wrong"),
     "products of the last chain": ("|| part == PARTS - 1", "&& part != PARTS - 1", "wrong"),
-    "place that is done": ("put_outputs<(LIVE - FIRST + 1) % LIVE>", "put_outputs<(LIVE - FIRST) % LIVE>", "wrong"),
-    "blocks of a step": ("block > 0 ? block - 1 : LIVE - 1", "block < LIVE - 1 ? block + 1 : 0", "wrong"),
+    "sums that do not move": ("done[i] : sums[i - OCTETS * 4];", "done[i] : sums[i];", "wrong"),
+    "zeros of a new tile": ("sums[(LIVE - 1) * OCTETS * 4 + i] = 0;", ";", "wrong"),
+    "order of blocks": ("SUMS_MOVE ? LIVE - 1 - at", "SUMS_MOVE ? at", "wrong"),
     "blocks of a part": ("blocks_of(ring, part * PART_STEPS + k, block,", "blocks_of(ring, k, block,", "wrong"),
     "words of a part": ("from + (part + 2) % PARTS *", "from + (part + 1) % PARTS *", "wrong"),
     "stage too early": ("if (part == PARTS - 2)", "if (part == PARTS - 3)", "wrong"),
@@ -118,7 +122,7 @@ MUTANTS_OF_CHAINS = {
     "overlap that is not added": (" + overlap[row_of(i)][TILE * (2 * STEP) + place_of(i)];", ";", "wrong"),
     "overlap of the row itself": ("lane_window + OVERLAP_AT + WINDOW_PITCH;", "lane_window + OVERLAP_AT;", "wrong"),
     "overlap of another tile": ("overlap[row_of(i)][TILE *", "overlap[row_of(i)][(TILE + 1) % WARM_UP *", "wrong"),
-    "place of an open tile": ("(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
+    "place of an open tile": ("SUMS_MOVE ? TILE :", "SUMS_MOVE ? (TILE + 1) % LIVE :", "wrong"),
     "behind the last row": ("(n_behind < 9 ? 7 : 8)", "8", "launch_failed"),
     "runs of a block": ("(WARPS * ROWS - OVERLAPS)", "(WARPS * ROWS)", "wrong"),
     "without a barrier: overlap": ("rows_have_left()\n{\n    __syncthreads();", "rows_have_left()\n{", "launch_failed"),
@@ -130,27 +134,27 @@ def test_mutants_of_chains_fail(name: str) -> None:
     check_mutant(KERNEL, CHAINED, CHAINS, *MUTANTS_OF_CHAINS[name])
 
 
+ODD = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 400_001})  # rows of 3720 bytes
+ODD_ROWS = Config({**CHAINS, "STAGE": 3, "RUN": 96})
 BOXES = [  # of the copy engine, in whose place lanes copy on the host; that nobody waits for it shows too rarely
-    ("slot = 0, parity ^= 1;", "slot = 0;"),
-    ("start + zero, y", "start + 4 + zero, y"),
-    ("(first_byte & ~15ll) / Copier::ROW_BYTES)", "(first_byte & ~15ll) / Copier::ROW_BYTES + 1)"),
-    ("to + pieces.slot * BOX_BYTES, map,", "to, map,"),
+    (BOXED, WGMMA, "slot = 0, parity ^= 1;", "slot = 0;"),
+    (BOXED, WGMMA, "start_of_stage() / 4 + zero;", "start_of_stage() / 4 + 4 + zero;"),
+    (BOXED, WGMMA, "(pieces.first / BOX_PITCH)", "(pieces.first / BOX_PITCH + 1)"),
+    (BOXED, WGMMA, "to + pieces.slot * (ROWS * PITCH * 16);", "to;"),
+    (ODD, ODD_ROWS, "stage + b * BOX_BYTES, map", "stage, map"),
+    (ODD, ODD_ROWS, "b * static_cast<int>(BOX_ROWS * ROW_BYTES / 4)", "b * static_cast<int>(BOX_ROWS * BOX_PITCH / 4)"),
 ]
 
 
-ODD = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 400_001})  # rows of 3720 bytes
-ODD_ROWS = Config({**CHAINS, "STAGE": 3, "RUN": 96})
-
-
-@pytest.mark.parametrize(("old", "new"), BOXES)
-def test_mutants_of_boxes_change_something(old: str, new: str) -> None:
-    mutated(KERNEL, BOXED, WGMMA, old, new)
+@pytest.mark.parametrize(("problem", "config", "old", "new"), BOXES)
+def test_mutants_of_boxes_change_something(problem: Any, config: Config, old: str, new: str) -> None:
+    mutated(KERNEL, problem, config, old, new)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("old", "new"), BOXES)
-def test_mutants_of_boxes_fail(old: str, new: str, gpu_bench: Bench) -> None:
-    check_gpu_mutant(KERNEL, BOXED, WGMMA, old, new, gpu_bench)
+@pytest.mark.parametrize(("problem", "config", "old", "new"), BOXES)
+def test_mutants_of_boxes_fail(problem: Any, config: Config, old: str, new: str, gpu_bench: Bench) -> None:
+    check_gpu_mutant(KERNEL, problem, config, old, new, gpu_bench)
 
 
 RACED = KERNEL.problem({"taps": 256, "decimation": 32, "sample_bits": 8})
@@ -179,26 +183,19 @@ def test_mutants_of_filled_products_fail(name: str) -> None:
 
 
 MUTANTS_OF_ODD_ROWS = {
-    "place of a lane's rows": ("first_byte + lane / 4 * ROW_BYTES & 15", "first_byte & 15", "wrong"),
-    "start of their copies": (
-        "place + static_cast<int>(r * ROW_BYTES);",
-        "static_cast<int>(r * ROW_BYTES);",
-        "wrong",
-    ),
-    "place of a copied row": ("static_cast<int>(row & 15))", "static_cast<int>(row & 8))", "wrong"),
-    "row of a lane's copies": ("first(first_byte + lane_row * ROW_BYTES)", "first(first_byte)", "wrong"),
-    "start of the first stage": (
-        "Decoder decoder(copier.pieces.offset);",
-        "Decoder decoder(first_byte & 15);",
-        "wrong",
-    ),
+    "drift of a lane's rows": ("drift(FIRST_DRIFT + lane / 4 * DRIFT)", "drift(FIRST_DRIFT)", "wrong"),
+    "drift of a box's first row": ("FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;", "FIRST_DRIFT = 0;", "launch_failed"),
+    "rows of the second box": ("(BOX_ROWS * ROW_BYTES) + p * 16", "(BOX_ROWS * BOX_PITCH) + p * 16", "wrong"),
+    "row of a lane's copies": ("start_of_stage() + lane_row * BOX_PITCH", "start_of_stage()", "wrong"),
+    "start of the first stage": ("copier.pieces.offset + copier.pieces.drift)", "copier.pieces.offset)", "wrong"),
+    "start of a stage": ("copier.pieces.start + copier.pieces.drift * 8", "copier.pieces.start", "wrong"),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS_OF_ODD_ROWS)
 def test_mutants_of_odd_rows_fail(name: str) -> None:
     problem = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})
-    check_mutant(KERNEL, problem, Config({**ODD_ROWS, "RUN": 48, "WINDOW": 16}), *MUTANTS_OF_ODD_ROWS[name])
+    check_mutant(KERNEL, problem, Config({**ODD_ROWS, "RUN": 80, "WINDOW": 16}), *MUTANTS_OF_ODD_ROWS[name])
 
 
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
@@ -223,11 +220,11 @@ def test_steps_that_are_not_whole_products_fill_them() -> None:
         return {int(config.STEP) for config in found if config.get("CHAIN") == 8}
 
     assert steps(32, 10) == {2, 4}
-    assert steps(15, 10) == {4, 8, 16}  # 60 of 64 samples, 120 of 128, and 240
+    assert steps(15, 10) == {4, 8}  # 60 of 64 samples, and 120 of 128
     assert steps(63, 8) == {2, 4}
-    assert steps(33, 10) == {4, 8}  # 132 of 160, 264 of 288; not 66 of 96
-    assert steps(127, 10) == {2, 4}  # 254 of 256 samples, 317 bytes and a half; 508 of 512
-    assert steps(31, 11) == {2, 4, 8}
+    assert steps(33, 10) == {2, 4, 8}  # 66 of 96 samples, 132 of 160, and 264 of 288
+    assert steps(127, 10) == {2}  # 254 of 256 samples, 317 bytes and a half
+    assert steps(5, 9) == {8, 16}  # 40 of 64 samples, and 80 of 96
 
 
 def test_long_chains_are_cut() -> None:
@@ -240,8 +237,8 @@ def test_long_chains_are_cut() -> None:
             int(c.CHAIN) for c in KERNEL.space.enumerate(problem, hopper, {"MMA": ("wgmma",)}).configs if "CHAIN" in c
         }
 
-    assert chains(128, 8) == {0}  # one product a step
-    assert chains(256, 16) == {0, 8}
+    assert chains(32, 2) == {0}  # two products a step at most
+    assert chains(128, 8) == chains(256, 16) == {0, 8}
     assert chains(512, 32) == chains(2048, 128) == {8}
 
 
@@ -287,8 +284,9 @@ def test_12_warps_share_a_ring_where_8_are_alone() -> None:
         assert all(config.WARPS == 12 for config in configs if config.WINDOW == 8)
         return {int(config.WINDOW) for config in configs if config.WARPS == 12}
 
-    assert windows(1536, 96) == windows(1600, 100) == {8, 16}
-    assert windows(128, 8) == set()
+    assert windows(1536, 96) == {8, 16, 32}
+    assert windows(1600, 100) == {8, 16}
+    assert windows(32, 4) == set()
 
 
 def test_only_hopper_has_it_and_filters_are_short() -> None:

@@ -201,7 +201,8 @@ constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0
+    && K_STEPS % (PAIR_GROUP / 4) == 0
     && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
 constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
@@ -216,7 +217,9 @@ constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
 constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
-// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
+static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
+// Products whose samples are in registers together: whole groups, too.
+// The largest part of `n` products that divides it, up to `most`.
 __host__ __device__ constexpr int part_of(int n, int most)
 {
     int part = most < GROUP_STEPS ? GROUP_STEPS : most;
@@ -225,7 +228,14 @@ __host__ __device__ constexpr int part_of(int n, int most)
     return part;
 }
 constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
+static_assert(K_STEPS % PART_STEPS == 0, "whole groups");
 constexpr int PARTS = K_STEPS / PART_STEPS;
+
+// Products of part `part` of a step.
+__host__ __device__ constexpr int products_of(int part)
+{
+    return part == PARTS - 1 ? K_STEPS - part * PART_STEPS : PART_STEPS;
+}
 
 // The compiler must not make a number again from others wherever it is used.
 template <class Number>
@@ -240,7 +250,7 @@ __device__ __forceinline__ Number kept(Number number)
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
-static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+static_assert(GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
 // The first sample of pair `pair` of a group.
 __host__ __device__ constexpr int leader_of(int pair)
@@ -449,12 +459,15 @@ struct Decoder {
         }
     }
 
-    // Samples above BIAS.
-    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
+    // Samples of the part's first `n` products, above BIAS.
+    __device__ __forceinline__ void decode(
+        unsigned (&samples)[PART_STEPS][4], const Words& words, int n = PART_STEPS) const
     {
 #pragma unroll
         for (int i = 0; i < 2 * PART_GROUPS; ++i) {
             const int g = i / 2, r = i % 2;
+            if (g * GROUP_STEPS >= n)
+                continue;
             if constexpr (PAIRED && SAMPLE_BITS == 10)
                 decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
             else if constexpr (PAIRED)
@@ -466,11 +479,22 @@ struct Decoder {
 };
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
-// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
+// at any bit if steps are not whole bytes; its copies, at a multiple of 16 bytes before it.
+// Rows    lie in boxes, for the copy engine of sm_90, whose rows are a multiple of 16 bytes apart: BOX_PITCH, the nearest
+//         to ROW_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
+//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+    + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+constexpr long long BOX_PITCH = (ROW_BYTES + 8) / 16 * 16;
+constexpr int DRIFT = static_cast<int>(ROW_BYTES - BOX_PITCH);
+constexpr int BOX_ROWS = DRIFT == 0 ? ROWS : 8;
+constexpr int MOST_DRIFT = (BOX_ROWS - 1) * (DRIFT < 0 ? -DRIFT : DRIFT);
+constexpr int FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;  // of a box's first row
+static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
+constexpr int FIRST_BIT = MOST_DRIFT * 8 + (WHOLE_BYTES ? 120 : 127);  // of a stage, behind its copies, at most
 // The words of the stage's last group, wherever it starts, end within them.
 constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
@@ -485,6 +509,8 @@ __host__ __device__ constexpr int turns_of(int lanes_a_row)
 __host__ __device__ constexpr int best_lanes()
 {
     int best = PIECES < 32 ? PIECES : 32;
+    if (DRIFT != 0 && BOX_ROWS % (32 / best) != 0)
+        best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
         if (turns_of(lanes) < turns_of(best))
             best = lanes;
@@ -494,11 +520,8 @@ __host__ __device__ constexpr int best_lanes()
 struct Copier {
     static constexpr int LANES = best_lanes();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
-    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
-        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -506,10 +529,11 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // where the lane's first row starts, in the buffer
+    const long long first;  // where copies of the warp's first stage start, in the buffer: a multiple of 16
     const bool is_inside;  // no stage reaches out of the buffer
-    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
-    int start;  // of the stage that is read, from such a multiple, in bits
+    const int offset;  // of the first stage behind its copies, of a row that does not drift
+    const int drift;  // of the rows that the lane reads
+    int start;  // of the stage that is read, in bits, as `offset`
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -517,23 +541,17 @@ struct Copier {
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
-          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
+          n_bytes(n_bytes), first(first_byte - FIRST_DRIFT & ~15ll),
+          is_inside(first_byte >= FIRST_DRIFT && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte - FIRST_DRIFT & 15)), drift(FIRST_DRIFT + lane / 4 * DRIFT),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
-    __device__ __forceinline__ int start_of_stage(int offset) const
+    // Where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
     {
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
-    }
-
-    // The same, in the buffer, of the row that starts there.
-    __device__ __forceinline__ long long place_of_stage(long long row) const
-    {
-        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -575,7 +593,7 @@ struct Copier {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = place_of_stage(first) + lane_piece * 16;
+        const long long from = first + start_of_stage() + lane_row * BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
@@ -586,24 +604,16 @@ struct Copier {
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int offset = bytes_to_row(r) + p * 16;
+            const int further = r % BOX_ROWS * BOX_PITCH + r / BOX_ROWS * (BOX_ROWS * ROW_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * PITCH + p, address + offset);
+                copy_async(to + r * PITCH + p, address + further);
             } else {
-                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
+                const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * PITCH + p, address + offset, n);
+                copy_async(to + r * PITCH + p, address + further, n);
             }
         }
-    }
-
-    // From the copies of the lane's first row to those of the row `r` further.
-    __device__ __forceinline__ int bytes_to_row(int r) const
-    {
-        if constexpr (ROW_BYTES % 16 == 0)
-            return static_cast<int>(r * ROW_BYTES);
-        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
-        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -614,13 +624,14 @@ struct Copier {
     }
 };
 
-// `from`: the lane's first word of its first row.
-__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+// Words of the part's first `n` products. `from`: the lane's first one of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from, int n = PART_STEPS)
 {
 #pragma unroll
     for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
         const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+        if (g * PART_STEPS < n * PART_GROUPS)
+            words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
     }
 }
 
@@ -1006,7 +1017,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     // The last task first: where samples end, copies take longer.
     const int task = (gridDim.x - 1 - blockIdx.x) * WARPS + warp;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * Copier::ROW_BYTES)
+    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * ROW_BYTES)
         - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;

@@ -1,4 +1,4 @@
-// ddc[taps=496,decimation=31,sample_bits=11|ALGORITHM=tensor,MMA=wgmma_int8,WARPS=4,PART=1,STEP=2,RUN=32,STAGE=4,STAGES=2,WINDOW=32]
+// ddc[taps=496,decimation=31,sample_bits=11|ALGORITHM=tensor,MMA=wgmma_int8,WARPS=4,PART=1,SUMS=stay,STEP=2,STAGE=4,STAGES=2,WINDOW=32,RUN=32]
 // y[p][j] = sum over k < TAPS of w[k] x[p][j D + k] e^(2 pi i (f (j D + k) + phase)),  D = DECIMATION
 //   baseband  out  float2 [n_pols][n_out]       (re, im)
 //   samples   in   uint8  [n_pols][row_bytes]   SAMPLE_BITS wide, two's complement, most significant bit first
@@ -252,7 +252,8 @@ __device__ __forceinline__ void copy_box(
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
 //         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
-//         that of one, and runs overlap (tensor_wgmma_loop.cuh).
+//         that of one, and runs overlap (tensor_wgmma_loop.cuh). Then sums may move instead, to the places before their
+//         own with each step, and blocks L-1 L-2 .. 0 stay: half the shared memory.
 // wgmma       halves, sums in float32. Columns as there.
 // wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
 //             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
@@ -296,13 +297,15 @@ static_assert(END > 0, "what a run leaves open ends in the next one");
 
 constexpr int SAMPLE_BYTES = 2;
 
-// Samples of more than 8 bits become two bytes in the registers that a product takes them from, one by one: each is
-// shifted to the top of a word of its own, whose top byte is the first one. The second one, unsigned, has the rest of
-// the sample in its own top bits: samples are multiplied by 2^(16 - SAMPLE_BITS).
+// Samples become bytes in the registers that a product takes them from, one by one: each is shifted to the top of a word
+// of its own. Its top byte is the first one; of samples of more than 8 bits the second one, unsigned, has the rest in its
+// own top bits. So samples are multiplied by 2^(8 SAMPLE_BYTES - SAMPLE_BITS).
 // Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of each four.
 //     group              8 consecutive samples: whole bytes, and what a lane has of a product, four to a register
-// (Where samples that start at the same bit of a byte share a register, a group is 16 of 10 or 14 bits, for two products,
-// and 32 of odd ones, for four.)
+// (Where samples that start at the same bit of a byte share a register, a group is 16 of 2, 6, 10 or 14 bits, for two
+// products, and 32 of odd ones, for four.)
+// A group of 2 bits is two bytes, which fill a register twice, once moved by half a byte: that has four of its samples
+// on top of bytes, and moved by one more sample it has the others.
 constexpr int GROUP = 8;  // samples
 constexpr int GROUP_STEPS = 1;  // products that whole groups are samples for
 constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
@@ -312,16 +315,17 @@ constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32); 
 // Of SAMPLE_BITS bytes; before them up to 3 of the first word, and at any bit one more that they share.
 constexpr int GROUP_WORDS = ceil_div(SAMPLE_BITS + (WHOLE_BYTES ? 3 : 4), 4);
 
-// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
-__host__ __device__ constexpr int part_of(int n, int most)
+static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
+// Products whose samples are in registers together: whole groups, too.
+constexpr int PART_STEPS = MOST_PART;  // a step's last part may have fewer
+constexpr int PARTS = ceil_div(K_STEPS, PART_STEPS);
+static_assert(PART_STEPS % GROUP_STEPS == 0, "whole groups");
+
+// Products of part `part` of a step.
+__host__ __device__ constexpr int products_of(int part)
 {
-    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
-    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
-        --part;
-    return part;
+    return part == PARTS - 1 ? K_STEPS - part * PART_STEPS : PART_STEPS;
 }
-constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
-constexpr int PARTS = K_STEPS / PART_STEPS;
 
 // The compiler must not make a number again from others wherever it is used.
 template <class Number>
@@ -332,7 +336,6 @@ __device__ __forceinline__ Number kept(Number number)
 #endif
     return number;
 }
-static_assert(SAMPLE_BYTES == 2, "what it is for");
 
 constexpr int PART_GROUPS = PART_STEPS;
 constexpr int GROUP_STRIDE = SAMPLE_BITS;  // words from group to group of a lane: those of 32 samples
@@ -342,7 +345,7 @@ constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 // other rows follow GROUP samples apart.
 __host__ __device__ constexpr int sample_of(int product, int r, int b)
 {
-    return product * (4 * GROUP) + r * 4 + b;
+    return product * (4 * GROUP) + (SAMPLE_BITS == 2 ? 4 * (1 - b % 2) + b / 2 * 2 + r : r * 4 + b);
 }
 
 // Samples by which the block's runs start earlier: none, groups may start anywhere.
@@ -368,13 +371,16 @@ struct Decoder {
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selector;  // of the four bytes of a word in two, the first one on top
-    unsigned top_bits[2];  // those of each byte that are its own
+    unsigned top_bits[SAMPLE_BYTES];  // those of each byte that are its own
 
     // `rest`: where in its first 16 bytes a row starts.
     __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
     {
-        top_bits[0] = kept(0xffffffffu);
-        top_bits[1] = kept((0xff0000u >> SAMPLE_BITS & 0xff) * 0x01010101u);
+#pragma unroll
+        for (int i = 0; i < SAMPLE_BYTES; ++i) {
+            const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
+            top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
+        }
         turn_to(bit);
     }
 
@@ -383,6 +389,14 @@ struct Decoder {
     {
         shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
         selector = kept(0x0123u + 0x1111u * (group_bit / 8 % 4));
+    }
+
+    // Both registers of a product, of one row.
+    __device__ __forceinline__ void decode_two_bits(unsigned (*samples)[4], int row, unsigned group) const
+    {
+        const unsigned twice = __byte_perm(group, 0, 0x3232);
+        samples[0][row] = (twice << 4 & 0xffff0000u) | (twice & 0xffffu);
+        samples[0][2 + row] = samples[0][row] << 2;
     }
 
     // Register R of a product, of one row: samples 4 R to 4 R + 3 of a group.
@@ -395,15 +409,19 @@ struct Decoder {
         // Second bytes, and first ones.
         const unsigned low = __byte_perm(a, b, 0x7362), high = __byte_perm(c, d, 0x7362);
         samples[0][2 * R + row] = __byte_perm(low, high, 0x7632);
-        samples[1][2 * R + row] = __byte_perm(low, high, 0x5410);
+        if constexpr (SAMPLE_BYTES > 1)
+            samples[1][2 * R + row] = __byte_perm(low, high, 0x5410);
     }
 
-    // Samples in the top bits of bytes, whatever is below them.
-    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS * SAMPLE_BYTES][4], const Words& words) const
+    // Samples of the part's first `n` products, in the top bits of bytes, whatever is below them.
+    __device__ __forceinline__ void decode(
+        unsigned (&samples)[PART_STEPS * SAMPLE_BYTES][4], const Words& words, int n) const
     {
 #pragma unroll
         for (int i = 0; i < 2 * PART_GROUPS; ++i) {
             const int g = i / 2, row = i % 2;
+            if (g >= n)
+                continue;
             unsigned whole[SHIFTED_WORDS], group[ALIGNED_WORDS];  // from a byte on; from the group's first bit on
 #pragma unroll
             for (int w = 0; w < SHIFTED_WORDS; ++w)
@@ -414,18 +432,33 @@ struct Decoder {
                 group[w] = WHOLE_BYTES
                     ? whole[w]
                     : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
-            decode_register<0>(samples + g * SAMPLE_BYTES, row, group);
-            decode_register<1>(samples + g * SAMPLE_BYTES, row, group);
+            if constexpr (SAMPLE_BITS == 2) {
+                decode_two_bits(samples + g, row, group[0]);
+            } else {
+                decode_register<0>(samples + g * SAMPLE_BYTES, row, group);
+                decode_register<1>(samples + g * SAMPLE_BYTES, row, group);
+            }
         }
     }
 };
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
-// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
+// at any bit if steps are not whole bytes; its copies, at a multiple of 16 bytes before it.
+// Rows    lie in boxes, for the copy engine of sm_90, whose rows are a multiple of 16 bytes apart: BOX_PITCH, the nearest
+//         to ROW_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
+//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+    + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+constexpr long long BOX_PITCH = (ROW_BYTES + 8) / 16 * 16;
+constexpr int DRIFT = static_cast<int>(ROW_BYTES - BOX_PITCH);
+constexpr int BOX_ROWS = DRIFT == 0 ? ROWS : 8;
+constexpr int MOST_DRIFT = (BOX_ROWS - 1) * (DRIFT < 0 ? -DRIFT : DRIFT);
+constexpr int FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;  // of a box's first row
+static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
+constexpr int FIRST_BIT = MOST_DRIFT * 8 + (WHOLE_BYTES ? 120 : 127);  // of a stage, behind its copies, at most
 // The words of the stage's last group, wherever it starts, end within them.
 constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
@@ -440,6 +473,8 @@ __host__ __device__ constexpr int turns_of(int lanes_a_row)
 __host__ __device__ constexpr int best_lanes()
 {
     int best = PIECES < 32 ? PIECES : 32;
+    if (DRIFT != 0 && BOX_ROWS % (32 / best) != 0)
+        best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
         if (turns_of(lanes) < turns_of(best))
             best = lanes;
@@ -449,11 +484,8 @@ __host__ __device__ constexpr int best_lanes()
 struct Copier {
     static constexpr int LANES = best_lanes();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
-    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
-        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -461,10 +493,11 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // where the lane's first row starts, in the buffer
+    const long long first;  // where copies of the warp's first stage start, in the buffer: a multiple of 16
     const bool is_inside;  // no stage reaches out of the buffer
-    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
-    int start;  // of the stage that is read, from such a multiple, in bits
+    const int offset;  // of the first stage behind its copies, of a row that does not drift
+    const int drift;  // of the rows that the lane reads
+    int start;  // of the stage that is read, in bits, as `offset`
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -472,23 +505,17 @@ struct Copier {
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
-          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
+          n_bytes(n_bytes), first(first_byte - FIRST_DRIFT & ~15ll),
+          is_inside(first_byte >= FIRST_DRIFT && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte - FIRST_DRIFT & 15)), drift(FIRST_DRIFT + lane / 4 * DRIFT),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
-    __device__ __forceinline__ int start_of_stage(int offset) const
+    // Where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
     {
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
-    }
-
-    // The same, in the buffer, of the row that starts there.
-    __device__ __forceinline__ long long place_of_stage(long long row) const
-    {
-        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -505,10 +532,7 @@ struct Copier {
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (is_inside)
-                copy<true>();
-            else
-                copy<false>();
+            copy<false>();  // what the engine does not
         }
         close_group();
         ++stage;
@@ -530,7 +554,7 @@ struct Copier {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = place_of_stage(first) + lane_piece * 16;
+        const long long from = first + start_of_stage() + lane_row * BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
@@ -541,24 +565,16 @@ struct Copier {
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int offset = bytes_to_row(r) + p * 16;
+            const int further = r % BOX_ROWS * BOX_PITCH + r / BOX_ROWS * (BOX_ROWS * ROW_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * PITCH + p, address + offset);
+                copy_async(to + r * PITCH + p, address + further);
             } else {
-                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
+                const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * PITCH + p, address + offset, n);
+                copy_async(to + r * PITCH + p, address + further, n);
             }
         }
-    }
-
-    // From the copies of the lane's first row to those of the row `r` further.
-    __device__ __forceinline__ int bytes_to_row(int r) const
-    {
-        if constexpr (ROW_BYTES % 16 == 0)
-            return static_cast<int>(r * ROW_BYTES);
-        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
-        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -569,48 +585,135 @@ struct Copier {
     }
 };
 
-// `from`: the lane's first word of its first row.
-__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+// Words of the part's first `n` products. `from`: the lane's first one of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from, int n = PART_STEPS)
 {
 #pragma unroll
     for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
         const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+        if (g * PART_STEPS < n * PART_GROUPS)
+            words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
     }
 }
 
-// Copies a warp's samples to shared memory by its lanes, as ddc/tensor_copy.cuh has it: rows that do not start alike within
-// 16 bytes are no box, and as copies of a row each the engine is no faster.
+// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as one or two boxes
+// of an array whose rows are BOX_PITCH apart, and longer than that. Where a box could reach out of the buffer, lanes copy
+// pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
+// are used.
+constexpr int BOX_BYTES = BOX_ROWS * PITCH * 16;
+static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
+
+// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
+// engine does not queue behind them.
+template <class Words>
+__device__ __forceinline__ int zero_behind(const Words& words)
+{
+    unsigned any = 0;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
+        any |= reinterpret_cast<const unsigned*>(&words)[i];
+    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+}
+
 struct StageCopier {
     Copier pieces;
+    const bool leads;  // the lane that has boxes copied
+    const TensorMap* const map;
+    const unsigned to;  // the first stage
+    const unsigned barriers;  // 8 bytes for each stage: over when it is there
+    const int y;  // of the boxes: their first row
+    const int x;  // and where in it the first one starts, in words
 
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ StageCopier(
-        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
-        : pieces(lane, stages, samples, n_bytes, first_byte)
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte,
+        unsigned long long* barriers, const TensorMap& map)
+        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
+          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / BOX_PITCH)),
+          x(static_cast<int>(pieces.first % BOX_PITCH / 4))
     {
+#ifndef AUTOTUNE_HOST
+        if (leads) {
+#pragma unroll
+            for (int i = 0; i < STAGES; ++i)
+                init_barrier(this->barriers + 8 * i, 1);
+            publish_barriers();
+        }
+        __syncwarp();  // before any lane waits at one
+#endif
     }
 
-    // The first stages.
+    __device__ __forceinline__ bool by_boxes() const
+    {
+#ifdef AUTOTUNE_HOST
+        return false;
+#else
+        return pieces.is_inside;
+#endif
+    }
+
+    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
     __device__ __forceinline__ void begin()
     {
 #pragma unroll 1
-        for (int i = 0; i < STAGES; ++i)
-            pieces.next_stage();
+        for (int i = 0; i < STAGES; ++i) {
+            begin_stage(0);
+            if (by_boxes())
+                close_group();
+        }
     }
 
-    // `last`: words of the stage that was in its place.
+    // `last`: words of the stage that was in its place, the last ones loaded.
     template <class Words>
     __device__ __forceinline__ void next_stage(const Words& last)
     {
-        pieces.next_stage();
+        begin_stage(zero_behind(last));
+    }
+
+    // `zero`: behind all that was loaded from its place.
+    __device__ __forceinline__ void begin_stage(int zero)
+    {
+        if (!by_boxes()) {
+            pieces.next_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        if (pieces.stage < TASK_STAGES && leads) {
+            const unsigned barrier = barriers + 8 * pieces.slot;
+            const int start = x + pieces.start_of_stage() / 4 + zero;
+            const unsigned stage = to + pieces.slot * (ROWS * PITCH * 16);
+            arrive_and_expect(barrier, ROWS * PITCH * 16);
+#pragma unroll
+            for (int b = 0; b < ROWS / BOX_ROWS; ++b)
+                copy_box(stage + b * BOX_BYTES, map, barrier, start + b * static_cast<int>(BOX_ROWS * ROW_BYTES / 4), y);
+        }
+#endif
+        ++pieces.stage;
+        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
     // For the stages that begin() has begun, none of which is read.
-    __device__ __forceinline__ void wait_for_begun() const { wait_for_groups<0>(); }
+    __device__ __forceinline__ void wait_for_begun() const
+    {
+        wait_for_groups<0>();
+#ifndef AUTOTUNE_HOST
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+            wait(barriers + 8 * i, 0);
+#endif
+    }
 
-    // For the oldest stage under way.
-    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity) { pieces.wait_for_stage(); }
+    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
+    {
+        if (!by_boxes()) {
+            pieces.wait_for_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        wait(barriers + 8 * slot, parity);
+#endif
+        pieces.read_next();
+    }
 };
 
 // Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
@@ -635,7 +738,8 @@ constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
 constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
 
-constexpr int RING_BLOCKS = 2 * LIVE - 1;
+constexpr bool SUMS_MOVE = false;
+constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
 
 constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
 
@@ -648,8 +752,9 @@ struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
-static_assert(sizeof(Shared) == 90240, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 94400, "what the definition asks for at launch");
 
 // Mixed weights as integers of 24 bits, and these as three signed bytes: h = byte 0 + byte 1 2^8 + byte 2 2^16. They
 // are scaled by a power of two, so that the largest is in [2^22, 2^23), less what bytes 0 and 1 may take from byte 2.
@@ -787,7 +892,8 @@ __device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scrat
 }
 
 // The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each product of a step, with L = LIVE, so that blocks
-// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns.
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is; or, where sums move, L-1, L-2 .. 0 once. A block is
+// OCTETS octets of 8 columns.
 // What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
@@ -803,13 +909,14 @@ __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scrat
 #pragma unroll
         for (int unit = 0; unit < UNITS; ++unit) {
             unsigned words[TOGETHER][2];
-            words_of(words, mixed_weights(scratch), at == 0 ? 0 : LIVE - at, product, unit, lane, skew);
+            const int block = SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
+            words_of(words, mixed_weights(scratch), block, product, unit, lane, skew);
 #pragma unroll
             for (int o = 0; o < TOGETHER; ++o) {
                 unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
                 to[first] = words[o][0];
                 to[second] = words[o][1];
-                if (at < LIVE - 1) {
+                if (!SUMS_MOVE && at < LIVE - 1) {
                     to[LIVE * OCTETS * 32 + first] = words[o][0];
                     to[LIVE * OCTETS * 32 + second] = words[o][1];
                 }
@@ -1092,16 +1199,22 @@ __device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, in
     }
 }
 
-// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
-template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+// The outputs of a tile, to the lane's first one of its first row.
+__device__ __forceinline__ void put_tile(float* to, const Sum* tile, int lane)
 {
-    Sum* const tile = sums + PLACE * OCTETS * 4;
     Numbers numbers;
     numbers_of(numbers, tile, lane);
 #pragma unroll
     for (int i = 0; i < TILE_NUMBERS; ++i)
         to[row_of(i) * (8 * WINDOW_PITCH) + place_of(i)] = numbers[i];
+}
+
+// Those of the tile at PLACE; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+{
+    Sum* const tile = sums + PLACE * OCTETS * 4;
+    put_tile(to, tile, lane);
 #pragma unroll
     for (int i = 0; i < OCTETS * 4; ++i)
         tile[i] = 0;
@@ -1109,12 +1222,15 @@ __device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
 
 // What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
 // are made only if their registers are written by an instruction that it cannot leave out, behind any branch.
+// Of the first `n` of N operands.
 template <int N>
 __device__ __forceinline__ void take_samples(
-    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder)
+    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder, int n = N)
 {
 #pragma unroll
     for (int i = 0; i < N * 4; ++i) {
+        if (i >= n * 4)
+            continue;
         const unsigned own = samples[i / 4][i % 4];
         unsigned& to = taken[i / 4][i % 4];
         const unsigned top_bits = decoder.top_bits[i / 4 % SAMPLE_BYTES];
@@ -1127,16 +1243,17 @@ __device__ __forceinline__ void take_samples(
 }
 
 // Steps by the code of one. Products of halves are cut into chains of CHAIN at most: a chain has registers of its own,
-// and float32 adds it to the sums. Those of bytes are exact, and all added to the sums by the tensor core.
-// Parts   of a step: PART_STEPS products, whose samples are in registers together.
+// and float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and all
+// added to the sums by the tensor core.
+// Parts   of a step: PART_STEPS products, whose samples are in registers together; the last part may have fewer.
 //             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
 //                               |  products of p         ..          |  products of p + 1   ..
 //         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
 //         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
 //         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
-// Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
-//         the outputs that are done, for each place another.
+// Loop    the code of one step, of at least two parts. Where sums stay, its only piece that depends on the place is the
+//         one that takes the outputs that are done, for each place another; where they move, it is the first place.
 // Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
 //         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
@@ -1144,6 +1261,7 @@ __device__ __forceinline__ void take_samples(
 typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
 
 static_assert(PARTS >= 2, "words are loaded two parts ahead");
+constexpr int LAST_GROUPS = ceil_div(products_of(PARTS - 1) * PART_GROUPS, PART_STEPS);  // of a step, of its last part
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
@@ -1163,20 +1281,25 @@ struct Stages {
     // The lane's words of the step.
     __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
 
-    // The words of the step behind `step`, whose last ones are `last`.
-    __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
+    // The words of the step behind `step`, whose last part's are `words_of_last`.
+    __device__ __forceinline__ const unsigned* next_step(int step, const Words& words_of_last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
+            unsigned last[2][LAST_GROUPS][GROUP_WORDS];
+#pragma unroll
+            for (int i = 0; i < 2 * LAST_GROUPS * GROUP_WORDS; ++i)
+                last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS] =
+                    words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
             copier.next_stage(last);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
+            bit = copier.pieces.start + copier.pieces.drift * 8 + threadIdx.x % 4 * GROUP_BITS;
         }
         return words();
     }
@@ -1185,18 +1308,20 @@ struct Stages {
 // The products of a step with the LIVE blocks of weights from `block` on, added to the sums. samples: of its first
 // part; words: of its second; from: where its words are. All three are then the next step's.
 __device__ __forceinline__ void take_step(
-    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
-    int block, Decoder& decoder)
+    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step,
+    unsigned ring, int block, Decoder& decoder)
 {
     Samples taken[2];
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
             from = stages.next_step(step, words);
-        take_samples(taken[part % 2], samples, decoder);
+        take_samples(taken[part % 2], samples, decoder, products_of(part) * SAMPLE_BYTES);
         begin_products();
 #pragma unroll
         for (int k = 0; k < PART_STEPS; ++k) {
+            if (k >= products_of(part))
+                continue;
             const unsigned long long blocks =
                 blocks_of(ring, part * PART_STEPS + k, block, BYTE_COLUMNS);
             multiply<COLUMNS>(sums, taken[part % 2][k * SAMPLE_BYTES], blocks);
@@ -1205,8 +1330,8 @@ __device__ __forceinline__ void take_step(
         close_products();
         if (STEP_BITS % 32 != 0 && part == PARTS - 1)
             decoder.turn_to(stages.bit);  // the next step's first part
-        decoder.decode(samples, words);  // while the products go on
-        load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+        decoder.decode(samples, words, products_of((part + 1) % PARTS));  // while the products go on
+        load_part(words, from + (part + 2) % PARTS * PART_WORDS, products_of((part + 2) % PARTS));
         if (part == PARTS - 1) {
             wait_for_sums(sums);
             continue;
@@ -1237,7 +1362,7 @@ __device__ __forceinline__ void put_overlap(
     Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
 {
     if constexpr (TILE < WARM_UP) {
-        constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+        constexpr int STEP_OF = END + TILE, PLACE = SUMS_MOVE ? TILE : (TASK_STEPS + 1 + TILE) % LIVE;
         Numbers numbers;
         numbers_of(numbers, sums + PLACE * OCTETS * 4, writer.lane);
 #pragma unroll
@@ -1276,9 +1401,9 @@ __device__ __forceinline__ void take_task(
     Samples samples;
     Words words;
     const unsigned* from = stages.words();
-    load_part(words, from);
-    decoder.decode(samples, words);
-    load_part(words, from + PART_WORDS);
+    load_part(words, from, products_of(0));
+    decoder.decode(samples, words, products_of(0));
+    load_part(words, from + PART_WORDS, products_of(1));
     float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
     int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
     int block = 0;
@@ -1307,7 +1432,7 @@ __device__ __forceinline__ void take_task(
 extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes)
+    long long row_bytes, const __grid_constant__ TensorMap map)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
@@ -1319,11 +1444,12 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     // The warp's first run; past the last output: zeros, for products that need all warps.
     const long long run = static_cast<long long>(blockIdx.x) * (WARPS * ROWS - OVERLAPS) + warp * ROWS;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
+    long long first_byte = row_bytes * blockIdx.y + run * ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
+    StageCopier copier(
+        lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
     fetch_weights(shared.scratch, weights);
     copier.begin();
     const float scale = mix_weights<STAGES>(shared.scratch, frequency);
@@ -1337,7 +1463,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
         return;
     }
     const unsigned ring = address_of(shared.ring);
-    Decoder decoder(copier.pieces.offset);
+    Decoder decoder(copier.pieces.offset + copier.pieces.drift);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);

@@ -252,7 +252,8 @@ __device__ __forceinline__ void copy_box(
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
 //         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
-//         that of one, and runs overlap (tensor_wgmma_loop.cuh).
+//         that of one, and runs overlap (tensor_wgmma_loop.cuh). Then sums may move instead, to the places before their
+//         own with each step, and blocks L-1 L-2 .. 0 stay: half the shared memory.
 // wgmma       halves, sums in float32. Columns as there.
 // wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
 //             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
@@ -317,7 +318,8 @@ constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
 constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
 constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
 constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0 && K_STEPS % (PAIR_GROUP / 4) == 0
+constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0
+    && MOST_PART % (PAIR_GROUP / 4) == 0
     && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
 constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
 constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
@@ -332,16 +334,17 @@ constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(
 // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
 constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
 
-// The largest part of `n` products, whole groups, that divides it, up to `most`: its samples are in registers together.
-__host__ __device__ constexpr int part_of(int n, int most)
+static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
+// Products whose samples are in registers together: whole groups, too.
+constexpr int PART_STEPS = MOST_PART;  // a step's last part may have fewer
+constexpr int PARTS = ceil_div(K_STEPS, PART_STEPS);
+static_assert(PART_STEPS % GROUP_STEPS == 0, "whole groups");
+
+// Products of part `part` of a step.
+__host__ __device__ constexpr int products_of(int part)
 {
-    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
-    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
-        --part;
-    return part;
+    return part == PARTS - 1 ? K_STEPS - part * PART_STEPS : PART_STEPS;
 }
-constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
-constexpr int PARTS = K_STEPS / PART_STEPS;
 
 // The compiler must not make a number again from others wherever it is used.
 template <class Number>
@@ -356,7 +359,7 @@ __device__ __forceinline__ Number kept(Number number)
 constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
 constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
 constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
-static_assert(K_STEPS % GROUP_STEPS == 0 && GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+static_assert(GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
 // The first sample of pair `pair` of a group.
 __host__ __device__ constexpr int leader_of(int pair)
@@ -565,12 +568,15 @@ struct Decoder {
         }
     }
 
-    // Samples above BIAS.
-    __device__ __forceinline__ void decode(unsigned (&samples)[PART_STEPS][4], const Words& words) const
+    // Samples of the part's first `n` products, above BIAS.
+    __device__ __forceinline__ void decode(
+        unsigned (&samples)[PART_STEPS][4], const Words& words, int n = PART_STEPS) const
     {
 #pragma unroll
         for (int i = 0; i < 2 * PART_GROUPS; ++i) {
             const int g = i / 2, r = i % 2;
+            if (g * GROUP_STEPS >= n)
+                continue;
             if constexpr (PAIRED && SAMPLE_BITS == 10)
                 decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
             else if constexpr (PAIRED)
@@ -582,11 +588,22 @@ struct Decoder {
 };
 
 // Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
-// at any bit if steps are not whole bytes; its copies, at the multiple of 16 bytes before it.
+// at any bit if steps are not whole bytes; its copies, at a multiple of 16 bytes before it.
+// Rows    lie in boxes, for the copy engine of sm_90, whose rows are a multiple of 16 bytes apart: BOX_PITCH, the nearest
+//         to ROW_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
+//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
 constexpr int STAGE_BITS = STAGE * STEP_BITS;
 // The last products may take more than their step's.
 constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr int FIRST_BIT = WHOLE_BYTES ? 120 : 127;  // of a stage, in the piece where it starts, at most
+constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
+    + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
+constexpr long long BOX_PITCH = (ROW_BYTES + 8) / 16 * 16;
+constexpr int DRIFT = static_cast<int>(ROW_BYTES - BOX_PITCH);
+constexpr int BOX_ROWS = DRIFT == 0 ? ROWS : 8;
+constexpr int MOST_DRIFT = (BOX_ROWS - 1) * (DRIFT < 0 ? -DRIFT : DRIFT);
+constexpr int FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;  // of a box's first row
+static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
+constexpr int FIRST_BIT = MOST_DRIFT * 8 + (WHOLE_BYTES ? 120 : 127);  // of a stage, behind its copies, at most
 // The words of the stage's last group, wherever it starts, end within them.
 constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
 constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
@@ -601,6 +618,8 @@ __host__ __device__ constexpr int turns_of(int lanes_a_row)
 __host__ __device__ constexpr int best_lanes()
 {
     int best = PIECES < 32 ? PIECES : 32;
+    if (DRIFT != 0 && BOX_ROWS % (32 / best) != 0)
+        best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
         if (turns_of(lanes) < turns_of(best))
             best = lanes;
@@ -610,11 +629,8 @@ __host__ __device__ constexpr int best_lanes()
 struct Copier {
     static constexpr int LANES = best_lanes();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
-    static constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
-        + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
     static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
     static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
     static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
 
     const int lane_row;
@@ -622,10 +638,11 @@ struct Copier {
     uint4* const stages;  // the lane's first piece in the first of them
     const unsigned char* const samples;
     const long long n_bytes;
-    const long long first;  // where the lane's first row starts, in the buffer
+    const long long first;  // where copies of the warp's first stage start, in the buffer: a multiple of 16
     const bool is_inside;  // no stage reaches out of the buffer
-    const int offset;  // of the first stage, from a multiple of 16 bytes, of the rows that the lane reads
-    int start;  // of the stage that is read, from such a multiple, in bits
+    const int offset;  // of the first stage behind its copies, of a row that does not drift
+    const int drift;  // of the rows that the lane reads
+    int start;  // of the stage that is read, in bits, as `offset`
     int stage;  // the next one
     int slot;  // where it goes
 
@@ -633,23 +650,17 @@ struct Copier {
     __device__ __forceinline__ Copier(
         int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte + lane_row * ROW_BYTES),
-          is_inside(first_byte >= 0 && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte + lane / 4 * ROW_BYTES & 15)),
+          n_bytes(n_bytes), first(first_byte - FIRST_DRIFT & ~15ll),
+          is_inside(first_byte >= FIRST_DRIFT && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
+          offset(static_cast<int>(first_byte - FIRST_DRIFT & 15)), drift(FIRST_DRIFT + lane / 4 * DRIFT),
           start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one, of rows whose first stage starts there.
-    __device__ __forceinline__ int start_of_stage(int offset) const
+    // Where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
     {
         return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
-    }
-
-    // The same, in the buffer, of the row that starts there.
-    __device__ __forceinline__ long long place_of_stage(long long row) const
-    {
-        return (row & ~15ll) + start_of_stage(static_cast<int>(row & 15));
     }
 
     // The next stage is read.
@@ -666,10 +677,7 @@ struct Copier {
     __device__ __forceinline__ void next_stage()
     {
         if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (is_inside)
-                copy<true>();
-            else
-                copy<false>();
+            copy<false>();  // what the engine does not
         }
         close_group();
         ++stage;
@@ -691,7 +699,7 @@ struct Copier {
         constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
         static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
         const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = place_of_stage(first) + lane_piece * 16;
+        const long long from = first + start_of_stage() + lane_row * BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
         uint4* const to = stages + slot * (ROWS * PITCH);
         const unsigned char* const address = samples + from;
@@ -702,24 +710,16 @@ struct Copier {
             if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int offset = bytes_to_row(r) + p * 16;
+            const int further = r % BOX_ROWS * BOX_PITCH + r / BOX_ROWS * (BOX_ROWS * ROW_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * PITCH + p, address + offset);
+                copy_async(to + r * PITCH + p, address + further);
             } else {
-                const int left = end - offset;  // below 0 behind the buffer, and too much before it
+                // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
+                const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * PITCH + p, address + offset, n);
+                copy_async(to + r * PITCH + p, address + further, n);
             }
         }
-    }
-
-    // From the copies of the lane's first row to those of the row `r` further.
-    __device__ __forceinline__ int bytes_to_row(int r) const
-    {
-        if constexpr (ROW_BYTES % 16 == 0)
-            return static_cast<int>(r * ROW_BYTES);
-        const int place = static_cast<int>(first & 15), row = place + static_cast<int>(r * ROW_BYTES);
-        return (row & ~15) + start_of_stage(row & 15) - start_of_stage(place);
     }
 
     static constexpr int FAR = 1 << 30;
@@ -730,48 +730,135 @@ struct Copier {
     }
 };
 
-// `from`: the lane's first word of its first row.
-__device__ __forceinline__ void load_part(Words& words, const unsigned* from)
+// Words of the part's first `n` products. `from`: the lane's first one of its first row.
+__device__ __forceinline__ void load_part(Words& words, const unsigned* from, int n = PART_STEPS)
 {
 #pragma unroll
     for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
         const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
+        if (g * PART_STEPS < n * PART_GROUPS)
+            words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
     }
 }
 
-// Copies a warp's samples to shared memory by its lanes, as ddc/tensor_copy.cuh has it: rows that do not start alike within
-// 16 bytes are no box, and as copies of a row each the engine is no faster.
+// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as one or two boxes
+// of an array whose rows are BOX_PITCH apart, and longer than that. Where a box could reach out of the buffer, lanes copy
+// pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
+// are used.
+constexpr int BOX_BYTES = BOX_ROWS * PITCH * 16;
+static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
+
+// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
+// engine does not queue behind them.
+template <class Words>
+__device__ __forceinline__ int zero_behind(const Words& words)
+{
+    unsigned any = 0;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
+        any |= reinterpret_cast<const unsigned*>(&words)[i];
+    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+}
+
 struct StageCopier {
     Copier pieces;
+    const bool leads;  // the lane that has boxes copied
+    const TensorMap* const map;
+    const unsigned to;  // the first stage
+    const unsigned barriers;  // 8 bytes for each stage: over when it is there
+    const int y;  // of the boxes: their first row
+    const int x;  // and where in it the first one starts, in words
 
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ StageCopier(
-        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
-        : pieces(lane, stages, samples, n_bytes, first_byte)
+        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte,
+        unsigned long long* barriers, const TensorMap& map)
+        : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
+          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / BOX_PITCH)),
+          x(static_cast<int>(pieces.first % BOX_PITCH / 4))
     {
+#ifndef AUTOTUNE_HOST
+        if (leads) {
+#pragma unroll
+            for (int i = 0; i < STAGES; ++i)
+                init_barrier(this->barriers + 8 * i, 1);
+            publish_barriers();
+        }
+        __syncwarp();  // before any lane waits at one
+#endif
     }
 
-    // The first stages.
+    __device__ __forceinline__ bool by_boxes() const
+    {
+#ifdef AUTOTUNE_HOST
+        return false;
+#else
+        return pieces.is_inside;
+#endif
+    }
+
+    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
     __device__ __forceinline__ void begin()
     {
 #pragma unroll 1
-        for (int i = 0; i < STAGES; ++i)
-            pieces.next_stage();
+        for (int i = 0; i < STAGES; ++i) {
+            begin_stage(0);
+            if (by_boxes())
+                close_group();
+        }
     }
 
-    // `last`: words of the stage that was in its place.
+    // `last`: words of the stage that was in its place, the last ones loaded.
     template <class Words>
     __device__ __forceinline__ void next_stage(const Words& last)
     {
-        pieces.next_stage();
+        begin_stage(zero_behind(last));
+    }
+
+    // `zero`: behind all that was loaded from its place.
+    __device__ __forceinline__ void begin_stage(int zero)
+    {
+        if (!by_boxes()) {
+            pieces.next_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        if (pieces.stage < TASK_STAGES && leads) {
+            const unsigned barrier = barriers + 8 * pieces.slot;
+            const int start = x + pieces.start_of_stage() / 4 + zero;
+            const unsigned stage = to + pieces.slot * (ROWS * PITCH * 16);
+            arrive_and_expect(barrier, ROWS * PITCH * 16);
+#pragma unroll
+            for (int b = 0; b < ROWS / BOX_ROWS; ++b)
+                copy_box(stage + b * BOX_BYTES, map, barrier, start + b * static_cast<int>(BOX_ROWS * ROW_BYTES / 4), y);
+        }
+#endif
+        ++pieces.stage;
+        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
     // For the stages that begin() has begun, none of which is read.
-    __device__ __forceinline__ void wait_for_begun() const { wait_for_groups<0>(); }
+    __device__ __forceinline__ void wait_for_begun() const
+    {
+        wait_for_groups<0>();
+#ifndef AUTOTUNE_HOST
+        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+            wait(barriers + 8 * i, 0);
+#endif
+    }
 
-    // For the oldest stage under way.
-    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity) { pieces.wait_for_stage(); }
+    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
+    __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
+    {
+        if (!by_boxes()) {
+            pieces.wait_for_stage();
+            return;
+        }
+#ifndef AUTOTUNE_HOST
+        wait(barriers + 8 * slot, parity);
+#endif
+        pieces.read_next();
+    }
 };
 
 // Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
@@ -796,7 +883,8 @@ constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
 constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
 
-constexpr int RING_BLOCKS = 2 * LIVE - 1;
+constexpr bool SUMS_MOVE = true;
+constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
 
 constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
 
@@ -808,8 +896,9 @@ struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
     alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
-static_assert(sizeof(Shared) == 84992, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 85056, "what the definition asks for at launch");
 
 // Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
 // largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
@@ -935,7 +1024,8 @@ __device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scrat
 }
 
 // The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each product of a step, with L = LIVE, so that blocks
-// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is. A block is OCTETS octets of 8 columns.
+// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is; or, where sums move, L-1, L-2 .. 0 once. A block is
+// OCTETS octets of 8 columns.
 // What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
@@ -951,13 +1041,14 @@ __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scrat
 #pragma unroll
         for (int unit = 0; unit < UNITS; ++unit) {
             unsigned words[TOGETHER][2];
-            words_of(words, mixed_weights(scratch), at == 0 ? 0 : LIVE - at, product, unit, lane, skew);
+            const int block = SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
+            words_of(words, mixed_weights(scratch), block, product, unit, lane, skew);
 #pragma unroll
             for (int o = 0; o < TOGETHER; ++o) {
                 unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
                 to[first] = words[o][0];
                 to[second] = words[o][1];
-                if (at < LIVE - 1) {
+                if (!SUMS_MOVE && at < LIVE - 1) {
                     to[LIVE * OCTETS * 32 + first] = words[o][0];
                     to[LIVE * OCTETS * 32 + second] = words[o][1];
                 }
@@ -1217,16 +1308,22 @@ __device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, in
         numbers[i] = tile[i * 2] + tile[i * 2 + 1] * 0x1p-11f;
 }
 
-// The outputs of the tile at PLACE, to the lane's first one of its first row; zeros are left for the next tile.
-template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+// The outputs of a tile, to the lane's first one of its first row.
+__device__ __forceinline__ void put_tile(float* to, const Sum* tile, int lane)
 {
-    Sum* const tile = sums + PLACE * OCTETS * 4;
     Numbers numbers;
     numbers_of(numbers, tile, lane);
 #pragma unroll
     for (int i = 0; i < TILE_NUMBERS; ++i)
         to[row_of(i) * (8 * WINDOW_PITCH) + place_of(i)] = numbers[i];
+}
+
+// Those of the tile at PLACE; zeros are left for the next tile.
+template <int PLACE>
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+{
+    Sum* const tile = sums + PLACE * OCTETS * 4;
+    put_tile(to, tile, lane);
 #pragma unroll
     for (int i = 0; i < OCTETS * 4; ++i)
         tile[i] = 0;
@@ -1234,12 +1331,15 @@ __device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
 
 // What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
 // are made only if their registers are written by an instruction that it cannot leave out, behind any branch.
+// Of the first `n` of N operands.
 template <int N>
 __device__ __forceinline__ void take_samples(
-    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder)
+    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder, int n = N)
 {
 #pragma unroll
     for (int i = 0; i < N * 4; ++i) {
+        if (i >= n * 4)
+            continue;
         const unsigned own = samples[i / 4][i % 4];
         unsigned& to = taken[i / 4][i % 4];
 #ifdef AUTOTUNE_HOST
@@ -1251,16 +1351,17 @@ __device__ __forceinline__ void take_samples(
 }
 
 // Steps by the code of one. Products of halves are cut into chains of CHAIN at most: a chain has registers of its own,
-// and float32 adds it to the sums. Those of bytes are exact, and all added to the sums by the tensor core.
-// Parts   of a step: PART_STEPS products, whose samples are in registers together.
+// and float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and all
+// added to the sums by the tensor core.
+// Parts   of a step: PART_STEPS products, whose samples are in registers together; the last part may have fewer.
 //             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
 //                               |  products of p         ..          |  products of p + 1   ..
 //         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
 //         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
 //         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
-// Loop    the code of one step, of at least two parts. Its only piece that depends on the place is the one that takes
-//         the outputs that are done, for each place another.
+// Loop    the code of one step, of at least two parts. Where sums stay, its only piece that depends on the place is the
+//         one that takes the outputs that are done, for each place another; where they move, it is the first place.
 // Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
 //         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
@@ -1270,7 +1371,8 @@ typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
 static_assert(PARTS >= 2, "words are loaded two parts ahead");
 constexpr int CHAIN = 8;  // products of a sum that the tensor core adds before float32 does
 constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
-static_assert(CHAIN % PART_STEPS == 0, "whole parts a chain");
+static_assert(CHAIN % PART_STEPS == 0 && SUMS_MOVE, "whole parts a chain, and sums that move as it is added");
+constexpr int LAST_GROUPS = ceil_div(products_of(PARTS - 1) * PART_GROUPS, PART_STEPS);  // of a step, of its last part
 
 // What a warp reads samples from: its stages, one after the other.
 struct Stages {
@@ -1290,30 +1392,52 @@ struct Stages {
     // The lane's words of the step.
     __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
 
-    // The words of the step behind `step`, whose last ones are `last`.
-    __device__ __forceinline__ const unsigned* next_step(int step, const Words& last)
+    // The words of the step behind `step`, whose last part's are `words_of_last`.
+    __device__ __forceinline__ const unsigned* next_step(int step, const Words& words_of_last)
     {
         if (step == END - 1)
             return words();  // what becomes of these is not used
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
+            unsigned last[2][LAST_GROUPS][GROUP_WORDS];
+#pragma unroll
+            for (int i = 0; i < 2 * LAST_GROUPS * GROUP_WORDS; ++i)
+                last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS] =
+                    words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
             copier.next_stage(last);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
             end += STAGE;
-            bit = copier.pieces.start + threadIdx.x % 4 * GROUP_BITS;
+            bit = copier.pieces.start + copier.pieces.drift * 8 + threadIdx.x % 4 * GROUP_BITS;
         }
         return words();
     }
 };
 
-// The products of a step with the LIVE blocks of weights from `block` on, added to the sums. samples: of its first
+// A tile that is done.
+typedef Sum Tile[OCTETS * 4];
+
+// Takes the first tile out of the sums, each with the chain's added to it. The others move to the places before their
+// own, and leave zeros for a new one.
+__device__ __forceinline__ void move_sums(Tile& done, Sums& sums, const Sums& chain)
+{
+#pragma unroll
+    for (int i = 0; i < LIVE * OCTETS * 4; ++i) {
+        Sum& to = i < OCTETS * 4 ? done[i] : sums[i - OCTETS * 4];
+        to = sums[i] + chain[i];
+    }
+#pragma unroll
+    for (int i = 0; i < OCTETS * 4; ++i)
+        sums[(LIVE - 1) * OCTETS * 4 + i] = 0;
+}
+
+// The products of a step with the LIVE blocks of weights from `block` on, added to the sums, and these moved. samples: of its first
 // part; words: of its second; from: where its words are. All three are then the next step's.
 __device__ __forceinline__ void take_step(
-    Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step, unsigned ring,
-    int block, Decoder& decoder)
+    Tile& done, Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step,
+    unsigned ring, int block, Decoder& decoder)
 {
     Sums products;
     Samples taken[2];
@@ -1321,10 +1445,12 @@ __device__ __forceinline__ void take_step(
     for (int part = 0; part < PARTS; ++part) {
         if (part == PARTS - 2)
             from = stages.next_step(step, words);
-        take_samples(taken[part % 2], samples, decoder);
+        take_samples(taken[part % 2], samples, decoder, products_of(part) * SAMPLE_BYTES);
         begin_products();
 #pragma unroll
         for (int k = 0; k < PART_STEPS; ++k) {
+            if (k >= products_of(part))
+                continue;
             const unsigned long long blocks =
                 blocks_of(ring, part * PART_STEPS + k, block, 0);
             if (part % CHAIN_PARTS == 0 && k == 0)
@@ -1335,33 +1461,23 @@ __device__ __forceinline__ void take_step(
         close_products();
         if (STEP_BITS % 32 != 0 && part == PARTS - 1)
             decoder.turn_to(stages.bit);  // the next step's first part
-        decoder.decode(samples, words);  // while the products go on
-        load_part(words, from + (part + 2) % PARTS * PART_WORDS);
+        decoder.decode(samples, words, products_of((part + 1) % PARTS));  // while the products go on
+        load_part(words, from + (part + 2) % PARTS * PART_WORDS, products_of((part + 2) % PARTS));
         if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
             wait_for_sums(products);
+            if (part == PARTS - 1) {
+                move_sums(done, sums, products);
+            } else {
 #pragma unroll
-            for (int i = 0; i < COLUMNS / 2; ++i)
-                sums[i] += products[i];
+                for (int i = 0; i < COLUMNS / 2; ++i)
+                    sums[i] += products[i];
+            }
             continue;
         }
         wait_for_products<1>();  // the part before is done: its samples' registers are free
     }
 }
 
-// The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
-template <int FIRST, int LAST>
-__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane)
-{
-    if constexpr (FIRST == LAST) {
-        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane);
-    } else {
-        constexpr int MIDDLE = (FIRST + LAST) / 2;
-        if (block <= MIDDLE)
-            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane);
-        else
-            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane);
-    }
-}
 
 // Behind the last step: the outputs that it leaves open, tile after tile, added to what the next rows have of them;
 // `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the lane.
@@ -1370,7 +1486,7 @@ __device__ __forceinline__ void put_overlap(
     Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
 {
     if constexpr (TILE < WARM_UP) {
-        constexpr int STEP_OF = END + TILE, PLACE = (TASK_STEPS + 1 + TILE) % LIVE;
+        constexpr int STEP_OF = END + TILE, PLACE = SUMS_MOVE ? TILE : (TASK_STEPS + 1 + TILE) % LIVE;
         Numbers numbers;
         numbers_of(numbers, sums + PLACE * OCTETS * 4, writer.lane);
 #pragma unroll
@@ -1409,17 +1525,16 @@ __device__ __forceinline__ void take_task(
     Samples samples;
     Words words;
     const unsigned* from = stages.words();
-    load_part(words, from);
-    decoder.decode(samples, words);
-    load_part(words, from + PART_WORDS);
+    load_part(words, from, products_of(0));
+    decoder.decode(samples, words, products_of(0));
+    load_part(words, from + PART_WORDS, products_of(1));
     float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
     int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
-    int block = 0;
 #pragma unroll 1
     for (int step = -WARM_UP; step < END;) {
-        take_step(sums, samples, words, from, stages, step, ring, block, decoder);
-        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane);
-        block = block > 0 ? block - 1 : LIVE - 1;
+        Tile done;
+        take_step(done, sums, samples, words, from, stages, step, ring, 0, decoder);
+        put_tile(to, done, writer.lane);
         to += 2 * STEP;
         if (++step == window_end) {
             if (step == 0)
@@ -1440,7 +1555,7 @@ __device__ __forceinline__ void take_task(
 extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
-    long long row_bytes)
+    long long row_bytes, const __grid_constant__ TensorMap map)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
@@ -1452,11 +1567,12 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     // The warp's first run; past the last output: zeros, for products that need all warps.
     const long long run = static_cast<long long>(blockIdx.x) * (WARPS * ROWS - OVERLAPS) + warp * ROWS;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + run * Copier::ROW_BYTES
+    long long first_byte = row_bytes * blockIdx.y + run * ROW_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    StageCopier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
+    StageCopier copier(
+        lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
     fetch_weights(shared.scratch, weights);
     copier.begin();
     const float scale = mix_weights<STAGES>(shared.scratch, frequency);
@@ -1470,7 +1586,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
         return;
     }
     const unsigned ring = address_of(shared.ring);
-    Decoder decoder(copier.pieces.offset);
+    Decoder decoder(copier.pieces.offset + copier.pieces.drift);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
     Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
