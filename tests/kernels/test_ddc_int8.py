@@ -230,6 +230,7 @@ MUTATED = {  # small: most of the time of a test is the compiler's
     "two": (problem_of(33, 32, 12), Config({**INT8, "STEP": 2})),
     "turned": (problem_of(200, 15, 10), Config({**INT8, "STEP": 8, "PART": 2, "RUN": 64, "STAGE": 2})),  # of 150 bytes
     "moved": (problem_of(1000, 64, 8), Config({**INT8, "PART": 2, "RUN": 64, "STAGE": 1, "SUMS": "move"})),
+    "short": (problem_of(100, 24, 8), Config({**INT8, "PART": 2, "STAGE": 2})),  # parts of two products and of one
     "narrow": (problem_of(112, 7, 3), Config({**INT8, "STEP": 8, "STAGE": 6, "WINDOW": 16, "RUN": 208})),
     "two bits": (problem_of(90, 9, 2), Config({**INT8, "STEP": 8, "STAGE": 8, "RUN": 64})),
     "fields": (problem_of(50, 31, 11), Config({**INT8, "STEP": 2, "RUN": 64})),  # of 682 bits
@@ -262,7 +263,9 @@ MUTANTS = {
     "samples of two bits": ("two bits", "4 * (1 - b % 2) + b / 2 * 2 + r", "4 * (b % 2) + b / 2 * 2 + r", "wrong"),
     "half a byte": ("two bits", "(twice << 4 & 0xffff0000u)", "(twice << 2 & 0xffff0000u)", "wrong"),
     "rows of one box": ("narrow", "DRIFT != 0 && BOX_ROWS %", "false && BOX_ROWS %", "wrong"),
-    "products of the last part": ("narrow", "(4 * GROUP)", "(3 * GROUP)", "wrong"),
+    "samples of a product": ("narrow", "(4 * GROUP)", "(3 * GROUP)", "wrong"),
+    "products of a part": ("short", "K_STEPS - part * PART_STEPS : PART_STEPS", "1 : 1", "wrong"),
+    "products of the last part": ("short", "? K_STEPS - part * PART_STEPS :", "? PART_STEPS :", "launch_failed"),
     "place that is done": ("one", "put_outputs<(LIVE - FIRST + 1) %", "put_outputs<(LIVE - FIRST) %", "wrong"),
     "blocks of a step": ("one", "block > 0 ? block - 1 : LIVE - 1", "block < LIVE - 1 ? block + 1 : 0", "wrong"),
     "place of an open tile": ("one", "(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
