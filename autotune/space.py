@@ -80,11 +80,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A named predicate; ``reason`` is true of every config it lets pass."""
+    """A named predicate; ``reason`` is true of every config it lets pass. What advice refuses runs all the same."""
 
     name: str
     reason: str
     holds: Predicate
+    is_advice: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,21 @@ class Space:
         Raises:
             UsageError: when the condition names no parameter, or a value that it does not have.
         """
+        return self._rule(reason, condition, is_advice=False)
+
+    def advice(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
+        """Decorator: a constraint that searches keep to, since what it refuses is slow here, though it would run. A
+        configuration that somebody asks for, or that was tuned elsewhere, need not: advice may depend on the sizes of
+        the problem and on the device, where a configuration serves others, too.
+
+        Raises:
+            UsageError: as ``constraint``.
+        """
+        return self._rule(reason, condition, is_advice=True)
+
+    def _rule(
+        self, reason: str, condition: Mapping[str, Value | tuple[Value, ...]], *, is_advice: bool
+    ) -> Callable[[Predicate], Predicate]:
         asked_of = {name: v if isinstance(v, tuple) else (v,) for name, v in condition.items()}
         for name, values in asked_of.items():
             self.check_values(name, values)
@@ -161,20 +177,21 @@ class Space:
                 return bool(predicate(problem, config, device))
 
             name = getattr(predicate, "__name__", "constraint")
-            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate))
+            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_advice))
             self._enumerated.cache_clear()
             return predicate
 
         return add
 
     def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
-        """The first constraint that refuses ``config``, or None."""
-        return next((c for c in self.constraints if not c.holds(problem, config, device)), None)
+        """The first constraint that refuses ``config``, or None; advice does not."""
+        constraints = (c for c in self.constraints if not c.is_advice)
+        return next((c for c in constraints if not c.holds(problem, config, device)), None)
 
     def enumerate(
         self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
     ) -> Enumeration:
-        """Every configuration that all constraints allow for ``problem`` on ``device``.
+        """Every configuration that all constraints allow, and all advice, for ``problem`` on ``device``.
 
         ``restrict`` narrows parameters to some of their values (``{"ALGORITHM": ("register",)}``).
         """

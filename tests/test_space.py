@@ -96,6 +96,24 @@ def test_a_conditional_constraint_is_asked_only_where_it_applies() -> None:
             space.constraint("never asked", **wrong)
 
 
+def test_searches_keep_to_advice_and_what_it_refuses_runs() -> None:
+    space = Space(WIDTH=(1, 2, 3))
+
+    @space.constraint("WIDTH is below 3")
+    def fits(problem: object, config: Config, device: object) -> bool:
+        return bool(config.WIDTH < 3)
+
+    @space.advice("WIDTH is not 1")
+    def is_fast(problem: object, config: Config, device: object) -> bool:
+        return bool(config.WIDTH != 1)
+
+    found = space.enumerate(None, None)
+    assert [str(c) for c in found.configs] == ["WIDTH=2"]
+    assert found.refused == {"WIDTH is below 3": 1, "WIDTH is not 1": 1}
+    broken = [space.broken(None, Config(WIDTH=width), None) for width in (1, 2, 3)]
+    assert broken[:2] == [None, None] and broken[2] and broken[2].name == "fits"
+
+
 def test_shared_memory_of_several_blocks() -> None:
     """A multiprocessor of sm_90 has 228 KiB, of which the system takes 1 KiB for each block."""
     device = Device("a GPU", "cuda", "sm_90", max_shared_bytes=227 * 1024)
