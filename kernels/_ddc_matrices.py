@@ -1,67 +1,25 @@
-"""What ddc computes, and what its tensor algorithm makes of it: tiles, products, registers and shared memory."""
+"""What the tensor algorithm of ddc needs of a block: runs, registers and shared memory; and how samples get there."""
 
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import gcd
 
-from autotune import Config, Device, TensorMap, baked, ceil_div, runtime
+from autotune import Config, Device, TensorMap, ceil_div
+
+from ._ddc_tiles import Problem, Tiles
 
 TENSOR_ROWS = 16  # of a matrix of samples
 BOX_ROWS = 8  # that the copy engine brings together where they drift
+NEAR_TURNS = 32  # of the first weights; all others' are products of one of these and another
 SAMPLES = 1  # their place among the kernel's arguments
-MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
-LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
-MAX_PART_WORDS = 128  # of sums, above which fewer samples are in registers together
 MOST_WARPS = 16  # of a multiprocessor that tensor is made for
 WGMMA_REGISTERS = 65536  # of a multiprocessor of sm_90, the only one that has wgmma
 WGMMA_DEVICE = Device("a GPU", "cuda", "sm_90")  # which has the shared memory of the defaults
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A filter and the streams it is applied to."""
-
-    taps: int = baked(256, "weights of the filter, any number")
-    decimation: int = baked(16, "samples from one output to the next")
-    sample_bits: int = baked(10, "bits of a sample, 2 to 16, two's complement")
-    n_pols: int = runtime(2, "streams that share the filter and the mixer")
-    n_samples: int = runtime(2**25, "samples of each stream, at least taps")
-
-    def __post_init__(self) -> None:
-        if self.taps < 1 or self.decimation < 1 or self.n_pols < 1:
-            given = f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}"
-            raise ValueError(f"{given}: each is at least 1")
-        if not 2 <= self.sample_bits <= 16:
-            raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16")
-        if self.n_samples < self.taps:
-            raise ValueError(f"n_samples={self.n_samples} holds no output: the first needs taps={self.taps} samples")
-
-    @property
-    def n_out(self) -> int:
-        return (self.n_samples - self.taps) // self.decimation + 1
-
-    @property
-    def row_bytes(self) -> int:
-        return ceil_div(self.n_samples * self.sample_bits, 8)
-
-    @property
-    def rows(self) -> int:
-        """Rows of ``decimation`` taps, the last one filled up with zeros."""
-        return ceil_div(self.taps, self.decimation)
-
-    @property
-    def group(self) -> int:
-        """Samples that fill whole 32-bit words: the unit of unpacking."""
-        return 32 if self.sample_bits % 2 else 16
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """What the tensor algorithm makes of a problem; the template derives the same."""
-
-    problem: Problem
-    config: Config
+class Matrices(Tiles):
+    """And what of a block follows from it."""
 
     @property
     def warps(self) -> int:
@@ -79,186 +37,10 @@ class Matrices:
             n_blocks -= 1
         return n_blocks
 
-    @cached_property
-    def step_samples(self) -> int:
-        """New samples of a row in a step."""
-        return int(self.config.STEP) * self.problem.decimation
-
-    @cached_property
-    def step_bytes(self) -> int:
-        """Whole ones."""
-        return self.step_samples * self.problem.sample_bits // 8
-
-    @property
-    def ragged(self) -> bool:
-        """Steps start at any bit of a byte."""
-        return self.step_samples * self.problem.sample_bits % 8 != 0
-
-    @cached_property
-    def uses_wgmma(self) -> bool:
-        return bool(self.config.MMA != "mma_sync")
-
-    @cached_property
-    def takes_bytes(self) -> bool:
-        """Samples and weights are bytes, or halves."""
-        return bool(self.config.MMA == "wgmma_int8")
-
-    @cached_property
-    def by_fields(self) -> bool:
-        """Bytes are made of each sample alone. Those that start at the same bit of a byte are as many as two products
-        take, or four of an odd number of bits: parts may be of fewer, and steps start at any bit. Nine bits and more of
-        an odd number are too many words for four products.
-        """
-        if not self.takes_bytes or self.apart <= 2:
-            return False
-        is_wide = self.apart == 8 and self.problem.sample_bits > 8
-        return bool(is_wide or self.config.PART % (self.apart // 2) or self.ragged)
-
-    @property
-    def product(self) -> int:
-        """Samples of a row that a product takes: 32 bytes."""
-        return 32 if self.takes_bytes else 16
-
-    @cached_property
-    def products(self) -> int:
-        """That a step takes: whole ones; where runs overlap, whole groups, filled up with the next step's samples."""
-        together = self.together if self.overlaps else 1
-        return together * ceil_div(self.step_samples, together * self.product)
-
-    @property
-    def can_multiply(self) -> bool:
-        """Steps are whole products of whole words; or, where runs overlap, two parts of whole groups at least."""
-        if self.overlaps:
-            return self.parts >= 2 and self.part % self.together == 0
-        return self.step_samples % (32 if self.problem.sample_bits % 2 else 16) == 0
-
-    @property
-    def work(self) -> int:
-        """Multiply-adds of the tensor cores for an output and a row."""
-        return self.products * self.product * self.live * self.columns
-
-    @cached_property
-    def live(self) -> int:
-        """Tiles of outputs that are under way."""
-        return ceil_div(self.problem.taps + (int(self.config.STEP) - 1) * self.problem.decimation, self.step_samples)
-
-    @property
-    def columns(self) -> int:
-        """Of an output: two parts, with two halves of the weights each; or with three bytes and, where samples are two,
-        or octets would not be whole, a fourth.
-        """
-        if not self.takes_bytes:
-            return 4
-        return 6 if self.sample_bytes == 1 and self.config.STEP > 2 else 8
-
-    @cached_property
-    def octets(self) -> int:
-        """Of columns, of a tile."""
-        return int(self.config.STEP) * self.columns // 8
-
-    @cached_property
-    def fill_octets(self) -> int:
-        """Behind the last tile: products of bytes take an even number, above 4."""
-        return self.live * self.octets % 2 if self.takes_bytes and self.live * self.octets > 4 else 0
-
-    @cached_property
-    def sum_words(self) -> int:
-        """Of a lane."""
-        return 4 * (self.live * self.octets + self.fill_octets)
-
-    @property
-    def fragments(self) -> int:
-        """Of weights: two words of each lane."""
-        return self.live * self.products * self.octets
-
-    @property
-    def weights_are_shared(self) -> bool:
-        """Fragments that would fill a thread's registers stay in shared memory."""
-        return 2 * self.fragments + self.sum_words > MAX_MATRIX_WORDS
-
-    @cached_property
-    def chain(self) -> int:
-        """Products of a sum that the tensor core adds before float32 does, at most; 0: all of them."""
-        if self.uses_wgmma:
-            return int(self.config.get("CHAIN") or 0)
-        if self.live * self.products <= LONG_CHAIN or self.products < 4:
-            return 0
-        return 8 if self.sum_words < MAX_PART_WORDS else 4
-
-    @cached_property
-    def overlaps(self) -> bool:
-        """Runs share their outputs at the ends, or the samples that these need."""
-        return self.takes_bytes or bool(self.config.get("CHAIN"))
-
-    @property
-    def sums_move(self) -> bool:
-        """With each step, to the places that weights have; or weights do. Chains are added to them in any case."""
-        return self.overlaps and (not self.takes_bytes or bool(self.config.SUMS == "move"))
-
     @property
     def runs(self) -> int:
         """Of a block; where they overlap, the last one is the next block's first."""
         return TENSOR_ROWS * self.warps - self.overlaps
-
-    @cached_property
-    def group(self) -> tuple[int, int]:
-        """Consecutive samples of a lane, and the words that they lie in. Of even widths, samples that start at the same
-        bit of a byte share a register; runs may have to start that much earlier for it. Bytes are made of whole words,
-        or, if runs cannot start so much earlier, of one more.
-        """
-        bits, apart = self.problem.sample_bits, self.apart
-        if self.by_fields:
-            return 8, ceil_div(bits + 3 + self.ragged, 4)
-        if self.takes_bytes:
-            is_aligned = self.step_samples * bits % 32 == 0 and self.room >= 3 * apart
-            return 4 * apart, apart * bits // 8 + (not is_aligned)
-        if self.ragged:
-            return 8, max(2, ceil_div(bits + 4, 4))
-        samples = 8 if apart >= 4 else 4
-        two_words = samples * bits // 8 + 3 <= 8
-        even = self.step_bytes % 2 == 0 and self.room >= apart
-        together = samples // 4
-        whole = (self.config.PART if self.overlaps else self.products) % together == 0
-        paired = bits % 2 == 0 and whole and (two_words or even)
-        if not paired:
-            samples = 8 if bits % 2 else 4
-        return samples, max(2, ceil_div(samples * bits // 8 + (2 if paired and not two_words else 3), 4))
-
-    @property
-    def apart(self) -> int:
-        """From a sample to the next one that starts at the same bit of a byte."""
-        return 8 // gcd(8, self.problem.sample_bits)
-
-    @property
-    def sample_bytes(self) -> int:
-        """Operands that a sample is made into."""
-        return 2 if self.takes_bytes and self.problem.sample_bits > 8 else 1
-
-    @property
-    def room(self) -> int:
-        """Zeros that are left in front of the weights and behind them."""
-        problem = self.problem
-        return self.live * self.step_samples - problem.taps - (int(self.config.STEP) - 1) * problem.decimation
-
-    @property
-    def together(self) -> int:
-        """Products that whole groups are samples for."""
-        return max(1, self.group[0] // (8 if self.takes_bytes else 4))
-
-    @cached_property
-    def part(self) -> int:
-        """Products whose samples are in registers together; where runs overlap, a step's last part may have fewer."""
-        if self.overlaps:
-            return int(self.config.PART)
-        part = max(self.together, self.chain or 2)
-        while part > self.together and (self.products % part or part % self.together):
-            part -= 1
-        return part
-
-    @property
-    def parts(self) -> int:
-        """Of a step."""
-        return ceil_div(self.products, self.part)
 
     @property
     def stage_bytes(self) -> int:
@@ -336,15 +118,17 @@ class Matrices:
         warps = self.warps
         stages = warps * int(self.config.STAGES) * TENSOR_ROWS * pitch_bytes
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
-        shift, room = self.room_of_weights
-        mixed = ceil_div(8 * (self.problem.taps + (self.problem.taps >> shift) * room + 1) + 4 * warps, 16) * 16
+        taps, (shift, room) = self.problem.taps, self.room_of_weights
+        mixed = ceil_div(8 * (taps + (taps >> shift) * room + 1) + 4 * warps, 16) * 16
+        n_turns = NEAR_TURNS + ceil_div(taps, NEAR_TURNS)
+        weighing = mixed + ceil_div(4 * taps, 16) * 16 + ceil_div(8 * n_turns, 16) * 16  # and what they are made of
         if self.uses_wgmma:
             barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
             if self.overlaps:
                 windows += 4 * warps * TENSOR_ROWS * (ceil_div(2 * int(self.config.STEP) * (self.live - 1), 8) * 8)
-            return self.ring_bytes + stages + max(windows, mixed + ceil_div(4 * self.problem.taps, 16) * 16) + barriers
+            return self.ring_bytes + stages + max(windows, weighing) + barriers
         fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
-        return stages + max(windows, fragments_at + 256 * self.fragments)
+        return stages + max(windows, fragments_at + 256 * self.fragments, weighing)
 
     @cached_property
     def registers(self) -> int:

@@ -27,8 +27,9 @@ from autotune import (
     unpack_samples,
 )
 
-from ._ddc_matrices import Problem, matrices_of
-from ._ddc_space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
+from ._ddc_matrices import matrices_of
+from ._ddc_space import MAX_HALF_BITS, MOST_LEAD, SPACE, shared_bytes, threads, tile_outputs
+from ._ddc_tiles import Problem
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
 
@@ -60,7 +61,7 @@ class Ddc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        lead = 15 if config.ALGORITHM == "tensor" else 0  # outputs before a row's first, at most
+        lead = MOST_LEAD if config.ALGORITHM == "tensor" else 0
         tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
         launch = Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config))
@@ -132,13 +133,13 @@ class Ddc(Kernel[Problem]):
         }
 
     def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One output of one stream; and, of three, one output more than a tile, samples left over, rows that start
+        """One output of one stream; and, of two, one output more than a tile, samples left over, rows that start
         at any byte: loads that are aligned, that are not, and that end with the buffer.
         """
         n_samples = tile_outputs(problem, config) * problem.decimation + problem.taps
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
             n_samples += 1
-        return (replace(problem, n_pols=1, n_samples=problem.taps), replace(problem, n_pols=3, n_samples=n_samples))
+        return (replace(problem, n_pols=1, n_samples=problem.taps), replace(problem, n_pols=2, n_samples=n_samples))
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
         """baseband: complex128 [n_pols, n_out]. Mixed samples, in rows of D, times taps, in rows of D, summed along

@@ -49,12 +49,11 @@ static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0,
 
 {% include "ddc/tensor_mixed.cuh" %}
 
-constexpr int FETCHED_AT = MIXED_BYTES;
 constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
 constexpr int FRAGMENTS_AT = SHARED_WEIGHTS && WINDOWS_BYTES > MIXED_BYTES ? WINDOWS_BYTES : MIXED_BYTES;
-constexpr int SCRATCH_BYTES =
-    FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
+constexpr int MADE_BYTES = FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
+constexpr int SCRATCH_BYTES = WEIGHING_BYTES > MADE_BYTES ? WEIGHING_BYTES : MADE_BYTES;
 
 struct Shared {
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];
@@ -160,6 +159,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    fetch_weights(shared.scratch, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
@@ -171,12 +171,13 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
-    fetch_weights(shared.scratch, weights);
-#pragma unroll 1
-    for (int i = 0; i < STAGES; ++i)
+    float scale = 0.0f;
+#pragma unroll 1  // the code of stages once
+    for (int i = 0; i < STAGES; ++i) {
         copier.next_stage();
-
-    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
+        if (i == 0)
+            scale = mix_weights(shared.scratch, frequency);  // while the first one's copies wait for each other
+    }
     const Weights fragments(shared.scratch, skew);
     const Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);

@@ -5,16 +5,11 @@
 constexpr int BOX_BYTES = BOX_ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
-// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
-// engine does not queue behind them.
-template <class Words>
-__device__ __forceinline__ int zero_behind(const Words& words)
+// 0, but not before what `loaded` is made of has been loaded: __syncwarp() does not wait for loads that are under way, and
+// the copy engine does not queue behind them.
+__device__ __forceinline__ int zero_behind(unsigned loaded)
 {
-    unsigned any = 0;
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
-        any |= reinterpret_cast<const unsigned*>(&words)[i];
-    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+    return static_cast<int>(loaded & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
 }
 
 struct StageCopier {
@@ -54,22 +49,18 @@ struct StageCopier {
 #endif
     }
 
-    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
+    // One of the first stages, and a group of copies for it, by the engine too: all warps wait for the weights alike.
     __device__ __forceinline__ void begin()
     {
-#pragma unroll 1
-        for (int i = 0; i < STAGES; ++i) {
-            begin_stage(0);
-            if (by_boxes())
-                close_group();
-        }
+        begin_stage(0);
+        if (by_boxes())
+            close_group();
     }
 
-    // `last`: words of the stage that was in its place, the last ones loaded.
-    template <class Words>
-    __device__ __forceinline__ void next_stage(const Words& last)
+    // `loaded`: made of the words that were loaded last from the stage that was in its place.
+    __device__ __forceinline__ void next_stage(unsigned loaded)
     {
-        begin_stage(zero_behind(last));
+        begin_stage(zero_behind(loaded));
     }
 
     // `zero`: behind all that was loaded from its place.

@@ -155,13 +155,13 @@ struct Decoder {
         turn_to(bit);
     }
 
-    __device__ __forceinline__ int first_word() const { return bit / 32; }
+    __device__ __forceinline__ int first_word() const { return bit >> 5; }
 
     // What follows is for groups that start at this bit of their row.
     __device__ __forceinline__ void turn_to(int group_bit)
     {
-        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
-        const unsigned rest = 0x1111u * (group_bit / 8 % 4);
+        shift = WHOLE_BYTES ? 0 : kept(group_bit & 7);
+        const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
         if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
             selectors[0] = kept(rest + 0x4321u);
             selectors[1] = kept(0x0145u + (rest & 0xff00u));

@@ -96,7 +96,7 @@ struct Decoder {
     // What follows is for groups that start at this bit of their row.
     __device__ __forceinline__ void turn_to(int group_bit)
     {
-        selector = kept(0x3210u + 0x1111u * (group_bit / 8 % 4));
+        selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Register Q and those behind it, of one row.

@@ -68,15 +68,15 @@ struct Decoder {
     // What follows is for groups that start at this bit of their row.
     __device__ __forceinline__ void turn_to(int group_bit)
     {
-        shift = WHOLE_BYTES ? 0 : kept(group_bit % 8);
-        selector = kept(0x0123u + 0x1111u * (group_bit / 8 % 4));
+        shift = WHOLE_BYTES ? 0 : kept(group_bit & 7);
+        selector = kept(0x0123u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Both registers of a product, of one row.
     __device__ __forceinline__ void decode_two_bits(unsigned (*samples)[4], int row, unsigned group) const
     {
         const unsigned twice = __byte_perm(group, 0, 0x3232);
-        samples[0][row] = (twice << 4 & 0xffff0000u) | (twice & 0xffffu);
+        samples[0][row] = ((twice << 4 ^ twice) & 0xffff0000u) ^ twice;
         samples[0][2 + row] = samples[0][row] << 2;
     }
 

@@ -16,7 +16,7 @@ __device__ __forceinline__ int own_weight(int i)
 // copies what it mixes later.
 __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
 {
-    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    static_assert(SCRATCH_BYTES >= WEIGHING_BYTES, "they and their turns lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
         const int k = own_weight(i);
@@ -26,23 +26,18 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
     close_group();
 }
 
-// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
-// to be multiplied by. While weights are on their way, the turns that they are multiplied by are put into their places.
-template <int GROUPS>
+// Mixed weights, by the whole block; one group of copies follows that of the weights. Returns what sums are to be
+// multiplied by. While weights are on their way, turns are made.
 __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    float2* const turns = reinterpret_cast<float2*>(scratch);
     const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
-#pragma unroll 2
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS)
-            turns[place_of_weight(k)] = unit_vector(advance(frequency, k));
-    }
+    float2* const turns = reinterpret_cast<float2*>(scratch + TURNS_AT);
+    for (int i = threadIdx.x; i < TURNS; i += WGS)
+        turns[i] = unit_vector(advance(frequency, i < NEAR ? i : (i - NEAR) * NEAR));
     if (threadIdx.x == 0)
-        turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);  // which is no weight
-    wait_for_groups<GROUPS>();
+        mixed.weights[place_of_weight(TAPS)] = {};  // which is no weight
+    wait_for_groups<1>();
     unsigned largest = 0;
 #pragma unroll 4
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
@@ -53,7 +48,7 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
     largest = __reduce_max_sync(0xffffffff, largest);
     if (threadIdx.x % 32 == 0)
         mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there
+    __syncthreads();  // the largest of each warp is there, and so are all turns
 #pragma unroll
     for (int w = 0; w < WARPS; ++w)
         largest = max(largest, mixed.largest[w]);
@@ -63,7 +58,7 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
         const int k = own_weight(i);
         if (k < TAPS) {
-            const float2 turn = turns[place_of_weight(k)];
+            const float2 turn = multiply(turns[k % NEAR], turns[NEAR + k / NEAR]);
             const float weight = weights[k] * scale;
             mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
         }

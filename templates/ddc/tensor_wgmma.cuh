@@ -51,7 +51,7 @@ static_assert(STEP * {{ columns }} % 8 == 0, "whole octets a step");
 static_assert(STAGE >= 2, "samples of a stage's first two steps are there when a task begins");
 static_assert(STEP_BITS % 32 == 0 && K_STEPS * PRODUCT == STEP_SAMPLES, "as the code of LIVE steps takes them");
 {% endif %}
-static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
+static_assert(OVERLAPS || RUN % WINDOW == 0, "whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 
 {% if element == "s8" %}
@@ -71,9 +71,7 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 {% include "ddc/tensor_mixed.cuh" %}
 
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int FETCHED_AT = MIXED_BYTES;
-constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
-constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
+constexpr int SCRATCH_BYTES = WEIGHING_BYTES > WINDOWS_BYTES ? WEIGHING_BYTES : WINDOWS_BYTES;
 
 constexpr bool SUMS_MOVE = {{ "true" if moves else "false" }};
 constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
@@ -136,6 +134,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    fetch_weights(shared.scratch, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
@@ -148,9 +147,13 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     first_byte -= skew * SAMPLE_BITS / 8;
     StageCopier copier(
         lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
-    fetch_weights(shared.scratch, weights);
-    copier.begin();
-    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
+    float scale = 0.0f;
+#pragma unroll 1  // the code of stages once
+    for (int i = 0; i < STAGES; ++i) {
+        copier.begin();
+        if (i == 0)
+            scale = mix_weights(shared.scratch, frequency);  // while the first one's copies wait for each other
+    }
     fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.

@@ -40,7 +40,7 @@ struct Stages {
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + (bit >> 5); }
 
     // The words of the step behind `step`, whose last part's are `words_of_last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& words_of_last)
@@ -50,12 +50,11 @@ struct Stages {
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            unsigned last[2][LAST_GROUPS][GROUP_WORDS];
+            unsigned loaded = 0;
 #pragma unroll
             for (int i = 0; i < 2 * LAST_GROUPS * GROUP_WORDS; ++i)
-                last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS] =
-                    words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
-            copier.next_stage(last);
+                loaded |= words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
+            copier.next_stage(loaded);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
@@ -152,16 +151,16 @@ __device__ __forceinline__ void take_step(
 {% if not moves %}
 // The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
 template <int FIRST, int LAST>
-__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane)
+__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane, Sum zero)
 {
     if constexpr (FIRST == LAST) {
-        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane);
+        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane, zero);
     } else {
         constexpr int MIDDLE = (FIRST + LAST) / 2;
         if (block <= MIDDLE)
-            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane);
+            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane, zero);
         else
-            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane);
+            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane, zero);
     }
 }
 {% endif %}
@@ -183,6 +182,8 @@ __device__ __forceinline__ void put_overlap(
         if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
             writer.drain((STEP_OF + 1) * STEP - WINDOW);
         put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
+    } else if constexpr (RUN % WINDOW != 0) {
+        writer.drain(RUN / WINDOW * WINDOW);
     }
 }
 
@@ -218,6 +219,8 @@ __device__ __forceinline__ void take_task(
     float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
     int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
 {% if not moves %}
+    // Which the compiler cannot tell: it would keep a zero for each register of a tile, and move them all from there.
+    const Sum zero = kept(static_cast<int>(blockIdx.z));
     int block = 0;
 {% endif %}
 #pragma unroll 1
@@ -228,7 +231,7 @@ __device__ __forceinline__ void take_task(
         put_tile(to, done, writer.lane);
 {% else %}
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);
-        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane);
+        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane, zero);
         block = block > 0 ? block - 1 : LIVE - 1;
 {% endif %}
         to += 2 * STEP;

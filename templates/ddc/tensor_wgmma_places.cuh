@@ -106,7 +106,11 @@ __device__ __forceinline__ void take_task(
             next = lane_words + slot * (ROWS * PITCH * 4);  // what the last step makes of it is not used
         } else if (step == stage_end) {
             __syncwarp();  // nobody reads the stage any more
-            copier.next_stage(unpacked);
+            unsigned loaded = 0;
+#pragma unroll
+            for (int i = 0; i < K_STEPS * 4; ++i)
+                loaded |= unpacked[i / 4][i % 4];
+            copier.next_stage(loaded);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);

@@ -16,6 +16,7 @@ __device__ __forceinline__ void wait_for_sums(Sums& sums)
 // warp's row `lane` / 4, and, if it has numbers of two, of the row 8 further.
 {% if element == "s8" %}
 constexpr int TILE_ROWS = STEP == 2 ? 1 : 2;
+constexpr bool TWO_ADD_UP = 257ll * (SAMPLE_BYTES == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;  // of a number's bytes
 constexpr int TILE_NUMBERS = STEP;  // both parts of an output, of TILE_ROWS rows
 typedef float Numbers[TILE_NUMBERS];
 
@@ -47,9 +48,15 @@ __device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, in
         for (int i = 0; i < TILE_NUMBERS; ++i) {
             const Sum* const bytes = tile + i / 4 * (4 * BYTES) + i % 4;  // 4 from one to the next
             float number = static_cast<float>(bytes[4 * (BYTES - 1)]);
+            if constexpr (TWO_ADD_UP) {
+                if constexpr (BYTES == 4)
+                    number = static_cast<float>(bytes[8] + bytes[12] * 256);
+                number = fmaf(number, 0x1p16f, static_cast<float>(bytes[0] + bytes[4] * 256));
+            } else {
 #pragma unroll
-            for (int b = BYTES - 2; b >= 0; --b)
-                number = fmaf(number, 0x1p8f, static_cast<float>(bytes[4 * b]));
+                for (int b = BYTES - 2; b >= 0; --b)
+                    number = fmaf(number, 0x1p8f, static_cast<float>(bytes[4 * b]));
+            }
             numbers[i] = number;
         }
     } else {
@@ -108,13 +115,13 @@ __device__ __forceinline__ void put_tile(float* to, const Sum* tile, int lane)
 
 // Those of the tile at PLACE; zeros are left for the next tile.
 template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane, Sum zero = 0)
 {
     Sum* const tile = sums + PLACE * OCTETS * 4;
     put_tile(to, tile, lane);
 #pragma unroll
     for (int i = 0; i < OCTETS * 4; ++i)
-        tile[i] = 0;
+        tile[i] = zero;
 }
 
 // What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples

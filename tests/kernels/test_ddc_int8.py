@@ -1,5 +1,6 @@
 """ddc by products of bytes: variants of every width against the definition, accuracy, weights of any size, mutants."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -39,6 +40,7 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((1000, 64, 8), {"STEP": 4, "PART": 2, "RUN": 64, "STAGE": 1, "SUMS": "move"}),
     # sample by sample
     ((112, 7, 3), {"STEP": 8, "STAGE": 6, "WINDOW": 16, "RUN": 208}),  # rows that drift, of 10 pieces
+    ((120, 7, 3), {"STEP": 8, "STAGE": 6, "RUN": 208}),  # whose last window is of 16 outputs; pairs of no 16 bytes
     ((90, 9, 2), {"STEP": 8, "STAGE": 8, "RUN": 64}),
     ((200, 33, 2), {"STEP": 2, "STAGE": 8, "RUN": 64}),  # steps of half bytes
     ((300, 31, 5), {"STEP": 4, "PART": 2, "STAGE": 2, "RUN": 64}),
@@ -51,13 +53,14 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((75, 15, 12), {}),  # 90 bytes
     ((120, 15, 8), {"STEP": 8, "RUN": 24, "WINDOW": 8, "WARPS": 12}),  # rows that start at two places of 16 bytes
     ((200, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 24, "WINDOW": 8, "WARPS": 12}),  # at eight
+    ((32, 32, 8), {"STEP": 4, "RUN": 44, "STAGE": 2}),  # one tile, and a window that is cut
     ((64, 4, 12), {"STEP": 16, "STAGE": 2}),
     ((300, 32, 10), {"PART": 2, "STAGE": 2}),
     ((100, 25, 10), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),  # 250 bytes, in four parts
     ((120, 15, 14), {"STEP": 8, "PART": 2, "STAGE": 1, "RUN": 64}),
     # and sample by sample
     ((64, 4, 14), {"STEP": 16, "STAGE": 4}),  # parts of one product, of two
-    ((250, 31, 10), {"STEP": 2, "RUN": 48, "WINDOW": 16}),  # steps of half bytes
+    ((250, 31, 10), {"STEP": 2, "RUN": 56, "WINDOW": 16}),  # steps of half bytes, a window of 8 outputs
     ((130, 63, 14), {"STEP": 2, "PART": 2, "STAGE": 1}),
     # and of an odd width
     ((256, 32, 9), {"PART": 2, "STAGE": 2}),
@@ -65,7 +68,7 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((230, 24, 11), {"STEP": 2}),  # 48 samples, of 64
     ((250, 31, 11), {"STEP": 2, "RUN": 48, "WINDOW": 16}),  # steps of any bits, and rows at any even byte
     ((192, 64, 13), {"PART": 4, "STAGE": 1}),  # samples in up to 248 registers
-    ((256, 16, 13), {"RUN": 64}),
+    ((256, 16, 13), {"RUN": 36}),  # a window of 4 outputs, behind the last whole stage
     ((75, 15, 13), {"STEP": 8, "STAGE": 2}),
     ((150, 48, 15), {"STEP": 2, "STAGE": 1}),
     ((200, 31, 15), {"PART": 2, "STAGE": 2}),
@@ -81,7 +84,8 @@ def variant(i: int, device: Device) -> tuple[Any, Config]:
     """The problem, and what the space has that is nearest to the configuration: of bytes, too."""
     problem, wanted = problem_of(*VARIANTS[i][0]), Config({**INT8, **VARIANTS[i][1]})
     only = {name: (wanted[name],) for name in ("ALGORITHM", "MMA", "WARPS", "RUN", "WINDOW")}
-    config = KERNEL.space.enumerate(problem, device, only).nearest(wanted)
+    any_run = replace(device, n_multiprocessors=0)  # such as fill no waves, too
+    config = KERNEL.space.enumerate(problem, any_run, only).nearest(wanted)
     assert config.MMA == "wgmma_int8"
     return problem, config
 
@@ -232,6 +236,7 @@ MUTATED = {  # small: most of the time of a test is the compiler's
     "moved": (problem_of(1000, 64, 8), Config({**INT8, "PART": 2, "RUN": 64, "STAGE": 1, "SUMS": "move"})),
     "short": (problem_of(100, 24, 8), Config({**INT8, "PART": 2, "STAGE": 2})),  # parts of two products and of one
     "narrow": (problem_of(112, 7, 3), Config({**INT8, "STEP": 8, "STAGE": 6, "WINDOW": 16, "RUN": 208})),
+    "cut": (problem_of(112, 7, 3), Config({**INT8, "STEP": 8, "STAGE": 6, "RUN": 208})),  # windows of 32
     "two bits": (problem_of(90, 9, 2), Config({**INT8, "STEP": 8, "STAGE": 8, "RUN": 64})),
     "fields": (problem_of(50, 31, 11), Config({**INT8, "STEP": 2, "RUN": 64})),  # of 682 bits
 }
@@ -247,21 +252,25 @@ MUTANTS = {
     "gathered": ("turned", "(b3 / 4 > b2 / 4) * 4", "0", "wrong"),
     "bits of the next byte": ("turned", ">> (8 - o) & ~UPPER", ">> (7 - o) & ~UPPER", "wrong"),
     "order of samples": ("one", "+ q % APART + b * APART", "+ q % APART + (3 - b) * APART", "wrong"),
-    "byte of a word": ("turned", "0x1111u * (group_bit / 8 % 4)", "0x1111u * (group_bit / 8 % 2)", "wrong"),
+    "byte of a word": ("turned", "0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
     "bytes of a step": ("turned", "decoder.turn_to(stages.bit);  //", "//", "wrong"),
     "samples of the next step": ("turned", "is_own ? place_of_any", "true ? place_of_any", "wrong"),
-    "no weight's zero": ("one", "turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);", "", "launch_failed"),
+    "no weight's zero": ("one", "mixed.weights[place_of_weight(TAPS)] = {};", ";", "launch_failed"),
+    "turns of far weights": ("one", "turns[NEAR + k / NEAR]", "turns[NEAR]", "wrong"),
+    "turns of near weights": ("one", "turns[k % NEAR]", "turns[0]", "wrong"),
     "register of a word": ("one", "is_second ? im : re;", "re;", "wrong"),
     "lanes that trade": ("two", "has_odd ? first : second, 2)", "has_odd ? first : second, 1)", "wrong"),
     "rows that are traded": ("two", "(has_odd ? second : first) +", "(has_odd ? first : second) +", "wrong"),
     "worth of odd bytes": ("two", "has_odd ? 0x1p8f : 1.0f", "has_odd ? 0x1p7f : 1.0f", "wrong"),
-    "worth of bytes": ("one", "fmaf(number, 0x1p8f,", "fmaf(number, 0x1p7f,", "wrong"),
+    "worth of bytes": ("moved", "fmaf(number, 0x1p8f,", "fmaf(number, 0x1p7f,", "wrong"),
+    "worth of two bytes": ("one", "bytes[0] + bytes[4] * 256", "bytes[0] + bytes[4] * 128", "wrong"),
+    "worth of the other bytes": ("one", "fmaf(number, 0x1p16f,", "fmaf(number, 0x1p15f,", "wrong"),
     "first bytes": ("fields", "(low, high, 0x7632)", "(low, high, 0x6732)", "wrong"),
     "second bytes": ("fields", "(low, high, 0x5410)", "(low, high, 0x4510)", "wrong"),
     "field in two words": ("fields", "__funnelshift_l(group[word + 1], group[word], at)", "group[word] << at", "wrong"),
     "samples of a register": ("fields", ": r * 4 + b)", ": r * 4 + 3 - b)", "wrong"),
     "samples of two bits": ("two bits", "4 * (1 - b % 2) + b / 2 * 2 + r", "4 * (b % 2) + b / 2 * 2 + r", "wrong"),
-    "half a byte": ("two bits", "(twice << 4 & 0xffff0000u)", "(twice << 2 & 0xffff0000u)", "wrong"),
+    "half a byte": ("two bits", "(twice << 4 ^ twice)", "(twice << 2 ^ twice)", "wrong"),
     "rows of one box": ("narrow", "DRIFT != 0 && BOX_ROWS %", "false && BOX_ROWS %", "wrong"),
     "samples of a product": ("narrow", "(4 * GROUP)", "(3 * GROUP)", "wrong"),
     "products of a part": ("short", "K_STEPS - part * PART_STEPS : PART_STEPS", "1 : 1", "wrong"),
@@ -271,9 +280,17 @@ MUTANTS = {
     "place of an open tile": ("one", "(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
     "sums that do not move": ("moved", "done[i] : sums[i - OCTETS * 4];", "done[i] : sums[i];", "wrong"),
     "order of blocks": ("moved", "SUMS_MOVE ? LIVE - 1 - at", "SUMS_MOVE ? at", "wrong"),
-    "bits of a byte": ("fields", "WHOLE_BYTES ? 0 : kept(group_bit % 8);", "0;", "wrong"),
+    "bits of a byte": ("fields", "WHOLE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("fields", "w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
-    "byte of a field's word": ("fields", "0x1111u * (group_bit / 8 % 4)", "0x1111u * (group_bit / 8 % 2)", "wrong"),
+    "byte of a field's word": ("fields", "0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
+    "pairs at any output": ("turned", "(first - lead)) % 16 == 0", "(first - lead)) % 8 == 0", "launch_failed"),
+    "second of a pair": ("turned", "make_float2(y.at[2], y.at[3])", "make_float2(y.at[2], y.at[1])", "wrong"),
+    "second of half of the outputs": ("turned", "two[apart]", "two[1]", "wrong"),
+    "first of half of the outputs": ("turned", "(is_paired ? 2 : 1)", "2", "launch_failed"),
+    "turns of half of the outputs": ("turned", "lane_first + i * apart", "lane_first + i", "wrong"),
+    "outputs behind a run": ("cut", "offset + lane_first >= RUN)", "false)", "launch_failed"),
+    "second outputs behind it": ("cut", "offset + lane_first + apart < RUN;", "true;", "wrong"),
+    "a last window that is cut": ("cut", "writer.drain(RUN / WINDOW * WINDOW);", ";", "wrong"),
     "behind the last row": ("two", "overlap - (n_behind < 1) * WINDOW_PITCH", "overlap", "launch_failed"),
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """ddc by wgmma: variants against the definition, on the host too, which multiplies at once; and mutants."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,7 +76,8 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
 @pytest.mark.parametrize(("values", "changes"), VARIANTS, ids=[f"{v}-{c}" for v, c in VARIANTS])
 def test_variants_are_right(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
-    config = KERNEL.space.enumerate(problem, target.device, {"MMA": ("wgmma",)}).nearest(Config({**WGMMA, **changes}))
+    any_run = replace(target.device, n_multiprocessors=0)  # such as fill no waves, too
+    config = KERNEL.space.enumerate(problem, any_run, {"MMA": ("wgmma",)}).nearest(Config({**WGMMA, **changes}))
     assert {name: config[name] for name in changes} == changes
     check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
@@ -84,7 +86,7 @@ BOXED = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 
 MUTANTS = {
     "order of the ring": ("at == 0 ? 0 : LIVE - at", "at", "wrong"),
     "place that is done": ("(PLACE + 1) % LIVE>", "PLACE % LIVE>", "wrong"),
-    "no zeros": ("tile[i] = 0;", ";", "wrong"),
+    "no zeros": ("tile[i] = zero;", ";", "wrong"),
     "blocks of a step": ("ring, k, (LIVE - PLACE) % LIVE", "ring, k, PLACE", "wrong"),
     "first window": ("step - FIRST_PLACE + WINDOW_STEPS", "step - FIRST_PLACE + 2 * WINDOW_STEPS", "launch_failed"),
     "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
@@ -201,7 +203,7 @@ def test_mutants_of_odd_rows_fail(name: str) -> None:
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
 MUTANTS_OF_RAGGED_STEPS = {
     "bits of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
-    "bits of a byte": ("WHOLE_BYTES ? 0 : kept(group_bit % 8);", "0;", "wrong"),
+    "bits of a byte": ("WHOLE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & ~7) +", "wrong"),
     "start of its copies": ("stage * STAGE_BITS) / 128 * 16", "stage * (STAGE_BITS & ~7)) / 128 * 16", "wrong"),
@@ -298,6 +300,22 @@ def test_only_hopper_has_it_and_filters_are_short() -> None:
     assert broken(128, "sm_90") == ""
     assert broken(128, "sm_80") == "wgmma_fits"
     assert broken(600, "sm_90") == "chain_is_short"
+
+
+def test_searches_look_at_runs_that_fill_the_device() -> None:
+    """And what was tuned for one length of streams, on one GPU, serves others."""
+    device = Device("a GPU", "cuda", "sm_90", n_multiprocessors=132)
+    problem = KERNEL.problem({"taps": 1792, "decimation": 112, "sample_bits": 2})
+    wgmma = {"MMA": ("wgmma", "wgmma_int8")}
+    config = next(c for c in KERNEL.space.enumerate(problem, device, wgmma).configs if c.get("WARPS") == 12)
+    n_blocks = {run: 2 * -(-(problem.n_out + 15) // (191 * run)) for run in (24, 28, 32)}
+    assert n_blocks == {24: 132, 28: 114, 32: 100}
+    found = KERNEL.space.enumerate(problem, device, {"WARPS": (12,), "WINDOW": (8,), **wgmma}).configs
+    assert {c.RUN for c in found if c.ALGORITHM == "tensor"} == {24, 28}
+    for n_samples in (10**5, 10**7, 10**9):
+        other = KERNEL.problem({**vars(problem), "n_samples": n_samples})
+        assert KERNEL.space.enumerate(other, device, wgmma).configs
+        assert KERNEL.space.broken(other, config, replace(device, n_multiprocessors=114)) is None
 
 
 GOLDENS: dict[str, tuple[Any, Any]] = {

@@ -292,7 +292,7 @@ static_assert(WARPS % 4 == 0, "whole warpgroups");
 static_assert(LIVE == 9 && COLUMNS <= 256, "as the definition has it; what a product takes");
 static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
 static_assert(STEP * 8 % 8 == 0, "whole octets a step");
-static_assert(WINDOW % STEP == 0 && RUN % WINDOW == 0, "whole steps a window, whole windows a run");
+static_assert(OVERLAPS || RUN % WINDOW == 0, "whole windows a run");
 static_assert(END > 0, "what a run leaves open ends in the next one");
 
 constexpr int SAMPLE_BYTES = 2;
@@ -415,7 +415,7 @@ struct Decoder {
     // What follows is for groups that start at this bit of their row.
     __device__ __forceinline__ void turn_to(int group_bit)
     {
-        selector = kept(0x3210u + 0x1111u * (group_bit / 8 % 4));
+        selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Register Q and those behind it, of one row.
@@ -614,16 +614,11 @@ __device__ __forceinline__ void load_part(Words& words, const unsigned* from, in
 constexpr int BOX_BYTES = BOX_ROWS * PITCH * 16;
 static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
-// 0, but not before these words have been loaded: __syncwarp() does not wait for loads that are under way, and the copy
-// engine does not queue behind them.
-template <class Words>
-__device__ __forceinline__ int zero_behind(const Words& words)
+// 0, but not before what `loaded` is made of has been loaded: __syncwarp() does not wait for loads that are under way, and
+// the copy engine does not queue behind them.
+__device__ __forceinline__ int zero_behind(unsigned loaded)
 {
-    unsigned any = 0;
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(words) / sizeof(any)); ++i)
-        any |= reinterpret_cast<const unsigned*>(&words)[i];
-    return static_cast<int>(any & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
+    return static_cast<int>(loaded & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
 }
 
 struct StageCopier {
@@ -663,22 +658,18 @@ struct StageCopier {
 #endif
     }
 
-    // The first stages, and a group of copies for each, by the engine too: all warps wait for the weights alike.
+    // One of the first stages, and a group of copies for it, by the engine too: all warps wait for the weights alike.
     __device__ __forceinline__ void begin()
     {
-#pragma unroll 1
-        for (int i = 0; i < STAGES; ++i) {
-            begin_stage(0);
-            if (by_boxes())
-                close_group();
-        }
+        begin_stage(0);
+        if (by_boxes())
+            close_group();
     }
 
-    // `last`: words of the stage that was in its place, the last ones loaded.
-    template <class Words>
-    __device__ __forceinline__ void next_stage(const Words& last)
+    // `loaded`: made of the words that were loaded last from the stage that was in its place.
+    __device__ __forceinline__ void next_stage(unsigned loaded)
     {
-        begin_stage(zero_behind(last));
+        begin_stage(zero_behind(loaded));
     }
 
     // `zero`: behind all that was loaded from its place.
@@ -744,10 +735,16 @@ __device__ __forceinline__ unsigned place_of_any(int k)
 constexpr int PLACES = place_of_weight(TAPS) + 1;
 constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
 
-constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
+// Behind them what they are made of: weights as they were fetched, and turns, those of the first NEAR weights and of each
+// NEAR-th one. That of any weight is the product of two.
+constexpr int NEAR = 32;
+constexpr int TURNS = NEAR + ceil_div(TAPS, NEAR);
 constexpr int FETCHED_AT = MIXED_BYTES;
-constexpr int FETCHED_BYTES = ceil_div(4 * TAPS, 16) * 16;
-constexpr int SCRATCH_BYTES = FETCHED_AT + FETCHED_BYTES > WINDOWS_BYTES ? FETCHED_AT + FETCHED_BYTES : WINDOWS_BYTES;
+constexpr int TURNS_AT = FETCHED_AT + ceil_div(4 * TAPS, 16) * 16;
+constexpr int WEIGHING_BYTES = TURNS_AT + ceil_div(8 * TURNS, 16) * 16;
+
+constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
+constexpr int SCRATCH_BYTES = WEIGHING_BYTES > WINDOWS_BYTES ? WEIGHING_BYTES : WINDOWS_BYTES;
 
 constexpr bool SUMS_MOVE = false;
 constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
@@ -841,7 +838,7 @@ __device__ __forceinline__ int own_weight(int i)
 // copies what it mixes later.
 __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
 {
-    static_assert(SCRATCH_BYTES >= FETCHED_AT + 4 * TAPS, "they lie behind the mixed weights");
+    static_assert(SCRATCH_BYTES >= WEIGHING_BYTES, "they and their turns lie behind the mixed weights");
     float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
         const int k = own_weight(i);
@@ -851,23 +848,18 @@ __device__ __forceinline__ void fetch_weights(unsigned char* scratch, const floa
     close_group();
 }
 
-// Mixed weights, by the whole block; at least GROUPS groups of copies follow that of the weights. Returns what sums are
-// to be multiplied by. While weights are on their way, the turns that they are multiplied by are put into their places.
-template <int GROUPS>
+// Mixed weights, by the whole block; one group of copies follows that of the weights. Returns what sums are to be
+// multiplied by. While weights are on their way, turns are made.
 __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    float2* const turns = reinterpret_cast<float2*>(scratch);
     const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
-#pragma unroll 2
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS)
-            turns[place_of_weight(k)] = unit_vector(advance(frequency, k));
-    }
+    float2* const turns = reinterpret_cast<float2*>(scratch + TURNS_AT);
+    for (int i = threadIdx.x; i < TURNS; i += WGS)
+        turns[i] = unit_vector(advance(frequency, i < NEAR ? i : (i - NEAR) * NEAR));
     if (threadIdx.x == 0)
-        turns[place_of_weight(TAPS)] = make_float2(0.0f, 0.0f);  // which is no weight
-    wait_for_groups<GROUPS>();
+        mixed.weights[place_of_weight(TAPS)] = {};  // which is no weight
+    wait_for_groups<1>();
     unsigned largest = 0;
 #pragma unroll 4
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
@@ -878,7 +870,7 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
     largest = __reduce_max_sync(0xffffffff, largest);
     if (threadIdx.x % 32 == 0)
         mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there
+    __syncthreads();  // the largest of each warp is there, and so are all turns
 #pragma unroll
     for (int w = 0; w < WARPS; ++w)
         largest = max(largest, mixed.largest[w]);
@@ -888,7 +880,7 @@ __device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency f
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
         const int k = own_weight(i);
         if (k < TAPS) {
-            const float2 turn = turns[place_of_weight(k)];
+            const float2 turn = multiply(turns[k % NEAR], turns[NEAR + k / NEAR]);
             const float weight = weights[k] * scale;
             mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
         }
@@ -959,12 +951,14 @@ __device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int produ
     return static_cast<unsigned long long>(OCTET) << 32 | (ring + ((PIECE << 16) + columns));
 }
 
+// Outputs whose samples are whole bytes, wherever they start.
+constexpr int WHOLE =
+    DECIMATION * SAMPLE_BITS % 8 == 0 ? 1 : DECIMATION * SAMPLE_BITS % 4 == 0 ? 2 : DECIMATION * SAMPLE_BITS % 2 == 0 ? 4 : 8;
+
 // Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
 // whole number of bytes of samples.
 __device__ __forceinline__ int lead_of(const float2* row)
 {
-    constexpr int BITS = DECIMATION * SAMPLE_BITS % 8;
-    constexpr int WHOLE = BITS == 0 ? 1 : BITS % 4 == 0 ? 2 : BITS % 2 == 0 ? 4 : 8;  // outputs
     return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
 }
 
@@ -974,36 +968,46 @@ __device__ __forceinline__ int lead_of(const float2* row)
 constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
 constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
 constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
+constexpr int UNPAIRED_ROWS = WHOLE == 1 ? 1 : ROWS / ROWS_A_STORE;  // that code is written for: none, but at both ends
+static_assert(WINDOW % STEP == 0 && RUN % STEP == 0 && RUN % 2 == 0, "whole steps, and pairs; a last window may be cut");
 
 struct Writer {
     const int lane;
     float* const window;
-    const long long n_out;
     const Frequency frequency;
     const Phase phase;  // of output -lead
-    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
     const long long first;  // output of the warp's runs; those before the lead are below 0
     const int lead;
-    float2* const to;  // the lane's two outputs of the first TURN
     const int n_rows;  // that are stored: ROWS, or one less
-    const bool is_whole;  // all outputs of the warp's runs are in the baseband, and pairs at multiples of 16 bytes
+    const int begin, end;  // of what is in the baseband of these rows, from the first output on
+    const bool is_whole;  // that is all
+    // Pairs of outputs lie at multiples of 16 bytes. If not, since rows may have any length, and leads are of WHOLE
+    // outputs, a lane's two outputs of TURN are half of them apart, so that lanes still store next to each other.
+    const bool is_paired;
+    const int apart;
+    const int lane_first;  // its first one of TURN
+    float2* const to;  // and where that of the first TURN goes
+    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
 
     __device__ __forceinline__ Writer(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
         float scale, long long first, int n_rows)
-        : lane(lane), window(window), n_out(n_out), frequency(frequency),
-          phase(phase - advance(frequency, lead * DECIMATION)), first(first - lead), lead(lead),
-          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane % LANES_A_ROW * 2),
-          n_rows(n_rows), is_whole(is_inside(0) && is_inside(RUN - TURN))
+        : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
+          first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
+          end(static_cast<int>(max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * RUN))))),
+          is_whole(begin == 0 && end == n_rows * RUN),
+          is_paired(WHOLE == 1 || reinterpret_cast<unsigned long long>(row + (first - lead)) % 16 == 0),
+          apart(is_paired ? 1 : LANES_A_ROW), lane_first(lane % LANES_A_ROW * (is_paired ? 2 : 1)),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane_first)
     {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            lane_turns[i] = unit_vector(advance(frequency, (lane % LANES_A_ROW * 2 + i) * DECIMATION));
+            lane_turns[i] = unit_vector(advance(frequency, (lane_first + i * apart) * DECIMATION));
             lane_turns[i].x *= scale, lane_turns[i].y *= scale;
         }
     }
 
-    // Outputs [at, at + WINDOW) of each run.
+    // Outputs [at, at + WINDOW) of each run, or those of them that it has.
     __device__ __forceinline__ void drain(int at)
     {
         if (at % (2 * TURN) == 0) {
@@ -1017,45 +1021,54 @@ struct Writer {
         for (int part = 0; part < WINDOW / TURN; ++part) {
             const int turn = 2 * (at / TURN + part) % 4;
             const float* const turns = outputs + 2 * WINDOW + turn;
-            const float* const from = outputs + part * (2 * TURN) + lane % LANES_A_ROW * 4;
+            const float* const from = outputs + part * (2 * TURN) + lane_first * 2;
             const int offset = at + part * TURN;
-            if (is_whole || is_inside(offset)) {
+            if (RUN % WINDOW != 0 && offset + lane_first >= RUN)
+                continue;  // the run ends in this window; what is behind it was never put
+            if (is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
                 for (int r = 0; r < ROWS; r += ROWS_A_STORE)
-                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows)
-                        store_floats<4>(
-                            &to[offset + r * RUN].x, turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH));
+                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * WINDOW_PITCH);
+                        const float2 a = turned<0>(make_float2(y.at[0], y.at[1]), turns + r * WINDOW_PITCH);
+                        const float2 b = turned<1>(make_float2(y.at[2], y.at[3]), turns + r * WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * RUN].x, {a.x, a.y, b.x, b.y});
+                    }
             } else {
-#pragma unroll 1
-                for (int r = 0; r + lane / LANES_A_ROW < n_rows; r += ROWS_A_STORE) {
-                    const Floats<4> pair = turned(from + r * WINDOW_PITCH, turns + r * WINDOW_PITCH);
-                    const long long output =
-                        first + offset + (lane / LANES_A_ROW + r) * RUN + lane % LANES_A_ROW * 2;
-                    float2* const pair_to = to + offset + r * RUN;
-                    if (output >= 0 && output < n_out)
-                        pair_to[0] = make_float2(pair.at[0], pair.at[1]);
-                    if (output + 1 >= 0 && output + 1 < n_out)
-                        pair_to[1] = make_float2(pair.at[2], pair.at[3]);
+                const int output = offset + lane / LANES_A_ROW * RUN + lane_first - begin;
+                const bool has_second = RUN % TURN == 0 || offset + lane_first + apart < RUN;
+#pragma unroll UNPAIRED_ROWS
+                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * WINDOW_PITCH);
+                    const float2 a = turned<0>(two[0], turns + r * WINDOW_PITCH);
+                    const float2 b = turned<1>(two[apart], turns + r * WINDOW_PITCH);
+                    if (is_stored(output + r * RUN))
+                        to[offset + r * RUN] = a;
+                    if (has_second && is_stored(output + r * RUN + apart))
+                        to[offset + r * RUN + apart] = b;
                 }
             }
         }
         __syncwarp();  // nobody reads the window any more
     }
 
-    // Whether outputs [offset, offset + TURN) of all runs are in the baseband, and pairs at multiples of 16 bytes.
+    // Whether outputs [offset, offset + TURN) of all runs, or those that these have, are in the baseband.
     __device__ __forceinline__ bool is_inside(int offset) const
     {
-        const long long j = first + offset;
-        return j >= 0 && j + (ROWS - 1) * RUN + TURN <= n_out && reinterpret_cast<unsigned long long>(to) % 16 == 0;
+        return offset >= begin && (n_rows - 1) * RUN + min(offset + TURN, RUN) <= end;
     }
 
-    __device__ __forceinline__ Floats<4> turned(const float* outputs, const float* turn) const
+    // An output, from the first one in the baseband on.
+    __device__ __forceinline__ bool is_stored(int output) const
     {
-        const Floats<4> y = load_floats<4>(outputs);
-        const float2 row_turn = *reinterpret_cast<const float2*>(turn);
-        const float2 a = multiply(make_float2(y.at[0], y.at[1]), multiply(row_turn, lane_turns[0]));
-        const float2 b = multiply(make_float2(y.at[2], y.at[3]), multiply(row_turn, lane_turns[1]));
-        return {a.x, a.y, b.x, b.y};
+        return static_cast<unsigned>(output) < static_cast<unsigned>(end - begin);
+    }
+
+    // The lane's first or second output of TURN.
+    template <int I>
+    __device__ __forceinline__ float2 turned(float2 y, const float* turn) const
+    {
+        return multiply(y, multiply(*reinterpret_cast<const float2*>(turn), lane_turns[I]));
     }
 };
 
@@ -1161,6 +1174,7 @@ __device__ __forceinline__ void wait_for_sums(Sums& sums)
 // A lane's numbers of the outputs of a tile: what they are made of, and where they go. They are of its first row, the
 // warp's row `lane` / 4, and, if it has numbers of two, of the row 8 further.
 constexpr int TILE_ROWS = STEP == 2 ? 1 : 2;
+constexpr bool TWO_ADD_UP = 257ll * (SAMPLE_BYTES == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;  // of a number's bytes
 constexpr int TILE_NUMBERS = STEP;  // both parts of an output, of TILE_ROWS rows
 typedef float Numbers[TILE_NUMBERS];
 
@@ -1192,9 +1206,15 @@ __device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, in
         for (int i = 0; i < TILE_NUMBERS; ++i) {
             const Sum* const bytes = tile + i / 4 * (4 * BYTES) + i % 4;  // 4 from one to the next
             float number = static_cast<float>(bytes[4 * (BYTES - 1)]);
+            if constexpr (TWO_ADD_UP) {
+                if constexpr (BYTES == 4)
+                    number = static_cast<float>(bytes[8] + bytes[12] * 256);
+                number = fmaf(number, 0x1p16f, static_cast<float>(bytes[0] + bytes[4] * 256));
+            } else {
 #pragma unroll
-            for (int b = BYTES - 2; b >= 0; --b)
-                number = fmaf(number, 0x1p8f, static_cast<float>(bytes[4 * b]));
+                for (int b = BYTES - 2; b >= 0; --b)
+                    number = fmaf(number, 0x1p8f, static_cast<float>(bytes[4 * b]));
+            }
             numbers[i] = number;
         }
     } else {
@@ -1222,13 +1242,13 @@ __device__ __forceinline__ void put_tile(float* to, const Sum* tile, int lane)
 
 // Those of the tile at PLACE; zeros are left for the next tile.
 template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane)
+__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane, Sum zero = 0)
 {
     Sum* const tile = sums + PLACE * OCTETS * 4;
     put_tile(to, tile, lane);
 #pragma unroll
     for (int i = 0; i < OCTETS * 4; ++i)
-        tile[i] = 0;
+        tile[i] = zero;
 }
 
 // What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
@@ -1290,7 +1310,7 @@ struct Stages {
     }
 
     // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + bit / 32; }
+    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + (bit >> 5); }
 
     // The words of the step behind `step`, whose last part's are `words_of_last`.
     __device__ __forceinline__ const unsigned* next_step(int step, const Words& words_of_last)
@@ -1300,12 +1320,11 @@ struct Stages {
         bit += STEP_BITS;
         if (step + 1 == end) {
             __syncwarp();  // nobody reads the stage any more
-            unsigned last[2][LAST_GROUPS][GROUP_WORDS];
+            unsigned loaded = 0;
 #pragma unroll
             for (int i = 0; i < 2 * LAST_GROUPS * GROUP_WORDS; ++i)
-                last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS] =
-                    words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
-            copier.next_stage(last);
+                loaded |= words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
+            copier.next_stage(loaded);
             if (++slot == STAGES)
                 slot = 0, parity ^= 1;
             copier.wait_for_stage(slot, parity);
@@ -1353,16 +1372,16 @@ __device__ __forceinline__ void take_step(
 
 // The outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few comparisons.
 template <int FIRST, int LAST>
-__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane)
+__device__ __forceinline__ void put_outputs_of(int block, float* to, Sums& sums, int lane, Sum zero)
 {
     if constexpr (FIRST == LAST) {
-        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane);
+        put_outputs<(LIVE - FIRST + 1) % LIVE>(to, sums, lane, zero);
     } else {
         constexpr int MIDDLE = (FIRST + LAST) / 2;
         if (block <= MIDDLE)
-            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane);
+            put_outputs_of<FIRST, MIDDLE>(block, to, sums, lane, zero);
         else
-            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane);
+            put_outputs_of<MIDDLE + 1, LAST>(block, to, sums, lane, zero);
     }
 }
 
@@ -1383,6 +1402,8 @@ __device__ __forceinline__ void put_overlap(
         if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
             writer.drain((STEP_OF + 1) * STEP - WINDOW);
         put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
+    } else if constexpr (RUN % WINDOW != 0) {
+        writer.drain(RUN / WINDOW * WINDOW);
     }
 }
 
@@ -1417,11 +1438,13 @@ __device__ __forceinline__ void take_task(
     load_part(words, from + PART_WORDS, products_of(1));
     float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
     int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
+    // Which the compiler cannot tell: it would keep a zero for each register of a tile, and move them all from there.
+    const Sum zero = kept(static_cast<int>(blockIdx.z));
     int block = 0;
 #pragma unroll 1
     for (int step = -WARM_UP; step < END;) {
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);
-        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane);
+        put_outputs_of<0, LIVE - 1>(block, to, sums, writer.lane, zero);
         block = block > 0 ? block - 1 : LIVE - 1;
         to += 2 * STEP;
         if (++step == window_end) {
@@ -1449,6 +1472,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    fetch_weights(shared.scratch, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
@@ -1461,9 +1485,13 @@ extern "C" __global__ void __launch_bounds__(WGS, 2) ddc(
     first_byte -= skew * SAMPLE_BITS / 8;
     StageCopier copier(
         lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
-    fetch_weights(shared.scratch, weights);
-    copier.begin();
-    const float scale = mix_weights<STAGES>(shared.scratch, frequency);
+    float scale = 0.0f;
+#pragma unroll 1  // the code of stages once
+    for (int i = 0; i < STAGES; ++i) {
+        copier.begin();
+        if (i == 0)
+            scale = mix_weights(shared.scratch, frequency);  // while the first one's copies wait for each other
+    }
     fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
