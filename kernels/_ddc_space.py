@@ -121,14 +121,15 @@ def runs_of(problem: Problem, block: tuple[Any, ...], n_multiprocessors: int) ->
         n_waves = ceil_div(n_blocks, n_together)
         return run % 32 == 0 if n_waves > 3 else n_blocks * 6 >= n_waves * n_together * 5
 
-    runs = [run for run in RUNS if run >= least and run % step == 0 and run * bits % 16 == 0]
+    unit = 128 if bits % 16 == 0 else 16  # bits of a row; those that multiples of 8 keep from drifting never do
+    runs = [run for run in RUNS if run >= least and run % step == 0 and run * bits % unit == 0]
     filling = list(filter(fills, runs)) if n_together else runs
     return frozenset(runs), frozenset(filling or runs[:2])
 
 
 @SPACE.constraint(
     "where runs overlap, they are whole steps, one for each tile under way and a window at least, and of an even number"
-    " of bytes",
+    " of bytes; of whole pieces of 16, if multiples of 8 outputs are",
     MMA=WGMMA,
 )
 def runs_are_steps(problem: Problem, config: Config, device: Device) -> bool:

@@ -302,6 +302,17 @@ def test_only_hopper_has_it_and_filters_are_short() -> None:
     assert broken(600, "sm_90") == "chain_is_short"
 
 
+def test_shared_memory_is_what_constraints_reckon_with() -> None:
+    """Whatever RUN is: where rows drift, stages have room for it."""
+    device = Device("a GPU", "cuda", "sm_90", n_multiprocessors=132)
+    for decimation, sample_bits in ((112, 11), (80, 15), (99, 16), (63, 10)):
+        problem = KERNEL.problem({"taps": 16 * decimation, "decimation": decimation, "sample_bits": sample_bits})
+        for config in KERNEL.space.enumerate(problem, device, {"MMA": ("wgmma", "wgmma_int8")}).configs:
+            if config.ALGORITHM == "tensor":
+                matrices = Matrices(problem, config)
+                assert matrices.shared_bytes <= matrices.most_shared_bytes <= device.max_shared_bytes
+
+
 def test_searches_look_at_runs_that_fill_the_device() -> None:
     """And what was tuned for one length of streams, on one GPU, serves others."""
     device = Device("a GPU", "cuda", "sm_90", n_multiprocessors=132)
