@@ -68,7 +68,7 @@ VARIANTS: list[tuple[tuple[int, int, int], dict[str, int]]] = [  # taps, decimat
     ((230, 24, 11), {"STEP": 2}),  # 48 samples, of 64
     ((250, 31, 11), {"STEP": 2, "RUN": 48, "WINDOW": 16}),  # steps of any bits, and rows at any even byte
     ((192, 64, 13), {"PART": 4, "STAGE": 1}),  # samples in up to 248 registers
-    ((256, 16, 13), {"RUN": 36}),  # a window of 4 outputs, behind the last whole stage
+    ((256, 16, 13), {"RUN": 40}),  # a window of 8 outputs
     ((75, 15, 13), {"STEP": 8, "STAGE": 2}),
     ((150, 48, 15), {"STEP": 2, "STAGE": 1}),
     ((200, 31, 15), {"PART": 2, "STAGE": 2}),
