@@ -1,24 +1,19 @@
 """The variants of ddc: the tuning space, and what its constraints need to know of a block."""
 
 from functools import lru_cache
-from typing import Any
 
 from autotune import Config, Device, Space, ceil_div, when
 
 from ._ddc_matrices import matrices_of
+from ._ddc_runs import OF_A_BLOCK, RUNS, block_of, runs_of
 from ._ddc_tiles import LONG_CHAIN, Problem
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
 MAX_HALF_BITS = 12  # what halves hold exactly: integers up to 2^11
 WGMMA = ("wgmma", "wgmma_int8")  # of halves, of bytes
-# So many that blocks can fill whole waves: each at most a sixth, from 48 on, and again from 96 on, a twelfth more.
-RUNS = (*range(24, 48, 4), *range(48, 256, 8), *range(256, 513, 16))
-MOST_LEAD = 15  # outputs before a row's first one that a grid reckons with
 STEPS = (2, 4, 8, 16)
 PARTS = (1, 2, 4)
-# What a block depends on, but for RUN.
-OF_A_BLOCK = ("ALGORITHM", "MMA", "WARPS", "CHAIN", "PART", "SUMS", "STEP", "STAGE", "STAGES", "WINDOW")
 
 SPACE = Space(
     ALGORITHM=("register", "subgroup", "tensor"),  # who makes an output: a thread, SG_SIZE threads, a warp's matrices
@@ -105,42 +100,20 @@ def least_steps(problem: Problem, mma: str, chain: int | None) -> tuple[int, int
     return min((int(c.STEP) for c, _ in found), default=0), min((m.work for _, m in found), default=0)
 
 
-@lru_cache(maxsize=64)  # RUN is decided last
-def runs_of(problem: Problem, block: tuple[Any, ...], n_multiprocessors: int) -> tuple[frozenset[int], frozenset[int]]:
-    """Where runs overlap: those that are possible, and of these the ones whose blocks fill five sixths of up to three
-    waves, and multiples of 32 that take more; or, where blocks are too few for that, the shortest two. block: the
-    values of OF_A_BLOCK.
-    """
-    matrices = matrices_of(problem, Config(dict(zip(OF_A_BLOCK, block, strict=True))))
-    step, bits = int(matrices.config.STEP), problem.decimation * problem.sample_bits
-    least = max(matrices.live * step, int(matrices.config.WINDOW))
-    n_together = n_multiprocessors * matrices.min_blocks
-
-    def fills(run: int) -> bool:
-        n_blocks = problem.n_pols * ceil_div(problem.n_out + MOST_LEAD, matrices.runs * run)
-        n_waves = ceil_div(n_blocks, n_together)
-        return run % 32 == 0 if n_waves > 3 else n_blocks * 6 >= n_waves * n_together * 5
-
-    unit = 128 if bits % 16 == 0 else 16  # bits of a row; those that multiples of 8 keep from drifting never do
-    runs = [run for run in RUNS if run >= least and run % step == 0 and run * bits % unit == 0]
-    filling = list(filter(fills, runs)) if n_together else runs
-    return frozenset(runs), frozenset(filling or runs[:2])
-
-
 @SPACE.constraint(
     "where runs overlap, they are whole steps, one for each tile under way and a window at least, and of an even number"
     " of bytes; of whole pieces of 16, if multiples of 8 outputs are",
     MMA=WGMMA,
 )
 def runs_are_steps(problem: Problem, config: Config, device: Device) -> bool:
-    block = tuple(map(config.get, OF_A_BLOCK))
-    return config.get("CHAIN") == 0 or config.RUN in runs_of(problem, block, device.n_multiprocessors)[0]
+    runs = runs_of(problem, block_of(config), device.n_multiprocessors)
+    return config.get("CHAIN") == 0 or config.RUN in runs.possible
 
 
 @SPACE.advice("where runs overlap, blocks fill five sixths of the waves that they take, if any do", MMA=WGMMA)
 def runs_fill_waves(problem: Problem, config: Config, device: Device) -> bool:
-    block = tuple(map(config.get, OF_A_BLOCK))
-    return config.get("CHAIN") == 0 or config.RUN in runs_of(problem, block, device.n_multiprocessors)[1]
+    runs = runs_of(problem, block_of(config), device.n_multiprocessors)
+    return config.get("CHAIN") == 0 or config.RUN in runs.filling
 
 
 @SPACE.constraint(

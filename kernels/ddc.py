@@ -28,7 +28,8 @@ from autotune import (
 )
 
 from ._ddc_matrices import matrices_of
-from ._ddc_space import MAX_HALF_BITS, MOST_LEAD, SPACE, shared_bytes, threads, tile_outputs
+from ._ddc_runs import MOST_LEAD
+from ._ddc_space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
 from ._ddc_tiles import Problem
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
