@@ -15,6 +15,11 @@ MOST_LEAD = 15  # outputs before a row's first one that a grid reckons with
 OF_A_BLOCK = ("ALGORITHM", "MMA", "WARPS", "CHAIN", "PART", "SUMS", "STEP", "STAGE", "STAGES", "WINDOW")
 
 
+def blocks_of(problem: Problem, outputs: int) -> int:
+    """Of a polarisation, of so many outputs each, whatever its lead is."""
+    return ceil_div(problem.n_out + MOST_LEAD, outputs)
+
+
 class Runs(NamedTuple):
     """Where they overlap."""
 
@@ -39,7 +44,7 @@ def runs_of(problem: Problem, block: tuple[Any, ...], n_multiprocessors: int) ->
     n_together = n_multiprocessors * matrices.min_blocks
 
     def fills(run: int) -> bool:
-        n_blocks = problem.n_pols * ceil_div(problem.n_out + MOST_LEAD, matrices.runs * run)
+        n_blocks = problem.n_pols * blocks_of(problem, matrices.runs * run)
         n_waves = ceil_div(n_blocks, n_together)
         return run % 32 == 0 if n_waves > 3 else n_blocks * 6 >= n_waves * n_together * 5
 

@@ -28,7 +28,7 @@ from autotune import (
 )
 
 from ._ddc_matrices import matrices_of
-from ._ddc_runs import MOST_LEAD
+from ._ddc_runs import blocks_of
 from ._ddc_space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
 from ._ddc_tiles import Problem
 
@@ -62,8 +62,8 @@ class Ddc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        lead = MOST_LEAD if config.ALGORITHM == "tensor" else 0
-        tiles = ceil_div(problem.n_out + lead, tile_outputs(problem, config))
+        outputs = tile_outputs(problem, config)
+        tiles = blocks_of(problem, outputs) if config.ALGORITHM == "tensor" else ceil_div(problem.n_out, outputs)
         grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
         launch = Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config))
         if config.get("MMA", "mma_sync") == "mma_sync":

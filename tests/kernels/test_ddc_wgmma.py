@@ -319,8 +319,8 @@ def test_searches_look_at_runs_that_fill_the_device() -> None:
     problem = KERNEL.problem({"taps": 1792, "decimation": 112, "sample_bits": 2})
     wgmma = {"MMA": ("wgmma", "wgmma_int8")}
     config = next(c for c in KERNEL.space.enumerate(problem, device, wgmma).configs if c.get("WARPS") == 12)
-    n_blocks = {run: 2 * -(-(problem.n_out + 15) // (191 * run)) for run in (24, 28, 32)}
-    assert n_blocks == {24: 132, 28: 114, 32: 100}
+    grids = {run: KERNEL.launch(problem, Config({**config, "RUN": run})).grid for run in (24, 28, 32)}
+    assert grids == {24: (66, 2, 1), 28: (57, 2, 1), 32: (50, 2, 1)}
     found = KERNEL.space.enumerate(problem, device, {"WARPS": (12,), "WINDOW": (8,), **wgmma}).configs
     assert {c.RUN for c in found if c.ALGORITHM == "tensor"} == {24, 28}
     for n_samples in (10**5, 10**7, 10**9):
