@@ -10,7 +10,6 @@ from ._ddc_tiles import Problem, Tiles
 
 TENSOR_ROWS = 16  # of a matrix of samples
 BOX_ROWS = 8  # that the copy engine brings together where they drift
-NEAR_TURNS = 32  # of the first weights; all others' are products of one of these and another
 SAMPLES = 1  # their place among the kernel's arguments
 MOST_WARPS = 16  # of a multiprocessor that tensor is made for
 WGMMA_REGISTERS = 65536  # of a multiprocessor of sm_90, the only one that has wgmma
@@ -120,15 +119,13 @@ class Matrices(Tiles):
         windows = warps * TENSOR_ROWS * (2 * int(self.config.WINDOW) + 4) * 4
         taps, (shift, room) = self.problem.taps, self.room_of_weights
         mixed = ceil_div(8 * (taps + (taps >> shift) * room + 1) + 4 * warps, 16) * 16
-        n_turns = NEAR_TURNS + ceil_div(taps, NEAR_TURNS)
-        weighing = mixed + ceil_div(4 * taps, 16) * 16 + ceil_div(8 * n_turns, 16) * 16  # and what they are made of
         if self.uses_wgmma:
             barriers = ceil_div(8 * warps * int(self.config.STAGES), 16) * 16
             if self.overlaps:
                 windows += 4 * warps * TENSOR_ROWS * (ceil_div(2 * int(self.config.STEP) * (self.live - 1), 8) * 8)
-            return self.ring_bytes + stages + max(windows, weighing) + barriers
+            return self.ring_bytes + stages + max(windows, mixed) + barriers
         fragments_at = max(windows, mixed) if self.weights_are_shared else mixed
-        return stages + max(windows, fragments_at + 256 * self.fragments, weighing)
+        return stages + max(windows, fragments_at + 256 * self.fragments)
 
     @cached_property
     def registers(self) -> int:

@@ -53,11 +53,10 @@ constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
 constexpr int FRAGMENTS_AT = SHARED_WEIGHTS && WINDOWS_BYTES > MIXED_BYTES ? WINDOWS_BYTES : MIXED_BYTES;
 constexpr int MADE_BYTES = FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
-constexpr int SCRATCH_BYTES = WEIGHING_BYTES > MADE_BYTES ? WEIGHING_BYTES : MADE_BYTES;
 
 struct Shared {
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];
-    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights and their fragments, then the windows
+    alignas(16) unsigned char scratch[MADE_BYTES];  // mixed weights and their fragments, then the windows
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
 
@@ -159,7 +158,8 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
-    fetch_weights(shared.scratch, weights);
+    Fetched fetched;
+    fetch_weights(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
@@ -171,17 +171,19 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     const int skew = skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
     Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
-    float scale = 0.0f;
+    LanePair pair(lane, row, lead);
 #pragma unroll 1  // the code of stages once
     for (int i = 0; i < STAGES; ++i) {
         copier.next_stage();
-        if (i == 0)
-            scale = mix_weights(shared.scratch, frequency);  // while the first one's copies wait for each other
+        if (i == 0) {  // while the first one's copies wait for each other, and weights are on their way
+            pair.make_turns(frequency);
+            pair.scale_turns(mix_weights(shared.scratch, fetched, frequency));
+        }
     }
     const Weights fragments(shared.scratch, skew);
     const Decoder decoder(static_cast<int>(first_byte & 15));
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, first_output(task), ROWS);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, pair, first_output(task), ROWS);
     const unsigned* const lane_words =
         reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
 

@@ -49,14 +49,6 @@ struct StageCopier {
 #endif
     }
 
-    // One of the first stages, and a group of copies for it, by the engine too: all warps wait for the weights alike.
-    __device__ __forceinline__ void begin()
-    {
-        begin_stage(0);
-        if (by_boxes())
-            close_group();
-    }
-
     // `loaded`: made of the words that were loaded last from the stage that was in its place.
     __device__ __forceinline__ void next_stage(unsigned loaded)
     {
@@ -85,7 +77,7 @@ struct StageCopier {
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
-    // For the stages that begin() has begun, none of which is read.
+    // For the first STAGES stages, none of which is read.
     __device__ __forceinline__ void wait_for_begun() const
     {
         wait_for_groups<0>();

@@ -50,7 +50,7 @@ __host__ __device__ constexpr int leader_of(int pair)
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one); those of the
 // other rows follow GROUP samples apart.
-__host__ __device__ constexpr int sample_of(int product, int r, int h)
+__host__ __device__ constexpr int sample_of(unsigned product, int r, int h)
 {
     const int first = product / GROUP_STEPS * (4 * GROUP), in_group = product % GROUP_STEPS;
     return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;

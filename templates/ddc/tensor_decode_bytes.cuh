@@ -28,9 +28,9 @@ static_assert(WHOLE_BYTES, "groups start at whole bytes");
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
 // other rows follow GROUP samples apart.
-__host__ __device__ constexpr int sample_of(int product, int r, int b)
+__host__ __device__ constexpr int sample_of(unsigned product, int r, int b)
 {
-    const int q = 2 * product + r;
+    const unsigned q = 2 * product + r;
     return q / APART * (4 * GROUP) + q % APART + b * APART;
 }
 

@@ -24,7 +24,7 @@ constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one); those of the
 // other rows follow GROUP samples apart.
-__host__ __device__ constexpr int sample_of(int product, int r, int b)
+__host__ __device__ constexpr int sample_of(unsigned product, int r, int b)
 {
     return product * (4 * GROUP) + (SAMPLE_BITS == 2 ? 4 * (1 - b % 2) + b / 2 * 2 + r : r * 4 + b);
 }

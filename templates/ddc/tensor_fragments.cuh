@@ -11,8 +11,9 @@ struct Weights {
 #pragma unroll 1
         for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
             const int octet = i / 32 % OCTETS, product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
+            const Taken taken = take_weights(mixed_weights(scratch), block, product, octet, i % 32, skew);
             unsigned words[TOGETHER][2];
-            words_of(words, mixed_weights(scratch), block, product, octet, i % 32, skew);
+            words_of(words, taken, i % 32);
             fragments[i] = make_uint2(words[0][0], words[0][1]);
         }
         __syncthreads();  // the fragments are complete

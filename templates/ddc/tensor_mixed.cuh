@@ -14,11 +14,3 @@ __device__ __forceinline__ unsigned place_of_any(int k)
 
 constexpr int PLACES = place_of_weight(TAPS) + 1;
 constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
-
-// Behind them what they are made of: weights as they were fetched, and turns, those of the first NEAR weights and of each
-// NEAR-th one. That of any weight is the product of two.
-constexpr int NEAR = 32;
-constexpr int TURNS = NEAR + ceil_div(TAPS, NEAR);
-constexpr int FETCHED_AT = MIXED_BYTES;
-constexpr int TURNS_AT = FETCHED_AT + ceil_div(4 * TAPS, 16) * 16;
-constexpr int WEIGHING_BYTES = TURNS_AT + ceil_div(8 * TURNS, 16) * 16;

@@ -23,25 +23,37 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_uint2(bytes_of(re), bytes_of(im));
 }
 
-// Of a block of weights and product `product` of a step: words of TOGETHER octets of columns from `unit` on, for register
-// `lane` / 4 % 2 of the fragment that mma.sync takes. They are of the two parts of one output: the first of them of lane
-// `lane` of that fragment, the second one of lane `lane` ^ 4.
-__device__ __forceinline__ void words_of(
-    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
+struct Taken {
+    Parts weights[4];  // that a lane has of a product: those of one register of the fragment that mma.sync takes
+};
+
+// Of product `product` of a step, for register `lane` / 4 % 2, what a block of weights has for outputs of TOGETHER octets
+// of columns, from octet `unit` TOGETHER on.
+__device__ __forceinline__ Taken take_weights(
+    const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
 {
     constexpr int OUTPUTS = BYTE_COLUMNS / 2;  // of an octet
     constexpr int REGISTER_SAMPLES = sample_of(0, 1, 0) - sample_of(0, 0, 0);  // of all products
-    const int output = lane / 8 % OUTPUTS, byte = lane / 8 / OUTPUTS;  // of the first octet
-    const bool is_second = lane / 4 % 2 != 0;  // of the registers
-    const int own = lane % 4 * GROUP + (is_second ? REGISTER_SAMPLES : 0);
-    const int back = own - output * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
-    uint2 all[4];
+    const int own = lane % 4 * GROUP + (lane / 4 % 2 != 0 ? REGISTER_SAMPLES : 0);
+    const int back = own - lane / 8 % OUTPUTS * DECIMATION - skew;
+    const int first = block * STEP_SAMPLES - unit * (4 * DECIMATION);
+    Taken taken;
 #pragma unroll
     for (int b = 0; b < 4; ++b) {
         const int of_row_0 = sample_of(product, 0, b);
         const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-        all[b] = weights[is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)];
+        taken.weights[b] = weights[is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)];
     }
+    return taken;
+}
+
+// The words of these octets, of the two parts of one output: the first of them of lane `lane` of that fragment, the second
+// one of lane `lane` ^ 4.
+__device__ __forceinline__ void words_of(unsigned (&words)[TOGETHER][2], const Taken& taken, int lane)
+{
+    const Parts* const all = taken.weights;
+    const int byte = lane / 8 / (BYTE_COLUMNS / 2);  // of the first octet
+    const bool is_second = lane / 4 % 2 != 0;  // of the registers
 #pragma unroll
     for (int o = 0; o < TOGETHER; ++o) {
         const unsigned selector = 0x40 + 0x11 * (o * (8 / BYTE_COLUMNS) + byte);

@@ -21,23 +21,32 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_ushort4(r.x, r.y, i.x, i.y);
 }
 
-// Of a block of weights and product `product` of a step: the two registers of `lane` of the fragment that mma.sync takes,
-// for the octet `unit` of columns.
-__device__ __forceinline__ void words_of(
-    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
+struct Taken {
+    unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
+};
+
+// Of product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
+__device__ __forceinline__ Taken take_weights(
+    const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
 {
     const int column = lane / 4, own = lane % 4 * GROUP;
     const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
     const unsigned short* const parts = &weights->x + column % 4;
+    Taken taken;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        unsigned halves[2];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int of_row_0 = sample_of(product, r, h);
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-            halves[h] = parts[(is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)) * 4];
-        }
-        words[0][r] = halves[0] | halves[1] << 16;
+    for (int i = 0; i < 4; ++i) {
+        const int of_row_0 = sample_of(product, i / 2, i % 2);
+        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+        const unsigned place = is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS);
+        taken.halves[i / 2][i % 2] = parts[place * 4];
     }
+    return taken;
+}
+
+// The two registers.
+__device__ __forceinline__ void words_of(unsigned (&words)[TOGETHER][2], const Taken& taken, int)
+{
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+        words[0][r] = taken.halves[r][0] | taken.halves[r][1] << 16;
 }

@@ -6,62 +6,63 @@ struct Mixed {
 static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
 
 constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
+typedef float Fetched[OWN_WEIGHTS];
 
+// Each 32 next to each other are of a warp: weight k is one of lane k % 32.
 __device__ __forceinline__ int own_weight(int i)
 {
     return threadIdx.x + i * WGS;
 }
 
-// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
-// copies what it mixes later.
-__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+__device__ __forceinline__ bool is_weight(int i)
 {
-    static_assert(SCRATCH_BYTES >= WEIGHING_BYTES, "they and their turns lie behind the mixed weights");
-    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS)
-            copy_word_async(fetched + k, weights + k);
-    }
-    close_group();
+    return (i + 1) * WGS <= TAPS || own_weight(i) < TAPS;
 }
 
-// Mixed weights, by the whole block; one group of copies follows that of the weights. Returns what sums are to be
-// multiplied by. While weights are on their way, turns are made.
-__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
+// A thread's weights, before all else: behind samples they would wait for all of those.
+__device__ __forceinline__ void fetch_weights(Fetched& fetched, const float* __restrict__ weights)
+{
+#pragma unroll
+    for (int i = 0; i < OWN_WEIGHTS; ++i)
+        fetched[i] = is_weight(i) ? weights[own_weight(i)] : 0.0f;
+}
+
+// Mixed weights, by the whole block. Returns what sums are to be multiplied by.
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, const Fetched& weights, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
-    float2* const turns = reinterpret_cast<float2*>(scratch + TURNS_AT);
-    for (int i = threadIdx.x; i < TURNS; i += WGS)
-        turns[i] = unit_vector(advance(frequency, i < NEAR ? i : (i - NEAR) * NEAR));
+    // The turn of weight k is the product of those of weights k % 32, the lane's own, and k - k % 32, which lane i % 32
+    // has of the warp's i-th 32 weights.
+    constexpr int FAR = ceil_div(OWN_WEIGHTS, 32);
+    const int lane = threadIdx.x % 32;
+    const float2 near = unit_vector(advance(frequency, lane));
+    float2 far[FAR];
+#pragma unroll
+    for (int i = 0; i < FAR; ++i)
+        far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
     if (threadIdx.x == 0)
         mixed.weights[place_of_weight(TAPS)] = {};  // which is no weight
-    wait_for_groups<1>();
     unsigned largest = 0;
-#pragma unroll 4
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS)
-            largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
-    }
+#pragma unroll
+    for (int i = 0; i < OWN_WEIGHTS; ++i)
+        largest = max(largest, __float_as_uint(fabsf(weights[i])));  // floats above 0 are in the order of their bits
     largest = __reduce_max_sync(0xffffffff, largest);
-    if (threadIdx.x % 32 == 0)
+    if (lane == 0)
         mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there, and so are all turns
+    __syncthreads();  // the largest of each warp is there
 #pragma unroll
     for (int w = 0; w < WARPS; ++w)
         largest = max(largest, mixed.largest[w]);
     const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
     const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-#pragma unroll 4
+#pragma unroll
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS) {
-            const float2 turn = multiply(turns[k % NEAR], turns[NEAR + k / NEAR]);
-            const float weight = weights[k] * scale;
-            mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
-        }
+        const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
+        const float far_im = __shfl_sync(0xffffffff, far[i / 32].y, i % 32);
+        const float2 turn = multiply(near, make_float2(far_re, far_im));
+        const float weight = weights[i] * scale;
+        if (is_weight(i))
+            mixed.weights[place_of_weight(own_weight(i))] = split(weight * turn.x, weight * turn.y);
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);

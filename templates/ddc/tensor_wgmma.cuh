@@ -71,7 +71,7 @@ constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
 {% include "ddc/tensor_mixed.cuh" %}
 
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int SCRATCH_BYTES = WEIGHING_BYTES > WINDOWS_BYTES ? WEIGHING_BYTES : WINDOWS_BYTES;
+constexpr int SCRATCH_BYTES = MIXED_BYTES > WINDOWS_BYTES ? MIXED_BYTES : WINDOWS_BYTES;
 
 constexpr bool SUMS_MOVE = {{ "true" if moves else "false" }};
 constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
@@ -91,7 +91,7 @@ struct Ring {
 struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
-    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights, and then the windows
     alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
 static_assert(sizeof(Shared) == {{ shared_bytes }}, "what the definition asks for at launch");
@@ -134,7 +134,8 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
-    fetch_weights(shared.scratch, weights);
+    Fetched fetched;
+    fetch_weights(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
@@ -147,12 +148,14 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     first_byte -= skew * SAMPLE_BITS / 8;
     StageCopier copier(
         lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
-    float scale = 0.0f;
+    LanePair pair(lane, row, lead);
 #pragma unroll 1  // the code of stages once
     for (int i = 0; i < STAGES; ++i) {
-        copier.begin();
-        if (i == 0)
-            scale = mix_weights(shared.scratch, frequency);  // while the first one's copies wait for each other
+        copier.begin_stage(0);
+        if (i == 0) {  // while the first one's copies wait for each other, and weights are on their way
+            pair.make_turns(frequency);
+            pair.scale_turns(mix_weights(shared.scratch, fetched, frequency));
+        }
     }
     fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
@@ -166,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(WGS, {{ min_blocks }}) ddc(
     const unsigned ring = address_of(shared.ring);
     Decoder decoder(copier.pieces.offset + copier.pieces.drift);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, pair, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
     const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
     take_task(copier, writer, decoder, rows, lane_window, ring);

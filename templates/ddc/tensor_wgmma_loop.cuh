@@ -84,12 +84,15 @@ __device__ __forceinline__ void move_sums(Tile& done, Sums& sums{{ ", const Sums
 }
 
 {% endif %}
-// The products of a step with the LIVE blocks of weights from `block` on, added to the sums{{ ", and these moved" if moves }}. samples: of its first
+// The products of a step with the LIVE blocks of weights{{ "" if moves else " from `block` on" }}, added to the sums{{ ", and these moved" if moves }}. samples: of its first
 // part; words: of its second; from: where its words are. All three are then the next step's.
 __device__ __forceinline__ void take_step(
     {{ "Tile& done, " if moves }}Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step,
-    unsigned ring, int block, Decoder& decoder)
+    unsigned ring, {{ "" if moves else "int block, " }}Decoder& decoder)
 {
+{% if moves %}
+    constexpr int block = 0;
+{% endif %}
 {% if chain %}
     Sums products;
 {% endif %}
@@ -227,7 +230,7 @@ __device__ __forceinline__ void take_task(
     for (int step = -WARM_UP; step < END;) {
 {% if moves %}
         Tile done;
-        take_step(done, sums, samples, words, from, stages, step, ring, 0, decoder);
+        take_step(done, sums, samples, words, from, stages, step, ring, decoder);
         put_tile(to, done, writer.lane);
 {% else %}
         take_step(sums, samples, words, from, stages, step, ring, block, decoder);

@@ -4,38 +4,53 @@
 // What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
+// The block of weights at place `at` of them, and again LIVE further on.
+__device__ __forceinline__ int block_at(int at)
+{
+    return SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
+}
+
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
-    constexpr int UNITS = OCTETS / TOGETHER, BLOCKS = UNITS < 4 ? 4 / UNITS : 1;
+    constexpr int UNITS = OCTETS / TOGETHER;
 {% if element == "s8" %}
     const int first = lane / 4 % 2 * PIECE_WORDS + lane, second = first ^ 4;
 {% else %}
     const int first = lane, second = PIECE_WORDS + lane;
 {% endif %}
-    // Each block once, for both its places; BLOCKS a turn, so that one's loads do not wait for the other's.
+    // Each block once, for both its places. The weights of a unit are loaded before the words of the one before it are
+    // stored: the compiler cannot tell that these do not change them.
     int at = warp % LIVE, product = warp / LIVE;
-#pragma unroll BLOCKS
+    Taken taken = take_weights(mixed_weights(scratch), block_at(at), product, 0, lane, skew);
+#pragma unroll 1
     for (int i = warp; i < K_STEPS * LIVE; i += WARPS) {
-#pragma unroll
-        for (int unit = 0; unit < UNITS; ++unit) {
-            unsigned words[TOGETHER][2];
-            const int block = SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
-            words_of(words, mixed_weights(scratch), block, product, unit, lane, skew);
-#pragma unroll
-            for (int o = 0; o < TOGETHER; ++o) {
-                unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
-                to[first] = words[o][0];
-                to[second] = words[o][1];
-                if (!SUMS_MOVE && at < LIVE - 1) {
-                    to[LIVE * OCTETS * 32 + first] = words[o][0];
-                    to[LIVE * OCTETS * 32 + second] = words[o][1];
-                }
-            }
-        }
+        unsigned(*const to)[32] = ring.words[product][0][at];
+        const bool is_twice = !SUMS_MOVE && at < LIVE - 1;
+        const int block = block_at(at), of = product;
         at += WARPS % LIVE, product += WARPS / LIVE;
         if (at >= LIVE)
             at -= LIVE, ++product;
+#pragma unroll
+        for (int unit = 0; unit < UNITS; ++unit) {
+            const bool is_last = unit + 1 == UNITS;  // behind the last block, what follows is not used
+            const Taken next = take_weights(
+                mixed_weights(scratch), is_last ? block_at(at) : block, is_last ? product : of, is_last ? 0 : unit + 1, lane,
+                skew);
+            unsigned words[TOGETHER][2];
+            words_of(words, taken, lane);
+#pragma unroll
+            for (int o = 0; o < TOGETHER; ++o) {
+                unsigned* const octet = to[unit * TOGETHER + o];
+                octet[first] = words[o][0];
+                octet[second] = words[o][1];
+                if (is_twice) {
+                    octet[LIVE * OCTETS * 32 + first] = words[o][0];
+                    octet[LIVE * OCTETS * 32 + second] = words[o][1];
+                }
+            }
+            taken = next;
+        }
     }
 {% if bytes > 1 %}
     if (threadIdx.x < 32)

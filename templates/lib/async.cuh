@@ -1,4 +1,3 @@
-{# words: copies of 4 bytes, too #}
 // Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
 // 16. Of the 16 bytes, `n` are read, and the others become 0.
 __device__ __forceinline__ void copy_async(void* to, const void* from, int n)
@@ -25,21 +24,6 @@ __device__ __forceinline__ void copy_async(void* to, const void* from)
 #endif
 }
 
-{% if words is defined %}
-// 4 bytes, at multiples of 4.
-__device__ __forceinline__ void copy_word_async(void* to, const void* from)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 4);
-#else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
-                 : "memory");
-#endif
-}
-
-{% endif %}
 // The copies so far, of this thread, since the last such call: a group.
 __device__ __forceinline__ void close_group()
 {

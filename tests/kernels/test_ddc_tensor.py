@@ -47,6 +47,7 @@ PROBLEMS = [
     {"taps": 100, "decimation": 128, "sample_bits": 12},  # fewer taps than the decimation
     {"taps": 1, "decimation": 16},
     {"taps": 2048, "decimation": 128},
+    {"taps": 4200, "decimation": 256, "sample_bits": 2},  # 33 weights a thread: turns of two times 32
 ]
 
 
@@ -177,13 +178,13 @@ MUTANTS = {
     "lane's byte": ("0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
     "sign": ("LOW << 16, BIAS * 0x10001", "LOW << 16, EXPONENT * 0x10001", "wrong"),
     "scale": ("(exponent - LARGEST -", "(exponent - LARGEST + 1 -", "wrong"),
-    "no turn of the row": ("multiply(*reinterpret_cast<const float2*>(turn), lane_turns[I])", "lane_turns[I]", "wrong"),
+    "no turn of the row": ("multiply(*reinterpret_cast<const float2*>(turn), pair.turns[I])", "pair.turns[I]", "wrong"),
     "turn of another output": ("advance(frequency, output *", "advance(frequency, (output + 1) *", "wrong"),
     "phase of the lead": ("phase(phase - advance(frequency, lead * DECIMATION))", "phase(phase)", "wrong"),
     "samples of the lead": ("(static_cast<long long>(lead) +", "(static_cast<long long>(0) +", "wrong"),
     "polarisation's samples": ("row_bytes * blockIdx.y +", "row_bytes * 0 +", "wrong"),
-    "output past the end": ("is_stored(output + r * RUN + apart)", "is_stored(output + r * RUN)", "launch_failed"),
-    "output before the start": ("+ lane_first - begin;", "+ lane_first;", "launch_failed"),
+    "output past the end": ("is_stored(output + r * RUN + pair.apart)", "is_stored(output + r * RUN)", "launch_failed"),
+    "output before the start": ("+ pair.first - begin;", "+ pair.first;", "launch_failed"),
     "bytes past the end": ("capped(n_bytes - from);", "capped(n_bytes - from + 16);", "launch_failed"),
     "last tile": ("if (first_output(task) >= n_out", "if (first_output(task) + 2000 >= n_out", "wrong"),
     "words of the same step": ("from + (i + 1) * PART_WORDS", "from + i * PART_WORDS", "wrong"),
@@ -191,7 +192,6 @@ MUTANTS = {
     "a turn of the loop": ("from += UNROLL * PARTS *", "from += PARTS *", "wrong"),
     "bytes of the next stage": ("stage * (STAGE_BITS / 8) :", "stage * (STAGE_BITS / 8 - 16) :", "wrong"),
     "bytes of the lane": ("BOX_PITCH + lane_piece * 16;", "BOX_PITCH;", "wrong"),
-    "without waiting: weights": ("wait_for_groups<1>();", "", "launch_failed"),
     "without waiting": ("wait_for_groups<STAGES - 1>();", "", "launch_failed"),
     "without a barrier: copies": ("__syncwarp();  // for every lane", "//", "launch_failed"),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage", "//", "launch_failed"),

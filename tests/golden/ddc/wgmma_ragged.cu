@@ -101,19 +101,6 @@ __device__ __forceinline__ void copy_async(void* to, const void* from)
 #endif
 }
 
-// 4 bytes, at multiples of 4.
-__device__ __forceinline__ void copy_word_async(void* to, const void* from)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 4);
-#else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
-                 : "memory");
-#endif
-}
-
 // The copies so far, of this thread, since the last such call: a group.
 __device__ __forceinline__ void close_group()
 {
@@ -369,7 +356,7 @@ __host__ __device__ constexpr int leader_of(int pair)
 
 // The sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one); those of the
 // other rows follow GROUP samples apart.
-__host__ __device__ constexpr int sample_of(int product, int r, int h)
+__host__ __device__ constexpr int sample_of(unsigned product, int r, int h)
 {
     const int first = product / GROUP_STEPS * (4 * GROUP), in_group = product % GROUP_STEPS;
     return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;
@@ -792,14 +779,6 @@ struct StageCopier {
 #endif
     }
 
-    // One of the first stages, and a group of copies for it, by the engine too: all warps wait for the weights alike.
-    __device__ __forceinline__ void begin()
-    {
-        begin_stage(0);
-        if (by_boxes())
-            close_group();
-    }
-
     // `loaded`: made of the words that were loaded last from the stage that was in its place.
     __device__ __forceinline__ void next_stage(unsigned loaded)
     {
@@ -828,7 +807,7 @@ struct StageCopier {
         pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
     }
 
-    // For the stages that begin() has begun, none of which is read.
+    // For the first STAGES stages, none of which is read.
     __device__ __forceinline__ void wait_for_begun() const
     {
         wait_for_groups<0>();
@@ -869,16 +848,8 @@ __device__ __forceinline__ unsigned place_of_any(int k)
 constexpr int PLACES = place_of_weight(TAPS) + 1;
 constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
 
-// Behind them what they are made of: weights as they were fetched, and turns, those of the first NEAR weights and of each
-// NEAR-th one. That of any weight is the product of two.
-constexpr int NEAR = 32;
-constexpr int TURNS = NEAR + ceil_div(TAPS, NEAR);
-constexpr int FETCHED_AT = MIXED_BYTES;
-constexpr int TURNS_AT = FETCHED_AT + ceil_div(4 * TAPS, 16) * 16;
-constexpr int WEIGHING_BYTES = TURNS_AT + ceil_div(8 * TURNS, 16) * 16;
-
 constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int SCRATCH_BYTES = WEIGHING_BYTES > WINDOWS_BYTES ? WEIGHING_BYTES : WINDOWS_BYTES;
+constexpr int SCRATCH_BYTES = MIXED_BYTES > WINDOWS_BYTES ? MIXED_BYTES : WINDOWS_BYTES;
 
 constexpr bool SUMS_MOVE = true;
 constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
@@ -892,7 +863,7 @@ struct Ring {
 struct Shared {
     alignas(16) Ring ring;
     alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
-    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // weights, and then mixed ones; later the windows
+    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights, and then the windows
     alignas(16) unsigned long long barriers[WARPS][STAGES];
 };
 static_assert(sizeof(Shared) == 60480, "what the definition asks for at launch");
@@ -920,25 +891,34 @@ __device__ __forceinline__ Parts split(float re, float im)
     return make_ushort4(r.x, r.y, i.x, i.y);
 }
 
-// Of a block of weights and product `product` of a step: the two registers of `lane` of the fragment that mma.sync takes,
-// for the octet `unit` of columns.
-__device__ __forceinline__ void words_of(
-    unsigned (&words)[TOGETHER][2], const Parts* weights, int block, int product, int unit, int lane, int skew)
+struct Taken {
+    unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
+};
+
+// Of product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
+__device__ __forceinline__ Taken take_weights(
+    const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
 {
     const int column = lane / 4, own = lane % 4 * GROUP;
     const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
     const unsigned short* const parts = &weights->x + column % 4;
+    Taken taken;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        unsigned halves[2];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int of_row_0 = sample_of(product, r, h);
-            const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-            halves[h] = parts[(is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS)) * 4];
-        }
-        words[0][r] = halves[0] | halves[1] << 16;
+    for (int i = 0; i < 4; ++i) {
+        const int of_row_0 = sample_of(product, i / 2, i % 2);
+        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
+        const unsigned place = is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS);
+        taken.halves[i / 2][i % 2] = parts[place * 4];
     }
+    return taken;
+}
+
+// The two registers.
+__device__ __forceinline__ void words_of(unsigned (&words)[TOGETHER][2], const Taken& taken, int)
+{
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+        words[0][r] = taken.halves[r][0] | taken.halves[r][1] << 16;
 }
 
 // Weights: fetched, mixed, scaled and split by the block.
@@ -949,62 +929,63 @@ struct Mixed {
 static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
 
 constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
+typedef float Fetched[OWN_WEIGHTS];
 
+// Each 32 next to each other are of a warp: weight k is one of lane k % 32.
 __device__ __forceinline__ int own_weight(int i)
 {
     return threadIdx.x + i * WGS;
 }
 
-// Copies of the weights, as a group: the first one, since behind samples they would wait for all of those. Each thread
-// copies what it mixes later.
-__device__ __forceinline__ void fetch_weights(unsigned char* scratch, const float* __restrict__ weights)
+__device__ __forceinline__ bool is_weight(int i)
 {
-    static_assert(SCRATCH_BYTES >= WEIGHING_BYTES, "they and their turns lie behind the mixed weights");
-    float* const fetched = reinterpret_cast<float*>(scratch + FETCHED_AT);
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS)
-            copy_word_async(fetched + k, weights + k);
-    }
-    close_group();
+    return (i + 1) * WGS <= TAPS || own_weight(i) < TAPS;
 }
 
-// Mixed weights, by the whole block; one group of copies follows that of the weights. Returns what sums are to be
-// multiplied by. While weights are on their way, turns are made.
-__device__ __forceinline__ float mix_weights(unsigned char* scratch, Frequency frequency)
+// A thread's weights, before all else: behind samples they would wait for all of those.
+__device__ __forceinline__ void fetch_weights(Fetched& fetched, const float* __restrict__ weights)
+{
+#pragma unroll
+    for (int i = 0; i < OWN_WEIGHTS; ++i)
+        fetched[i] = is_weight(i) ? weights[own_weight(i)] : 0.0f;
+}
+
+// Mixed weights, by the whole block. Returns what sums are to be multiplied by.
+__device__ __forceinline__ float mix_weights(unsigned char* scratch, const Fetched& weights, Frequency frequency)
 {
     Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    const float* const weights = reinterpret_cast<const float*>(scratch + FETCHED_AT);
-    float2* const turns = reinterpret_cast<float2*>(scratch + TURNS_AT);
-    for (int i = threadIdx.x; i < TURNS; i += WGS)
-        turns[i] = unit_vector(advance(frequency, i < NEAR ? i : (i - NEAR) * NEAR));
+    // The turn of weight k is the product of those of weights k % 32, the lane's own, and k - k % 32, which lane i % 32
+    // has of the warp's i-th 32 weights.
+    constexpr int FAR = ceil_div(OWN_WEIGHTS, 32);
+    const int lane = threadIdx.x % 32;
+    const float2 near = unit_vector(advance(frequency, lane));
+    float2 far[FAR];
+#pragma unroll
+    for (int i = 0; i < FAR; ++i)
+        far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
     if (threadIdx.x == 0)
         mixed.weights[place_of_weight(TAPS)] = {};  // which is no weight
-    wait_for_groups<1>();
     unsigned largest = 0;
-#pragma unroll 4
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS)
-            largest = max(largest, __float_as_uint(fabsf(weights[k])));  // floats above 0 are in the order of their bits
-    }
+#pragma unroll
+    for (int i = 0; i < OWN_WEIGHTS; ++i)
+        largest = max(largest, __float_as_uint(fabsf(weights[i])));  // floats above 0 are in the order of their bits
     largest = __reduce_max_sync(0xffffffff, largest);
-    if (threadIdx.x % 32 == 0)
+    if (lane == 0)
         mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there, and so are all turns
+    __syncthreads();  // the largest of each warp is there
 #pragma unroll
     for (int w = 0; w < WARPS; ++w)
         largest = max(largest, mixed.largest[w]);
     const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
     const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-#pragma unroll 4
+#pragma unroll
     for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const int k = own_weight(i);
-        if (k < TAPS) {
-            const float2 turn = multiply(turns[k % NEAR], turns[NEAR + k / NEAR]);
-            const float weight = weights[k] * scale;
-            mixed.weights[place_of_weight(k)] = split(weight * turn.x, weight * turn.y);
-        }
+        const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
+        const float far_im = __shfl_sync(0xffffffff, far[i / 32].y, i % 32);
+        const float2 turn = multiply(near, make_float2(far_re, far_im));
+        const float weight = weights[i] * scale;
+        if (is_weight(i))
+            mixed.weights[place_of_weight(own_weight(i))] = split(weight * turn.x, weight * turn.y);
     }
     __syncthreads();  // the mixed weights are complete
     return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
@@ -1021,34 +1002,49 @@ __device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scrat
 // What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
 // each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
 // c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
+// The block of weights at place `at` of them, and again LIVE further on.
+__device__ __forceinline__ int block_at(int at)
+{
+    return SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
+}
+
 // By the whole block, from mixed weights, which are not needed any more when it returns.
 __device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
 {
-    constexpr int UNITS = OCTETS / TOGETHER, BLOCKS = UNITS < 4 ? 4 / UNITS : 1;
+    constexpr int UNITS = OCTETS / TOGETHER;
     const int first = lane, second = PIECE_WORDS + lane;
-    // Each block once, for both its places; BLOCKS a turn, so that one's loads do not wait for the other's.
+    // Each block once, for both its places. The weights of a unit are loaded before the words of the one before it are
+    // stored: the compiler cannot tell that these do not change them.
     int at = warp % LIVE, product = warp / LIVE;
-#pragma unroll BLOCKS
+    Taken taken = take_weights(mixed_weights(scratch), block_at(at), product, 0, lane, skew);
+#pragma unroll 1
     for (int i = warp; i < K_STEPS * LIVE; i += WARPS) {
-#pragma unroll
-        for (int unit = 0; unit < UNITS; ++unit) {
-            unsigned words[TOGETHER][2];
-            const int block = SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
-            words_of(words, mixed_weights(scratch), block, product, unit, lane, skew);
-#pragma unroll
-            for (int o = 0; o < TOGETHER; ++o) {
-                unsigned* const to = ring.words[product][0][at][unit * TOGETHER + o];
-                to[first] = words[o][0];
-                to[second] = words[o][1];
-                if (!SUMS_MOVE && at < LIVE - 1) {
-                    to[LIVE * OCTETS * 32 + first] = words[o][0];
-                    to[LIVE * OCTETS * 32 + second] = words[o][1];
-                }
-            }
-        }
+        unsigned(*const to)[32] = ring.words[product][0][at];
+        const bool is_twice = !SUMS_MOVE && at < LIVE - 1;
+        const int block = block_at(at), of = product;
         at += WARPS % LIVE, product += WARPS / LIVE;
         if (at >= LIVE)
             at -= LIVE, ++product;
+#pragma unroll
+        for (int unit = 0; unit < UNITS; ++unit) {
+            const bool is_last = unit + 1 == UNITS;  // behind the last block, what follows is not used
+            const Taken next = take_weights(
+                mixed_weights(scratch), is_last ? block_at(at) : block, is_last ? product : of, is_last ? 0 : unit + 1, lane,
+                skew);
+            unsigned words[TOGETHER][2];
+            words_of(words, taken, lane);
+#pragma unroll
+            for (int o = 0; o < TOGETHER; ++o) {
+                unsigned* const octet = to[unit * TOGETHER + o];
+                octet[first] = words[o][0];
+                octet[second] = words[o][1];
+                if (is_twice) {
+                    octet[LIVE * OCTETS * 32 + first] = words[o][0];
+                    octet[LIVE * OCTETS * 32 + second] = words[o][1];
+                }
+            }
+            taken = next;
+        }
     }
     publish_writes();
     __syncthreads();  // the ring is complete
@@ -1087,8 +1083,38 @@ __device__ __forceinline__ int lead_of(const float2* row)
 constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
 constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
 constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
-constexpr int UNPAIRED_ROWS = WHOLE == 1 ? 1 : ROWS / ROWS_A_STORE;  // that code is written for: none, but at both ends
+// Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row alone.
+constexpr int UNPAIRED_STORES = WHOLE == 1 ? 1 : ROWS / ROWS_A_STORE;
 static_assert(WINDOW % STEP == 0 && RUN % STEP == 0 && RUN % 2 == 0, "whole steps, and pairs; a last window may be cut");
+
+// A lane's two outputs of TURN. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may have any length, and
+// leads are of WHOLE outputs, the two are half of them apart, so that lanes still store next to each other.
+struct LanePair {
+    const bool is_paired;
+    const int apart;
+    const int first;
+    float2 turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+
+    __device__ __forceinline__ LanePair(int lane, const float2* row, int lead)
+        : is_paired(WHOLE == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
+          apart(is_paired ? 1 : LANES_A_ROW), first(lane % LANES_A_ROW * (is_paired ? 2 : 1))
+    {
+    }
+
+    __device__ __forceinline__ void make_turns(Frequency frequency)
+    {
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            turns[i] = unit_vector(advance(frequency, (first + i * apart) * DECIMATION));
+    }
+
+    __device__ __forceinline__ void scale_turns(float scale)
+    {
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            turns[i].x *= scale, turns[i].y *= scale;
+    }
+};
 
 struct Writer {
     const int lane;
@@ -1100,30 +1126,18 @@ struct Writer {
     const int n_rows;  // that are stored: ROWS, or one less
     const int begin, end;  // of what is in the baseband of these rows, from the first output on
     const bool is_whole;  // that is all
-    // Pairs of outputs lie at multiples of 16 bytes. If not, since rows may have any length, and leads are of WHOLE
-    // outputs, a lane's two outputs of TURN are half of them apart, so that lanes still store next to each other.
-    const bool is_paired;
-    const int apart;
-    const int lane_first;  // its first one of TURN
-    float2* const to;  // and where that of the first TURN goes
-    float2 lane_turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
+    const LanePair pair;
+    float2* const to;  // where the first of the pair goes, of the first TURN
 
     __device__ __forceinline__ Writer(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
-        float scale, long long first, int n_rows)
+        const LanePair& pair, long long first, int n_rows)
         : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
           first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
           end(static_cast<int>(max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * RUN))))),
-          is_whole(begin == 0 && end == n_rows * RUN),
-          is_paired(WHOLE == 1 || reinterpret_cast<unsigned long long>(row + (first - lead)) % 16 == 0),
-          apart(is_paired ? 1 : LANES_A_ROW), lane_first(lane % LANES_A_ROW * (is_paired ? 2 : 1)),
-          to(row + (first - lead) + lane / LANES_A_ROW * RUN + lane_first)
+          is_whole(begin == 0 && end == n_rows * RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_A_ROW * RUN + pair.first)
     {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            lane_turns[i] = unit_vector(advance(frequency, (lane_first + i * apart) * DECIMATION));
-            lane_turns[i].x *= scale, lane_turns[i].y *= scale;
-        }
     }
 
     // Outputs [at, at + WINDOW) of each run, or those of them that it has.
@@ -1140,11 +1154,11 @@ struct Writer {
         for (int part = 0; part < WINDOW / TURN; ++part) {
             const int turn = 2 * (at / TURN + part) % 4;
             const float* const turns = outputs + 2 * WINDOW + turn;
-            const float* const from = outputs + part * (2 * TURN) + lane_first * 2;
+            const float* const from = outputs + part * (2 * TURN) + pair.first * 2;
             const int offset = at + part * TURN;
-            if (RUN % WINDOW != 0 && offset + lane_first >= RUN)
+            if (RUN % WINDOW != 0 && offset + pair.first >= RUN)
                 continue;  // the run ends in this window; what is behind it was never put
-            if (is_paired && (is_whole || is_inside(offset))) {
+            if (pair.is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
                 for (int r = 0; r < ROWS; r += ROWS_A_STORE)
                     if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows) {
@@ -1154,17 +1168,17 @@ struct Writer {
                         store_floats<4>(&to[offset + r * RUN].x, {a.x, a.y, b.x, b.y});
                     }
             } else {
-                const int output = offset + lane / LANES_A_ROW * RUN + lane_first - begin;
-                const bool has_second = RUN % TURN == 0 || offset + lane_first + apart < RUN;
-#pragma unroll UNPAIRED_ROWS
+                const int output = offset + lane / LANES_A_ROW * RUN + pair.first - begin;
+                const bool has_second = RUN % TURN == 0 || offset + pair.first + pair.apart < RUN;
+#pragma unroll UNPAIRED_STORES
                 for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
                     const float2* const two = reinterpret_cast<const float2*>(from + r * WINDOW_PITCH);
                     const float2 a = turned<0>(two[0], turns + r * WINDOW_PITCH);
-                    const float2 b = turned<1>(two[apart], turns + r * WINDOW_PITCH);
+                    const float2 b = turned<1>(two[pair.apart], turns + r * WINDOW_PITCH);
                     if (is_stored(output + r * RUN))
                         to[offset + r * RUN] = a;
-                    if (has_second && is_stored(output + r * RUN + apart))
-                        to[offset + r * RUN + apart] = b;
+                    if (has_second && is_stored(output + r * RUN + pair.apart))
+                        to[offset + r * RUN + pair.apart] = b;
                 }
             }
         }
@@ -1187,7 +1201,7 @@ struct Writer {
     template <int I>
     __device__ __forceinline__ float2 turned(float2 y, const float* turn) const
     {
-        return multiply(y, multiply(*reinterpret_cast<const float2*>(turn), lane_turns[I]));
+        return multiply(y, multiply(*reinterpret_cast<const float2*>(turn), pair.turns[I]));
     }
 };
 
@@ -1445,12 +1459,13 @@ __device__ __forceinline__ void move_sums(Tile& done, Sums& sums, const Sums& ch
         sums[(LIVE - 1) * OCTETS * 4 + i] = 0;
 }
 
-// The products of a step with the LIVE blocks of weights from `block` on, added to the sums, and these moved. samples: of its first
+// The products of a step with the LIVE blocks of weights, added to the sums, and these moved. samples: of its first
 // part; words: of its second; from: where its words are. All three are then the next step's.
 __device__ __forceinline__ void take_step(
     Tile& done, Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step,
-    unsigned ring, int block, Decoder& decoder)
+    unsigned ring, Decoder& decoder)
 {
+    constexpr int block = 0;
     Sums products;
     Samples taken[2];
 #pragma unroll
@@ -1547,7 +1562,7 @@ __device__ __forceinline__ void take_task(
 #pragma unroll 1
     for (int step = -WARM_UP; step < END;) {
         Tile done;
-        take_step(done, sums, samples, words, from, stages, step, ring, 0, decoder);
+        take_step(done, sums, samples, words, from, stages, step, ring, decoder);
         put_tile(to, done, writer.lane);
         to += 2 * STEP;
         if (++step == window_end) {
@@ -1575,7 +1590,8 @@ extern "C" __global__ void __launch_bounds__(WGS, 3) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
-    fetch_weights(shared.scratch, weights);
+    Fetched fetched;
+    fetch_weights(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
     const int lead = lead_of(row);
@@ -1588,12 +1604,14 @@ extern "C" __global__ void __launch_bounds__(WGS, 3) ddc(
     first_byte -= skew * SAMPLE_BITS / 8;
     StageCopier copier(
         lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
-    float scale = 0.0f;
+    LanePair pair(lane, row, lead);
 #pragma unroll 1  // the code of stages once
     for (int i = 0; i < STAGES; ++i) {
-        copier.begin();
-        if (i == 0)
-            scale = mix_weights(shared.scratch, frequency);  // while the first one's copies wait for each other
+        copier.begin_stage(0);
+        if (i == 0) {  // while the first one's copies wait for each other, and weights are on their way
+            pair.make_turns(frequency);
+            pair.scale_turns(mix_weights(shared.scratch, fetched, frequency));
+        }
     }
     fill_ring(shared.ring, shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
@@ -1607,7 +1625,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 3) ddc(
     const unsigned ring = address_of(shared.ring);
     Decoder decoder(copier.pieces.offset + copier.pieces.drift);
     const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, scale, run * RUN, n_rows);
+    Writer writer(lane, window, row, n_out, lead, frequency, phase, pair, run * RUN, n_rows);
     float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
     const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
     take_task(copier, writer, decoder, rows, lane_window, ring);
