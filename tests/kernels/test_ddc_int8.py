@@ -279,6 +279,7 @@ MUTANTS = {
     "blocks of a step": ("one", "block > 0 ? block - 1 : LIVE - 1", "block < LIVE - 1 ? block + 1 : 0", "wrong"),
     "place of an open tile": ("one", "(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
     "sums that do not move": ("moved", "done[i] : sums[i - OCTETS * 4];", "done[i] : sums[i];", "wrong"),
+    "second place of a block": ("one", "!SUMS_MOVE && at < LIVE - 1;", "!SUMS_MOVE && at < LIVE - 2;", "launch_failed"),
     "order of blocks": ("moved", "SUMS_MOVE ? LIVE - 1 - at", "SUMS_MOVE ? at", "wrong"),
     "bits of a byte": ("fields", "WHOLE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("fields", "w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),

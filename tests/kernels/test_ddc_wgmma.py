@@ -176,6 +176,8 @@ MUTANTS_OF_FILLED_PRODUCTS = {
     "bytes of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
     "bytes of a step": ("bit += STEP_BITS;", "bit += STEP_BITS & ~31;", "wrong"),
     "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & 96) +", "wrong"),
+    "units of a block": ("is_last ? 0 : unit + 1", "is_last ? 0 : unit", "wrong"),
+    "weights of the next unit": ("is_last ? product : of", "of", "wrong"),
 }
 
 
