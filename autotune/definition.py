@@ -9,6 +9,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 
-from .errors import UsageError
+from .errors import DefinitionError, UsageError
 from .space import Config, Space
 
 PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
@@ -305,6 +306,18 @@ class Kernel(ABC, Generic[P]):
             raise UsageError(f"{self.name} needs the input {error.args[0]}, an array") from error
         found = {name: size for name, size in sizes.items() if name not in values}
         return self.problem(found, base=problem)
+
+
+def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:
+    """The error for a method of a definition that breaks its contract.
+
+    ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``.
+    """
+    path, line = kernel.source_path, 1
+    function = inspect.unwrap(getattr(type(kernel), method, type(kernel)))
+    with suppress(OSError, TypeError):  # the source is not there, or the class is made by a program
+        path, line = Path(inspect.getfile(function)), inspect.getsourcelines(function)[1]
+    return DefinitionError(f"{path}:{line}: {kernel.name}.{method}() {why}")
 
 
 # ---------------------------------------------------------------------- problems, as data

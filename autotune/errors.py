@@ -5,6 +5,10 @@ class UsageError(Exception):
     """A request that names something that does not exist or cannot be; the message says what to do instead."""
 
 
+class DefinitionError(UsageError):
+    """A definition that breaks its contract: the message names file, line and method, and what it must do instead."""
+
+
 class TrialFailure(Exception):
     """A config that did not survive a station: a row of the record, never a crash of the sweep.
 
