@@ -1,21 +1,17 @@
 """Compile processes: variants become binaries beside the sweep, each within a deadline, and none can take it down."""
 
-import os
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-
-from pebble import ProcessExpired
 
 from .case import write_case
 from .catalogue import load_kernel
 from .definition import Device, Launch
 from .devices import Target, device_module
 from .devices.base import Binary
-from .errors import TrialFailure
-from .processes import RankedPool, serve_quietly
+from .errors import TrialFailure, UsageError
+from .processes import Died, RankedPool, work_quietly
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
@@ -27,10 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Pending(Generic[T]):
-    """A compile, or something else, under way in another process."""
+    """A compile under way in another process."""
 
     future: "Future[T]"
-    what: str
     deadline_s: float
 
     def result(self) -> T:
@@ -41,10 +36,40 @@ class Pending(Generic[T]):
         """
         try:
             return self.future.result()
-        except FutureTimeout as error:
-            raise TrialFailure("timed_out", f"{self.what} took longer than {self.deadline_s:g} s") from error
-        except ProcessExpired as error:
-            raise TrialFailure("compile_failed", f"the process of {self.what} died: {error}") from error
+        except TimeoutError as error:
+            raise TrialFailure("timed_out", f"the compiler took longer than {self.deadline_s:g} s") from error
+        except Died as death:
+            raise TrialFailure(
+                "compile_failed", f"the compiler killed its process, and a second one: {death}"
+            ) from death
+
+
+@dataclass(frozen=True)
+class PendingCase:
+    """The inputs and the reference of a timed problem, made in another process."""
+
+    future: "Future[None]"
+    name: str  # of the problem
+
+    def result(self) -> None:
+        """Wait until they are there.
+
+        Raises:
+            UsageError: when they cannot be made; no config can be measured then.
+        """
+        smaller = "choose a smaller problem"
+        try:
+            self.future.result()
+        except TimeoutError as error:
+            why = f"took longer than {PREPARE_DEADLINE_S:g} s"
+            raise UsageError(f"the inputs and the reference of {self.name} {why}; {smaller}") from error
+        except MemoryError as error:
+            raise UsageError(f"the inputs and the reference of {self.name} need more memory; {smaller}") from error
+        except Died as death:
+            why = f"killed the process that made them, and a second one: {death}"
+            raise UsageError(
+                f"the inputs and the reference of {self.name} {why}. If memory ran out, {smaller}"
+            ) from death
 
 
 class CompilePool:
@@ -53,7 +78,7 @@ class CompilePool:
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
         self.target, self.n_processes = target, n_processes
         self.deadline_s = deadline_s
-        self._pool = RankedPool(n_processes, serve_quietly, os.getpid())
+        self._pool = RankedPool(n_processes, work_quietly)
 
     def __enter__(self) -> "CompilePool":
         """Starts the processes: they import what they need while the first sweep gets ready."""
@@ -68,15 +93,15 @@ class CompilePool:
         """Compile ``variant``, or find it in the cache."""
         arguments = (self.target.kind, variant, self.target.device, builds)
         future = self._pool.schedule(_compile, arguments, self.deadline_s, rank)
-        return Pending(future, "the compiler", self.deadline_s)
+        return Pending(future, self.deadline_s)
 
     def prepare(
         self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
-    ) -> Pending[None]:
+    ) -> PendingCase:
         """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
         arguments = (kernel, problem, folder, with_reference)
         future = self._pool.schedule(_prepare, arguments, PREPARE_DEADLINE_S, rank)
-        return Pending(future, "the reference", PREPARE_DEADLINE_S)
+        return PendingCase(future, f"{kernel} {','.join(f'{name}={value}' for name, value in problem.items())}")
 
 
 def check_limits(binary: Binary, launch: Launch, device: Device) -> None:

@@ -1,23 +1,28 @@
-"""Worker processes: they do not re-run the user's script, they end with their parent, and they mind their memory."""
+"""Worker processes: they do not re-run the user's script, they end with their parent, and one that dies is replaced."""
 
 import ctypes
 import os
+import pickle
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.popen_spawn_posix import Popen
 from types import ModuleType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar, cast
 
-from pebble import ProcessFuture, ProcessPool
-
+START_DEADLINE_S = 120.0  # of a process, until it is ready: imports, a driver, a context
+LAST_WORDS_S = 1.0
+MOST_STARTS = 3  # of processes that die before they are ready, one after the other
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 # Linux kills a child when the thread that started it ends, not the process: this one ends last.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="autotune-starts-processes")
@@ -53,10 +58,7 @@ def without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-class CleanContext(SpawnContext):
-    """For pools: ``spawn``, with processes as above."""
-
-    Process = _Process
+T = TypeVar("T")
 
 
 @contextmanager
@@ -75,91 +77,229 @@ def uninterrupted() -> Iterator[None]:
             before(*came[0])
 
 
-class Pool(ProcessPool):
-    """``n_processes``, as above. Ctrl-C in the midst of ``schedule`` could leave its queue such that nobody wakes up
-    for the next task, or for the end.
+class Died(Exception):
+    """A task's process ended, and so did the second one; ``str`` says how: ``SIGKILL (Killed)`` or ``exit code 0``."""
+
+
+class Child:
+    """A process that runs one task at a time, and a new one in its place whenever it has died.
+
+    A death is noticed at once, of an idle process too. It takes nothing along: processes share neither a lock that one
+    could hold nor a pipe in which it could leave half a message.
+
+    Args:
+        initializer: what the process calls first, with ``arguments``; an exception in it is a death.
     """
 
-    def __init__(self, n_processes: int, initializer: Any, *arguments: Any) -> None:
-        super().__init__(n_processes, context=CleanContext(), initializer=initializer, initargs=arguments)
+    def __init__(self, initializer: Callable[..., None], *arguments: Any) -> None:
+        self._initializer, self._arguments = initializer, arguments
+        self._changing = threading.Lock()  # whoever ends it is another thread than the one that uses it
+        self._process: _Process | None = None
+        self._pipe: Connection | None = None
+        self._ended = False
 
-    def schedule(self, *arguments: Any, **more: Any) -> "ProcessFuture[Any]":
-        with uninterrupted():
-            return super().schedule(*arguments, **more)
+    def call(self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None) -> T:
+        """``function(*arguments)`` there. What kills the process is tried once more in a new one.
+
+        Raises:
+            Died: when both processes died, or none could be started.
+            TimeoutError: after ``timeout`` seconds; the process is stopped.
+            Exception: what the function raises.
+        """
+        task = pickle.dumps((function, arguments))
+        for last in (False, True):
+            pipe, sentinel = self._ready()
+            answer, in_time = None, True
+            with suppress(EOFError, OSError):  # it died
+                pipe.send_bytes(task)
+                came = wait((pipe, sentinel), timeout)
+                in_time = bool(came)
+                answer = pipe.recv_bytes() if pipe in came else None
+            if answer is not None:
+                return cast(T, _outcome(answer))
+            how = self.stop(LAST_WORDS_S if in_time else 0.0)
+            if not in_time:
+                raise TimeoutError(f"no answer within {timeout:g} s")
+            if last or self._ended:
+                raise Died(how)
+        raise AssertionError("the loop returns or raises")
+
+    def stop(self, wait_s: float = 0.0) -> str:
+        """Kill the process and all that it started; the next call starts another. Says how it ended.
+
+        ``wait_s``: for how long it may still end by itself; a pipe closes a little before its process has ended.
+        """
+        with self._changing:
+            process, self._process = self._process, None
+            pipe, self._pipe = self._pipe, None
+        if process is None:
+            return "it had ended"
+        process.join(wait_s)
+        how = _cause(process.exitcode)
+        assert process.pid is not None
+        for kill in (partial(os.killpg, process.pid, signal.SIGKILL), process.kill):  # the first fails while it starts
+            with suppress(OSError):
+                kill()
+        process.join()
+        if pipe is not None:
+            pipe.close()
+        return how or _cause(process.exitcode)
 
     def end(self) -> None:
-        """Stop, whatever is under way."""
-        with uninterrupted():
-            self.stop()  # type: ignore[no-untyped-call]
-            self.join()
+        """Stop, for good: a call that is under way raises Died."""
+        self._ended = True
+        self.stop()
+
+    def _ready(self) -> tuple[Connection, int]:
+        """The pipe to a process that waits for a task, and what becomes readable when it ends."""
+        for _ in range(MOST_STARTS):
+            with self._changing:
+                process, pipe = self._process, self._pipe
+            if process is not None and pipe is not None and process.is_alive():
+                return pipe, process.sentinel
+            how = self.stop()
+            if self._ended:
+                raise Died("it was told to end")
+            self._start()
+        raise Died(f"{MOST_STARTS} processes could not be started, the last one: {how}")
+
+    def _start(self) -> None:
+        """A new process, which has said that it is ready; one that died before is left for ``stop`` to tell of."""
+        ours, its = SpawnContext().Pipe()
+        process = _Process(target=_serve, args=(its, os.getpid(), self._initializer, self._arguments))
+        process.daemon = True  # multiprocessing ends it at exit, whoever forgets to
+        process.start()
+        its.close()
+        with self._changing:
+            self._process, self._pipe = process, ours
+        if self._ended:
+            self.stop()
+            return
+        with suppress(EOFError, OSError):
+            if wait((ours, process.sentinel), START_DEADLINE_S):
+                ours.recv_bytes()
+            else:
+                self.stop()
 
 
-T = TypeVar("T")
-_Waiting: TypeAlias = "tuple[int, int, Future[Any], Callable[[], ProcessFuture[Any]]]"  # rank, number, what begins it
+def _serve(pipe: Connection, parent: int, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """The life of a Child's process."""
+    os.setsid()  # what it starts can be killed along with it, and Ctrl-C is the parent's to handle
+    die_with_parent(parent)
+    os.dup2(2, 1)  # data goes to the parent's stdout only, whatever a kernel or a definition prints
+    initializer(*arguments)
+    pipe.send_bytes(b"ready")
+    while True:
+        try:
+            task = pipe.recv_bytes()
+        except (EOFError, OSError):
+            return
+        try:
+            function, given = pickle.loads(task)
+            answer = pickle.dumps((True, function(*given)))
+        except BaseException as error:  # sys.exit() in a definition ends its task, not this process
+            answer = _failure(error)
+        pipe.send_bytes(answer)
+
+
+def _failure(error: BaseException) -> bytes:
+    """``error`` for the parent, with where it was raised; in words where it is none to raise there."""
+    error.add_note(traceback.format_exc())
+    if isinstance(error, Exception):
+        with suppress(Exception):  # whatever somebody's exception makes of being copied
+            pickle.loads(answer := pickle.dumps((False, error)))
+            return answer
+    return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _outcome(answer: bytes) -> Any:
+    succeeded, value = pickle.loads(answer)
+    if not succeeded:
+        raise value
+    return value
+
+
+def _cause(exitcode: int | None) -> str:
+    """How a process ended, in words; "" while it runs."""
+    if exitcode is None:
+        return ""
+    if exitcode < 0:
+        return f"{signal.Signals(-exitcode).name} ({signal.strsignal(-exitcode)})"
+    return f"exit code {exitcode}"
+
+
+@dataclass(order=True)
+class _Task:
+    rank: int
+    number: int
+    future: "Future[Any]" = field(compare=False)
+    function: Callable[..., Any] = field(compare=False)
+    arguments: tuple[Any, ...] = field(compare=False)
+    timeout: float | None = field(compare=False)
 
 
 class RankedPool:
-    """``n_processes`` as of ``Pool``, for tasks of several ranks: the lowest that waits goes first.
+    """``n_processes`` as of ``Child``, for tasks of several ranks: the lowest that waits goes first.
 
     What is under way cannot be cancelled: most tasks take less time than a new process to start.
     """
 
-    N_READY = 2  # tasks handed over beyond those under way: no process waits for this one to wake up
-
-    def __init__(self, n_processes: int, initializer: Any, *arguments: Any) -> None:
-        self._pool = Pool(n_processes, initializer, *arguments)
-        self._most = n_processes + self.N_READY
-        self._waiting: list[_Waiting] = []
-        self._begun: set[Future[Any]] = set()
+    def __init__(self, n_processes: int, initializer: Callable[..., None], *arguments: Any) -> None:
+        self._changing = threading.Condition()
+        self._waiting: list[_Task] = []
         self._number = count()
-        self._changing = threading.RLock()
+        self._ended = False
+        self._children = [Child(initializer, *arguments) for _ in range(n_processes)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(child,), name="autotune-pool", daemon=True)
+            for child in self._children
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def schedule(
         self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None, rank: int = 0
     ) -> "Future[T]":
-        """What becomes of ``function(*arguments)``. ``timeout``: seconds from when it begins."""
+        """What becomes of ``function(*arguments)``, as of ``Child.call``; ``timeout`` counts from when it begins."""
         future: Future[T] = Future()
-        begin = partial(self._pool.schedule, function, args=arguments, timeout=timeout)
-        with uninterrupted():
-            with self._changing:
-                entry: _Waiting = (rank, next(self._number), future, begin)
-                heappush(self._waiting, entry)
-            self._hand_over()
+        with uninterrupted(), self._changing:
+            if self._ended:
+                future.cancel()
+            else:
+                heappush(self._waiting, _Task(rank, next(self._number), future, function, arguments, timeout))
+                self._changing.notify()
         return future
 
     def end(self) -> None:
         """Stop, whatever is under way; whoever waits is told that it is cancelled."""
         with uninterrupted():
             with self._changing:
+                self._ended = True
                 given_up, self._waiting = self._waiting, []
-            for *_, future, _begin in given_up:
-                future.cancel()
-            self._pool.end()
-            for future in list(self._begun):  # of those that it stopped it tells some only
-                self._settle(future, CancelledError())
+                self._changing.notify_all()
+            for task in given_up:
+                task.future.cancel()
+            for child in self._children:
+                child.end()
+            for thread in self._threads:
+                thread.join()
 
-    def _hand_over(self) -> None:
+    def _serve(self, child: Child) -> None:
+        """One process's thread."""
+        while (task := self._next()) is not None:
+            if not task.future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = child.call(task.function, task.arguments, task.timeout)
+            except Exception as error:
+                task.future.set_exception(CancelledError() if self._ended else error)
+            else:
+                task.future.set_result(result)
+
+    def _next(self) -> _Task | None:
         with self._changing:
-            while self._waiting and len(self._begun) < self._most:
-                *_, future, begin = heappop(self._waiting)
-                if future.set_running_or_notify_cancel():
-                    self._begun.add(future)
-                    begin().add_done_callback(partial(self._pass_on, future))
-
-    def _pass_on(self, future: "Future[Any]", done: "ProcessFuture[Any]") -> None:
-        error = CancelledError() if done.cancelled() else done.exception()
-        self._settle(future, error, None if error else done.result())
-        self._hand_over()
-
-    def _settle(self, future: "Future[Any]", error: BaseException | None, result: Any = None) -> None:
-        with self._changing:
-            if future not in self._begun:
-                return
-            self._begun.remove(future)
-        if error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+            self._changing.wait_for(lambda: self._waiting or self._ended)
+            return None if self._ended else heappop(self._waiting)
 
 
 def n_cpus() -> int:
@@ -187,8 +327,7 @@ def keep_freed_memory() -> None:
             mallopt(parameter, n_bytes)  # M_MMAP_THRESHOLD: larger arrays go back at once
 
 
-def serve_quietly(parent: int) -> None:
-    """For compile processes: as ``die_with_parent``, and the process that measures goes first on a busy machine."""
-    die_with_parent(parent)
+def work_quietly() -> None:
+    """For compile processes: the process that measures goes first on a busy machine."""
     keep_freed_memory()
     os.nice(5)

@@ -4,25 +4,22 @@ The score of a sampler on a space after M trials is P = (found - random) / (opti
 config of the space. ``found`` is the mean over repeats of the best time after M trials, failing ones included.
 """
 
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from .errors import UsageError
-from .processes import CleanContext
+from .processes import Died, RankedPool
 from .recorded_space import RecordedSpace
 from .search import check_sampler, searcher
 
 NEAR = 1.05  # times the optimum: what counts as nearly found
 RANDOM = "random"
-BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -202,14 +199,16 @@ def _runs(
             progress(len(runs))
         return runs
     found: dict[int, Run] = {}
-    with (
-        _single_threaded(),
-        ProcessPoolExecutor(min(jobs, len(seeds)), CleanContext(), initializer=_keep, initargs=(space,)) as pool,
-    ):
-        waiting: dict[Future[Run], int] = {pool.submit(_run, sampler, trials, ahead, seed): seed for seed in seeds}
+    pool = RankedPool(min(jobs, len(seeds)), _keep, space)
+    try:
+        waiting: dict[Future[Run], int] = {pool.schedule(_run, (sampler, trials, ahead, seed)): seed for seed in seeds}
         for future in as_completed(waiting):
             found[waiting[future]] = future.result()
             progress(len(found))
+    except Died as death:
+        raise UsageError(f"a process that searches {space.name} died, and a second one: {death}") from death
+    finally:
+        pool.end()
     return [found[seed] for seed in seeds]
 
 
@@ -223,18 +222,3 @@ def _keep(space: RecordedSpace) -> None:
 
 def _run(sampler: str, trials: int, ahead: int, seed: int) -> Run:
     return run_once(_space, sampler, trials, ahead, seed)
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Processes that start here leave the other cores to one another."""
-    before = {name: os.environ.get(name) for name in BLAS_THREADS}
-    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -16,7 +16,7 @@ from . import record
 from .bench import Bench
 from .case import too_large_for_numpy
 from .catalogue import reference_of
-from .compile import Pending, check_limits
+from .compile import Pending, PendingCase, check_limits
 from .definition import Kernel, problem_name
 from .devices import Target
 from .devices.base import Binary, Ceilings
@@ -76,7 +76,7 @@ class Stations:
         self.protocol, self.deadline_s, self.ledger = protocol, deadline_s, ledger
         self.ceilings: Ceilings | None = None
         self._rank = bench.join() if rank is None else rank
-        self._case: tuple[Path, Pending[None]] | None = None
+        self._case: tuple[Path, PendingCase] | None = None
         self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)
         definition = "".join(path.read_text() for path in kernel.source_paths)

@@ -12,6 +12,7 @@ from pathlib import Path
 from autotune.record import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
+from .family import descendants, gone
 
 SWEEP = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host", "--trials", "100"]
 N_CONFIGS = 26
@@ -20,19 +21,6 @@ N_CONFIGS = 26
 def start(results: Path, *more: str) -> "subprocess.Popen[str]":
     command = [*SWEEP, "--results", str(results), *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task").glob("*/children")
-    direct = [int(child) for path in found for child in path.read_text().split()]
-    return direct + [grandchild for child in direct for grandchild in children(child)]
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def recorded(results: Path) -> list[str]:
@@ -49,7 +37,7 @@ def test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_swee
         while len(recorded(results)) <= n_before and sweep.poll() is None:  # some way into the search
             time.sleep(0.02)
         time.sleep(rng.uniform(0, 1.0))
-        family = children(sweep.pid)
+        family = descendants(sweep.pid)
         sweep.kill()
         sweep.communicate()
         deadline = time.monotonic() + 10

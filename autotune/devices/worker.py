@@ -4,15 +4,10 @@ The parent calls ``Worker.verify`` and ``Worker.measure`` with a deadline. A cra
 the context ends as a TrialFailure there, and the next call finds a fresh process.
 """
 
-import os
-import signal
 from collections.abc import Callable
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-
-from pebble import ProcessExpired
 
 from ..case import Case, read_case
 from ..catalogue import load_kernel
@@ -20,13 +15,12 @@ from ..definition import Kernel
 from ..errors import TrialFailure, UsageError
 from ..interleaved import interleaved
 from ..measure import Measurement, Protocol, Sustained, measure, repeated, sustained
-from ..processes import Pool, die_with_parent, keep_freed_memory
+from ..processes import Child, Died, keep_freed_memory
 from ..space import Config
 from ..verify import Placed, Verdict, case_of_oracle, verify
 from . import Target, device_module
 from .base import Binary, Session
 
-START_DEADLINE_S = 120.0  # imports, driver, context
 T = TypeVar("T")
 
 
@@ -47,13 +41,13 @@ class Worker:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._pool: Pool | None = None
+        self._child = Child(_open, target.kind, target.identifier)
 
     def __enter__(self) -> "Worker":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        self._child.stop()
 
     def verify(
         self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None, *, full: bool = False
@@ -91,35 +85,19 @@ class Worker:
         return result
 
     def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], deadline_s: float, what: str) -> T:
-        if self._pool is None:
-            self._start()
-        assert self._pool is not None
-        future = self._pool.schedule(function, args=arguments, timeout=deadline_s)
         try:
-            result: T = future.result()
-            return result
+            return self._child.call(function, arguments, deadline_s)
         except TrialFailure as failure:
             if failure.sticky:
-                self._stop()  # the next call starts a fresh one
+                self._child.stop()
             raise
-        except FutureTimeout as error:
-            self._stop()
+        except TimeoutError as error:
             raise TrialFailure("timed_out", f"the {what} took longer than {deadline_s:g} s") from error
-        except ProcessExpired as error:
-            self._stop()
-            raise TrialFailure("launch_failed", f"the {what} killed its process: {_cause(error)}") from error
+        except Died as death:
+            raise TrialFailure("launch_failed", f"the {what} killed its process, and a second one: {death}") from death
         except KeyboardInterrupt:
-            self._stop()
+            self._child.stop()
             raise
-
-    def _start(self) -> None:
-        self._pool = Pool(1, _open, os.getpid(), self.target.kind, self.target.identifier)
-        self._pool.schedule(_session_of, timeout=START_DEADLINE_S).result()
-
-    def _stop(self) -> None:
-        if self._pool is not None:
-            self._pool.end()
-            self._pool = None
 
 
 # ---------------------------------------------------------------------- inside the worker process
@@ -127,13 +105,12 @@ _session: Session | None = None
 _why_not = "it was not started by Worker"
 
 
-def _open(parent: int, kind: str, identifier: str) -> None:
+def _open(kind: str, identifier: str) -> None:
     global _session, _why_not
-    die_with_parent(parent)
     keep_freed_memory()
     try:
         _session = device_module(kind).open(identifier)
-    except Exception as error:  # told to the parent by the first call: a pool whose initializer raises says nothing
+    except Exception as error:  # the first call tells the parent
         _why_not = f"{type(error).__name__}: {error}"
 
 
@@ -141,10 +118,6 @@ def _opened() -> Session:
     if _session is None:
         raise UsageError(f"the worker process could not open the device: {_why_not} (see `autotune doctor`)")
     return _session
-
-
-def _session_of() -> str:
-    return _opened().device.name
 
 
 def _apply(function: Callable[..., T], *arguments: Any) -> T:
@@ -196,10 +169,3 @@ def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:
     with Placed(session, kernel, problem, inputs) as placed:
         placed.launch(function, kernel.launch(problem, job.config))
         return placed.outputs()
-
-
-def _cause(error: ProcessExpired) -> str:
-    code = error.exitcode
-    if code is not None and code < 0:
-        return f"{signal.Signals(-code).name} ({signal.strsignal(-code)})"
-    return f"exit code {code}"
