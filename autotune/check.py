@@ -144,9 +144,9 @@ class Tally:
 def _start(
     kernel: Kernel[Any], problem: Any, config: Config, pool: CompilePool, builds: tuple[str, ...] | None
 ) -> Pending[Binary] | TrialFailure:
-    if reason := kernel.unsupported(config, pool.target.device):
-        return TrialFailure("skipped", reason)
     try:
+        if reason := kernel.unsupported(config, pool.target.device):
+            return TrialFailure("skipped", reason)
         return pool.submit(render(kernel, problem, config), builds)
     except TrialFailure as failure:
         return failure

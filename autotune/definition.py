@@ -5,10 +5,11 @@ tuner and the packages that ``autotune emit`` writes.
 """
 
 import dataclasses
+import functools
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -17,7 +18,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 
-from .errors import DefinitionError, UsageError
+from .errors import DefinitionError, TrialFailure, UsageError, told
 from .space import Config, Space
 
 PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
@@ -190,6 +191,33 @@ class Kernel(ABC, Generic[P]):
                 cls.problem_type = args[0]
         if not dataclasses.is_dataclass(getattr(cls, "problem_type", None)):
             raise TypeError(f"{cls.__name__} must name its problem: class {cls.__name__}(Kernel[Problem])")
+        for name in CONTRACT.keys() & vars(cls).keys():
+            setattr(cls, name, _held_to_contract(name, vars(cls)[name]))
+
+    def __init__(self) -> None:
+        """Checks what the class says.
+
+        Raises:
+            DefinitionError: for a class attribute that is missing or of another type.
+        """
+        problems = f"a tuple of {self.problem_type.__name__}"
+        for name, kind, what in (
+            ("space", Space, "a Space"),
+            ("default", Mapping, "a dict: parameter -> value"),
+            ("arguments", tuple, "a tuple of names"),
+            ("tuned", tuple, problems),
+            ("awkward", tuple, problems),
+            ("host_sizes", Mapping, "a dict: runtime field -> size"),
+            ("scalar_defaults", Mapping, "a dict: input -> number"),
+        ):
+            value = getattr(self, name, None)
+            if not isinstance(value, kind):
+                raise fault(self, "", f"has {name} = {value!r}; it must be {what}")
+        for name in ("tuned", "awkward"):
+            if not all(isinstance(problem, self.problem_type) for problem in getattr(self, name)):
+                raise fault(self, "", f"has {name} = {getattr(self, name)!r}; it must be {problems}")
+        if not self.tuned:
+            raise fault(self, "", "has no tuned problem; the first of them is the default")
 
     @property
     def name(self) -> str:
@@ -314,10 +342,70 @@ def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:
     ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``.
     """
     path, line = kernel.source_path, 1
-    function = inspect.unwrap(getattr(type(kernel), method, type(kernel)))
+    owner = inspect.unwrap(getattr(type(kernel), method)) if method else type(kernel)
     with suppress(OSError, TypeError):  # the source is not there, or the class is made by a program
-        path, line = Path(inspect.getfile(function)), inspect.getsourcelines(function)[1]
-    return DefinitionError(f"{path}:{line}: {kernel.name}.{method}() {why}")
+        path, line = Path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1]
+    return DefinitionError(f"{path}:{line}: {kernel.name}{f'.{method}()' if method else ''} {why}")
+
+
+# ---------------------------------------------------------------------- what its methods must return
+def _is_dict_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Mapping) and all(isinstance(each, kind) for each in value.values())
+
+
+def _is_tuple_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all(isinstance(each, kind) for each in value)
+
+
+def _is_tolerance(value: Any) -> bool:
+    return isinstance(value, Tolerance) or _is_dict_of(Tolerance)(value)
+
+
+CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "arrays": (_is_dict_of(Array), "a dict: name -> Array"),
+    "launch": (lambda value: isinstance(value, Launch), "a Launch"),
+    "work": (lambda value: isinstance(value, Work), "a Work"),
+    "inputs": (_is_dict_of(object), "a dict: name -> array or number"),
+    "reference": (_is_dict_of(object), "a dict: name of each output -> array"),
+    "tolerance": (_is_tolerance, "a Tolerance, or a dict: name of each output -> Tolerance"),
+    "ragged": (_is_tuple_of(object), "a tuple of problems"),
+    "scalars": (_is_dict_of(object), "a dict: name -> NumPy number"),
+    "constants": (_is_dict_of(object), "a dict: name -> value"),
+    "arguments_for": (_is_tuple_of(str), "a tuple of names"),
+    "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
+}
+OF_ONE_CONFIG = ("launch", "ragged", "constants", "unsupported")
+
+
+def _held_to_contract(name: str, method: Any) -> Any:
+    """``method`` of a definition, whose exceptions and whose wrong answers name its file and line.
+
+    Those of one configuration are its trial's failure, those of a problem end what was asked for.
+    """
+    is_right, wanted = CONTRACT[name]
+
+    @functools.wraps(method)
+    def checked(self: Kernel[Any], *arguments: Any, **more: Any) -> Any:
+        try:
+            answer = method(self, *arguments, **more)
+        except (UsageError, TrialFailure, MemoryError):
+            raise
+        except Exception as error:
+            wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}")
+        else:
+            if is_right(answer):
+                return answer
+            wrong = fault(self, name, f"returns {_brief(answer)}; it must return {wanted}")
+        if name in OF_ONE_CONFIG:
+            raise TrialFailure("definition_failed", str(wrong))
+        raise wrong
+
+    return checked
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
 
 
 # ---------------------------------------------------------------------- problems, as data

@@ -118,10 +118,11 @@ class Enumerator:
                     return None
             except _Unassigned as missing:
                 undecided.append((constraint, str(missing)))
-            except Exception:
-                # What an earlier constraint would have refused may be senseless to this one: it is asked again later.
+            except Exception as error:
                 if not self._open[index]:
-                    raise
+                    self.refused[constraint.answers(error)] += 1
+                    return None
+                # What an earlier constraint would have refused may be senseless to this one: it is asked again later.
                 undecided.append((constraint, next(reversed(self._open[index]))))
         return undecided
 

@@ -36,9 +36,19 @@ def _rebuild_failure(status: str, message: str, sticky: bool) -> TrialFailure:
     return TrialFailure(status, message, sticky=sticky)
 
 
+def told(error: BaseException) -> str:
+    """An exception of somebody else's code in one line: its type, what it says, and where it was raised."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    where = f" at {traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}" if traceback else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
+
+
 STATUSES = {
     "measured": "verified and timed",
     "constraint": "refused by a named constraint of the space",
+    "definition_failed": "a method of the definition raised, or returned what it must not, for this config",
     "render_failed": "the template did not render",
     "compile_failed": "the compiler refused the source",
     "resources": "more threads, registers, shared memory or grid than the device has",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .definition import Device, Kernel
+from .errors import TrialFailure
 from .space import Config
 
 MOST_THREADS, MOST_BLOCKS = 2048, 32  # of a multiprocessor of sm_80 and sm_90
@@ -46,7 +47,10 @@ def filling_at(
 
 @lru_cache(maxsize=1 << 16)  # searches of a campaign ask for their neighbours' again and again
 def _row(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> tuple[float, float, float]:
-    launch = kernel.launch(problem, config)
+    try:
+        launch = kernel.launch(problem, config)
+    except TrialFailure:  # its trial will tell
+        return 0.0, 0.0, 0.0
     n_threads, n_blocks = max(1, prod(launch.block)), max(1, prod(launch.grid))
     n_together = max(1, min(launch.most_blocks or MOST_BLOCKS, MOST_BLOCKS, MOST_THREADS // n_threads))
     while n_together > 1 and not device.has_shared(launch.shared_bytes, n_together):

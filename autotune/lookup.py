@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .definition import Device, Kernel, Launch, runtime_fields
-from .errors import UsageError
+from .errors import TrialFailure, UsageError
 from .space import Config
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
@@ -133,11 +133,14 @@ def choose(
 
 def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> str | None:
     """Why ``device`` cannot run ``config`` on ``problem``, or None."""
-    if (reason := kernel.unsupported(config, device)) is not None:
-        return reason
-    if (broken := kernel.space.broken(problem, config, device)) is not None:
-        return f"it breaks the rule that {broken.reason}"
-    return _beyond(kernel.launch(problem, config), device)
+    try:
+        if (reason := kernel.unsupported(config, device)) is not None:
+            return reason
+        if (broken := kernel.space.broken(problem, config, device)) is not None:
+            return f"it breaks the rule that {broken.reason}"
+        return _beyond(kernel.launch(problem, config), device)
+    except TrialFailure as failure:
+        return failure.message
 
 
 def find_device(wisdom: Wisdom, name: str) -> Device:

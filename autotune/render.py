@@ -50,7 +50,7 @@ def render(kernel: Kernel[Any], problem: Any, config: Config) -> Variant:
     for numbered in (False, True):
         try:
             texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
-        except jinja2.TemplateError as error:
+        except Exception as error:  # an expression of a template may raise anything
             raise TrialFailure("render_failed", _explain(error, path, kernel)) from error
     source = header + texts[0]
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
@@ -104,7 +104,7 @@ def _fields(values: dict[str, Any]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def _explain(error: jinja2.TemplateError, path: Path, kernel: Kernel[Any]) -> str:
+def _explain(error: Exception, path: Path, kernel: Kernel[Any]) -> str:
     """What, where and what to do, for a template that does not render."""
     line = getattr(error, "lineno", None)
     where = getattr(error, "name", None) or path.name
@@ -114,5 +114,7 @@ def _explain(error: jinja2.TemplateError, path: Path, kernel: Kernel[Any]) -> st
             where = Path(traceback.tb_frame.f_code.co_filename).name
             line = traceback.tb_lineno
         traceback = traceback.tb_next
+    if not isinstance(error, jinja2.TemplateError):
+        return f"{where}:{line}: {type(error).__name__}: {error}"
     parameters = ", ".join(kernel.space.parameters)
     return f"{where}:{line}: {error}. Parameters of {kernel.name}: {parameters}; add it to SPACE or correct the name"

@@ -5,13 +5,13 @@ A space is enumerated before anything runs, so a search never proposes what cann
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import log
 from typing import Any
 
 from .enumerate import Enumerator
-from .errors import UsageError
+from .errors import UsageError, told
 
 KEPT = 256  # enumerations of a space, one for each problem and device
 
@@ -86,6 +86,10 @@ class Constraint:
     reason: str
     holds: Predicate
     is_advice: bool = False
+
+    def answers(self, error: Exception) -> str:
+        """The reason to refuse a config for which the predicate raised ``error``."""
+        return f"the constraint {self.name} can be asked ({told(error)})"
 
 
 @dataclass(frozen=True)
@@ -184,9 +188,16 @@ class Space:
         return add
 
     def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
-        """The first constraint that refuses ``config``, or None; advice does not."""
-        constraints = (c for c in self.constraints if not c.is_advice)
-        return next((c for c in constraints if not c.holds(problem, config, device)), None)
+        """The first constraint that refuses ``config``, or None; advice does not. One that raises refuses it."""
+        for constraint in self.constraints:
+            if constraint.is_advice:
+                continue
+            try:
+                if not constraint.holds(problem, config, device):
+                    return constraint
+            except Exception as error:  # whatever somebody's predicate makes of this config
+                return replace(constraint, reason=constraint.answers(error))
+        return None
 
     def enumerate(
         self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None

@@ -9,11 +9,13 @@ from autotune.errors import STATUSES
 from autotune.record import SweepFolder, Trial, sweep_path
 
 REGISTER = [Config(ALGORITHM="register", WGS=wgs, PHASES=p) for wgs in (64, 128, 256) for p in (2, 4, 8)]
-SUBGROUP = [Config(ALGORITHM="subgroup", WGS=wgs, SG_SIZE=s) for wgs in (64, 128, 256) for s in (2, 4)]
+SUBGROUP = [Config(ALGORITHM="subgroup", WGS=wgs, SG_SIZE=s) for wgs in (64, 128, 256) for s in (2, 4)] + [
+    Config(ALGORITHM="subgroup", WGS=256, SG_SIZE=8)
+]
 DEFAULT, BEST = REGISTER[0], REGISTER[4]
 MEDIANS_S = dict(zip(REGISTER + SUBGROUP, (4e-4, 3e-4, 9e-4, 5e-4, 2e-4, 8e-4), strict=False))
 FAILURES = [status for status in STATUSES if status != "measured"]
-NOT_COMPILED = ("constraint", "skipped", "render_failed", "compile_failed")
+NOT_COMPILED = ("constraint", "skipped", "definition_failed", "render_failed", "compile_failed")
 
 
 def trials() -> list[Trial]:

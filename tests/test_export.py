@@ -32,7 +32,7 @@ def test_csv_is_a_row_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = (tmp_path / "trials.csv").read_text()
     assert text == capsys.readouterr().out
     table = pd.read_csv(io.StringIO(text))
-    assert len(table) == 15 and table["status"].tolist()[6:] == outcomes.FAILURES
+    assert len(table) == 16 and table["status"].tolist()[6:] == outcomes.FAILURES
 
 
 def test_parquet_reads_back_equal(tmp_path: Path) -> None:
@@ -83,6 +83,7 @@ def test_t4_tells_how_each_trial_ended(tmp_path: Path) -> None:
     assert {status: r["invalidity"] for status, r in ended.items()} == {
         "measured": "correct",
         "constraint": "constraints",
+        "definition_failed": "compile",
         "render_failed": "compile",
         "compile_failed": "compile",
         "resources": "runtime",
@@ -175,8 +176,8 @@ def test_the_word_for_absent_is_no_value_and_reserved_names_are_refused(tmp_path
 def test_a_config_recorded_again_counts_once_with_its_latest_trial(tmp_path: Path) -> None:
     path = outcomes.sweep(tmp_path)
     SweepFolder(path).append(outcomes.trials()[0])
-    assert [t.number for t in recorded(path).trials] == [*range(1, 15), 0]
-    assert len(t4.results(recorded(path))["results"]) == 15
+    assert [t.number for t in recorded(path).trials] == [*range(1, 16), 0]
+    assert len(t4.results(recorded(path))["results"]) == 16
 
 
 def test_merged_order_keeps_each_configs_own() -> None:

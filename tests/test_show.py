@@ -33,11 +33,11 @@ def test_one_sweep_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture
         "default      408 us",
         "speed-up     2.000 times as fast as the default (1.960 to 2.040 by the 95 % intervals)",
         "one finalist is as fast as the fastest within 0.5 %; preferred among them: fewer registers",
-        "wrong (1), first trial 12: why wrong",
-        "    autotune verify 12",
+        "wrong (1), first trial 13: why wrong",
+        "    autotune verify 13",
         "3 configs refused: it must hold that a block has a warp",
         "time         8 s: 75.0 % measuring, 25.0 % searching; idle share 25.0 %",
-        "best so far, over 15 trials: 400 us to 200 us, found by trial 5",
+        "best so far, over 16 trials: 400 us to 200 us, found by trial 5",
         "ALGORITHM ",
     ):
         assert part in text, f"{part!r} is not in\n{text}"
@@ -54,7 +54,7 @@ def test_several_sweeps_are_a_line_each_in_the_order_of_their_numbers(
     lines = shown(capsys, tmp_path).splitlines()
     assert lines[0] == "3 sweeps of filter on NVIDIA H200" and lines[1].split()[0] == "problem"
     assert [line.split()[0] for line in lines[2:5]] == [f"taps={n},n_samples=4096" for n in (16, 32, 128)]
-    assert lines[2].split()[1:] == ["15", "9", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
+    assert lines[2].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
     assert lines[3].endswith("PHASES=4 (so far)") and "finalists" not in "".join(lines)
     assert shown(capsys, tmp_path, everything=True).count("winner       ALGORITHM") == 3
     outcomes.sweep(tmp_path, device="NVIDIA A100")
@@ -66,7 +66,7 @@ def test_json_has_the_overview_of_each_and_the_details_of_one(
 ) -> None:
     outcomes.sweep(tmp_path)
     (one,) = json.loads(shown(capsys, tmp_path, json=True))
-    assert one["best_so_far_s"] == [4e-4, 3e-4, 3e-4, 3e-4, *[2e-4] * 11]
+    assert one["best_so_far_s"] == [4e-4, 3e-4, 3e-4, 3e-4, *[2e-4] * 12]
     assert one["spent"] == {
         "total_s": 8.0,
         "seconds": {"measuring": 6.0, "searching": 2.0},
@@ -165,6 +165,6 @@ def test_a_bar_is_drawn_in_eighths(share: float, drawn: str) -> None:
 def test_a_record_is_read_while_a_sweep_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = outcomes.sweep(tmp_path, verdict=False)
     with open(path / "trials.jsonl", "ab") as file:
-        file.write(b'{"number": 15, "sta')
+        file.write(b'{"number": 16, "sta')
     assert "6 measured" in shown(capsys, path)
-    assert len(SweepFolder(path).trials()) == 15
+    assert len(SweepFolder(path).trials()) == 16

@@ -18,6 +18,7 @@ INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "Ru
 ERROR = {
     "constraint": INVALID,
     "skipped": INVALID,
+    "definition_failed": NOT_COMPILED,
     "render_failed": NOT_COMPILED,
     "compile_failed": NOT_COMPILED,
     "resources": NOT_RUN,  # as Kernel Tuner does where the driver refuses the launch

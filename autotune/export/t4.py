@@ -17,6 +17,7 @@ INVALIDITY = {
     "measured": "correct",
     "constraint": "constraints",
     "skipped": "constraints",
+    "definition_failed": "compile",
     "render_failed": "compile",  # no source came of the template
     "compile_failed": "compile",
     "resources": "runtime",  # where a driver would refuse the launch
