@@ -17,6 +17,7 @@ from .errors import TrialFailure
 from .space import Config
 from .verify import POISONS, Placed, bytes_of
 
+MEASURING = 1  # raised when a change of this program lets a trial end otherwise: what was recorded before is then stale
 MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
 LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # between two looks at it

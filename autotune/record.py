@@ -1,10 +1,11 @@
 """The record of a sweep: one folder, one owner of truth, one JSON line a trial, on disk before the next trial begins.
 
 results/<device>/<kernel>/<problem>/
-    sweep.json     what ran where: machine, versions, commit, settings
+    sweep.json     what ran where: machine, versions, commit, settings; `stale`: numbers of the recorded trials that no
+                   longer held when it was last run (other sources, another definition, compiler or protocol)
     trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored, and a trial that turns out
                    wrong in the final round has a second line, which counts
-    verdict.json   written when a sweep ends: winner, default, ties
+    verdict.json   written when a sweep ends: winner, default, ties; `stamps`: of the trials that it was made from
 """
 
 import fcntl
@@ -13,7 +14,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
@@ -99,6 +100,17 @@ class Trial:
 _FIELDS = frozenset(f.name for f in fields(Trial))
 
 
+def is_of(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> bool:
+    """Whether ``verdict`` was made from these trials: sources that changed, and changed back, leave one of others.
+
+    A verdict from before it said so was made from them if all of its finalists are among them.
+    """
+    stamps = {str(trial.number): trial.stamp for trial in trials}
+    if "stamps" in verdict:
+        return bool(verdict["stamps"] == stamps)
+    return all(str(finalist["number"]) in stamps for finalist in verdict["finalists"])
+
+
 class SweepFolder:
     """The folder of one sweep, to write and to read.
 
@@ -112,14 +124,26 @@ class SweepFolder:
     @staticmethod
     def create(path: Path, about: dict[str, Any]) -> "SweepFolder":
         """Make the folder, or take up the one that is there; ``sweep.json`` says how it was last run."""
-        folder = SweepFolder(path)
+        folder = SweepFolder.opened(path)
+        folder.take_up(about)
+        return folder
+
+    @staticmethod
+    def opened(path: Path) -> "SweepFolder":
+        """Make the folder, if it is not there."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            folder._write_whole(SWEEP, {"format": FORMAT, **about})
-            folder._mend_last_line()
         except OSError as error:
             raise _cannot_write(path, error) from error
-        return folder
+        return SweepFolder(path)
+
+    def take_up(self, about: dict[str, Any]) -> None:
+        """Write ``sweep.json``, and make the record fit to be continued."""
+        try:
+            self._mend_last_line()
+            self._write_whole(SWEEP, {"format": FORMAT, **about})
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
 
     def append(self, trial: Trial) -> None:
         """One line, flushed to the disk.
@@ -159,6 +183,11 @@ class SweepFolder:
             trials.pop((trial.number, trial.config), None)
             trials[trial.number, trial.config] = trial
         return list(trials.values())
+
+    def current(self) -> list[Trial]:
+        """The trials that held when the sweep was last run: neither their sources nor how they are measured changed."""
+        stale = set(self.about().get("stale", ()))
+        return [trial for trial in self.trials() if trial.number not in stale]
 
     def about(self) -> dict[str, Any]:
         return dict(json.loads((self.path / SWEEP).read_text()))

@@ -117,7 +117,7 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 def _from_sweep(path: Path) -> RecordedSpace:
     folder = SweepFolder(path)
     try:
-        trials, about = folder.trials(), folder.about()
+        trials, about = folder.current(), folder.about()
         name = f"{about['kernel']} {path.name}, {about['device']['name']}"
         default = Config(about["default"])
     except (OSError, KeyError, TypeError, ValueError) as error:

@@ -26,7 +26,7 @@ from .foreknowledge import foreknowledge
 from .knowledge.neighbours import known
 from .ledger import Ledger, idle_share
 from .progress import Progress, Quiet
-from .record import SweepFolder, Trial
+from .record import SweepFolder, Trial, is_of
 from .search import Searcher, check_sampler, searcher
 from .settings import Settings
 from .space import Config
@@ -105,14 +105,18 @@ class _Runner:
             raise UsageError(f"{kernel.name} has no configuration for {problem_name(problem)}: refused {reasons}")
         self.default = self.enumeration.nearest(kernel.default_config(problem, self.target.device))
         self.compiler = self.target.module.compiler(self.target.device)
-        self.folder = self._open_folder()
-        stack.enter_context(self.folder.locked(progress.note))
         protocol, deadline_s = settings.protocol, settings.launch_deadline_s
         self.stations = Stations(kernel, problem, bench, protocol, deadline_s, self.ledger, self.rank)
         stack.callback(self.stations.close)
+        self.stations.check_definition(self.enumeration.configs)
+        results, device = settings.results, self.target.device.name
+        self.folder = SweepFolder.opened(record.sweep_path(results, device, kernel.name, problem_name(problem)))
+        stack.enter_context(self.folder.locked(progress.note))
         recorded = self.folder.trials()
         self.trials = [t for t in recorded if t.stamp == self.stations.stamp(t.config)]
         self.n_numbered = 1 + max((t.number for t in recorded), default=-1)  # stale ones keep their numbers
+        current = {t.number for t in self.trials}
+        self.folder.take_up(self._about([t.number for t in recorded if t.number not in current]))
 
     # ------------------------------------------------------------------ the whole
     def run(self) -> Sweep:
@@ -226,8 +230,10 @@ class _Runner:
             self.trials[self.trials.index(trial)] = refuted
 
     def _previous(self) -> dict[str, Any] | None:
-        """The verdict that is there, if its final round was no shorter than this one would be."""
+        """The verdict that is there, if it is of these trials and its final round no shorter than this one would be."""
         verdict = self.folder.verdict()
+        if verdict is not None and not is_of(verdict, self.trials):
+            return None
         least = {
             "finalist_samples": self.settings.finalist_samples,
             "placements": self.settings.n_placements(self.target.kind),
@@ -275,6 +281,7 @@ class _Runner:
                 "checked_launches": self._n_checked,
                 "finalists": [f.as_json() for f in sweep.finalists],
                 "counts": dict(sweep.counts),
+                "stamps": {str(t.number): t.stamp for t in self.trials},
                 "n_configs": len(self.enumeration.configs),
                 "ceilings": asdict(ceilings) if ceilings else None,
                 "spent_s": {what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},
@@ -284,10 +291,9 @@ class _Runner:
         )
 
     # ------------------------------------------------------------------ helpers
-    def _open_folder(self) -> SweepFolder:
+    def _about(self, stale: list[int]) -> dict[str, Any]:
         device, problem = self.target.device, self.problem
-        path = record.sweep_path(self.settings.results, device.name, self.kernel.name, problem_name(problem))
-        about = {
+        return {
             "kernel": self.kernel.name,
             "definition": reference_of(self.kernel),
             "problem": asdict(problem),
@@ -300,10 +306,10 @@ class _Runner:
             "refused": self.enumeration.refused,
             "space": {name: parameter.values for name, parameter in self.kernel.space.parameters.items()},
             "settings": {name: value for name, value in asdict(self.settings).items() if name != "results"},
+            "stale": stale,
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             **record.provenance(),
         }
-        return SweepFolder.create(path, about)
 
     @property
     def _n_checked(self) -> int:

@@ -3,12 +3,10 @@
 import shlex
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +16,18 @@ from .case import too_large_for_numpy
 from .catalogue import reference_of
 from .compile import Pending, PendingCase, check_limits
 from .definition import Kernel, problem_name
-from .devices import Target
 from .devices.base import Binary, Ceilings
 from .devices.worker import Job
-from .errors import TrialFailure
+from .errors import DefinitionError, TrialFailure
 from .ledger import Ledger
-from .measure import Measurement, Protocol
+from .measure import MEASURING, Measurement, Protocol
 from .record import Trial
 from .render import Variant, render
 from .roofline import rates
 from .space import Config
 from .verify import Verdict
+
+N_PROBED = 8  # configs, spread over the space, that a definition is tried with before a sweep begins
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,27 @@ class Stations:
         self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)
         definition = "".join(path.read_text() for path in kernel.source_paths)
-        self._fixed_stamp = (compiler, _station_digest(self.target), definition)
+        self._fixed_stamp = (compiler, f"measuring {MEASURING}", definition)
+
+    def check_definition(self, configs: Sequence[Config]) -> None:
+        """Ask the definition for what every trial needs, before any begins.
+
+        Raises:
+            DefinitionError: for a method that breaks its contract, also where no config is to blame since all of some
+                that differ fail alike.
+        """
+        self.kernel.arrays(self.problem), self.kernel.work(self.problem), self.kernel.tolerance(self.problem)
+        failures = []
+        for config in configs[:: max(1, len(configs) // N_PROBED)]:
+            try:
+                self.kernel.launch(self.problem, config)
+                self.kernel.ragged(self.problem, config)
+                self.kernel.constants(self.problem, config)
+            except TrialFailure as failure:
+                failures.append(failure.message)
+            else:
+                return
+        raise DefinitionError(failures[0])
 
     def prepare(self) -> None:
         """Let a compile process make the timed problem's inputs and reference."""
@@ -109,9 +128,9 @@ class Stations:
 
     def start(self, config: Config) -> Started:
         """Render, and let the compile processes begin."""
-        if reason := self.kernel.unsupported(config, self.target.device):
-            return Started(config, None, TrialFailure("skipped", reason))
         try:
+            if reason := self.kernel.unsupported(config, self.target.device):
+                return Started(config, None, TrialFailure("skipped", reason))
             variant = render(self.kernel, self.problem, config)
         except TrialFailure as failure:
             return Started(config, None, failure)
@@ -158,7 +177,7 @@ class Stations:
 
     def job(self, config: Config, binary: Binary) -> Job:
         """What the worker process needs to know to measure; waits for the case of the timed problem."""
-        if self._case is None:
+        if self._case is None or (self._case[1].future.done() and not self._case[0].exists()):
             self.prepare()
         assert self._case is not None
         folder, pending = self._case
@@ -199,7 +218,20 @@ class Stations:
     def _on_device(
         self, config: Config, binary: Binary, incumbent_s: float | None, took: dict[str, Any]
     ) -> tuple[Verdict, Measurement]:
-        """``took``: gets the seconds of each stage, also of one that fails."""
+        """``took``: gets the seconds of each stage, also of one that fails.
+
+        Where the cache was deleted meanwhile, what it held is made anew.
+        """
+        try:
+            return self._verified_and_measured(config, binary, incumbent_s, took)
+        except (TrialFailure, FileNotFoundError):
+            if all(map(Path.exists, (*binary.files.values(), *(self._case or ())[:1]))):
+                raise
+        return self._verified_and_measured(config, self.binary(self.start(config)), incumbent_s, took)
+
+    def _verified_and_measured(
+        self, config: Config, binary: Binary, incumbent_s: float | None, took: dict[str, Any]
+    ) -> tuple[Verdict, Measurement]:
         with self.on_device("verifying"), _timed(took, "verify_s"):
             verdict = self.bench.worker.verify(self._job(config, binary), self.deadline_s)
         if self._stand_in is None and too_large_for_numpy(self.kernel, self.problem):
@@ -237,13 +269,3 @@ def _timed(took: dict[str, float], name: str) -> Iterator[None]:
         yield
     finally:
         took[name] = round(time.monotonic() - began, 4)
-
-
-@lru_cache(maxsize=8)
-def _station_digest(target: Target) -> str:
-    """The code that verifies, measures and runs: when it changes, times taken before are not reused."""
-    here = Path(__file__).parent
-    files = [here / "case.py", here / "verify.py", here / "measure.py", *sorted((here / "devices").glob("*.py"))]
-    own = (here / "devices" / target.kind).rglob("*")
-    files += sorted(p for p in own if p.suffix in (".py", ".hpp", ".cpp", ".cu"))
-    return sha256(b"".join(p.read_bytes() for p in files)).hexdigest()

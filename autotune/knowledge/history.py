@@ -51,7 +51,7 @@ class Swept:
         for finalist in (folder.verdict() or {}).get("finalists") or ():
             if Config(finalist["config"]) == config:
                 return finalist, self.default_median_s
-        trial = next(t for t in reversed(folder.trials()) if t.config == config)
+        trial = next(t for t in reversed(folder.current()) if t.config == config)
         return trial.as_json(), self.median_s.get(Config(self.about["default"]))
 
 
@@ -85,7 +85,7 @@ def medians(folder: SweepFolder, shared: dict[Config, Config] | None = None) -> 
     Raises:
         ValueError, KeyError, TypeError: when the record is damaged.
     """
-    last = {trial.config: trial for trial in folder.trials()}
+    last = {trial.config: trial for trial in folder.current()}
     known = {} if shared is None else shared
     return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == "measured" and t.median_s}
 
@@ -102,7 +102,7 @@ def _read(folder: SweepFolder, shared: dict[Config, Config]) -> Swept | str:
             default_s = (verdict.get("default") or {}).get("median_s")
         elif median_s:
             best = min(median_s, key=lambda config: median_s[config])
-            winner = next(t for t in reversed(folder.trials()) if t.config == best).as_json()
+            winner = next(t for t in reversed(folder.current()) if t.config == best).as_json()
             default_s = median_s.get(Config(about["default"]))
         else:
             return f"none of its {len({t.config for t in folder.trials()})} configurations was measured"

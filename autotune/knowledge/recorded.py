@@ -57,9 +57,9 @@ class Recorded:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """The latest trial of each config, in the order of their recording: an earlier one was stale."""
+        """The latest trial of each config that still holds, in the order of their recording."""
         latest: dict[Config, Trial] = {}
-        for trial in self.folder.trials():
+        for trial in self.folder.current():
             latest.pop(trial.config, None)
             latest[trial.config] = trial
         return tuple(latest.values())
