@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from .cache import cache_dir
 from .case import write_case
 from .catalogue import load_kernel
 from .definition import Device, Launch
@@ -15,6 +16,7 @@ from .processes import Died, RankedPool, work_quietly
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
+MOST_CACHES_LOST = 3  # in one compile
 PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
 
 
@@ -78,7 +80,7 @@ class CompilePool:
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
         self.target, self.n_processes = target, n_processes
         self.deadline_s = deadline_s
-        self._pool = RankedPool(n_processes, work_quietly)
+        self._pool = RankedPool(n_processes, "autotune-build", work_quietly)
 
     def __enter__(self) -> "CompilePool":
         """Starts the processes: they import what they need while the first sweep gets ready."""
@@ -128,6 +130,15 @@ def _get_ready(kind: str, device: Device) -> None:
 
 
 def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
+    """As the device's; an attempt whose cache was deleted under its hands says nothing about the variant."""
+    for _ in range(MOST_CACHES_LOST):
+        try:
+            return device_module(kind).compile(variant, device, builds)
+        except FileNotFoundError:
+            continue
+        except (TrialFailure, UsageError) as error:
+            if str(cache_dir(kind).parent) not in str(error):
+                raise
     return device_module(kind).compile(variant, device, builds)
 
 

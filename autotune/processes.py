@@ -20,6 +20,7 @@ from multiprocessing.popen_spawn_posix import Popen
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
 START_DEADLINE_S = 120.0  # of a process, until it is ready: imports, a driver, a context
 LAST_WORDS_S = 1.0
 MOST_STARTS = 3  # of processes that die before they are ready, one after the other
@@ -88,11 +89,12 @@ class Child:
     could hold nor a pipe in which it could leave half a message.
 
     Args:
+        name: what `top` and `ps` call the process; at most 15 characters.
         initializer: what the process calls first, with ``arguments``; an exception in it is a death.
     """
 
-    def __init__(self, initializer: Callable[..., None], *arguments: Any) -> None:
-        self._initializer, self._arguments = initializer, arguments
+    def __init__(self, name: str, initializer: Callable[..., None], *arguments: Any) -> None:
+        self._name, self._initializer, self._arguments = name, initializer, arguments
         self._changing = threading.Lock()  # whoever ends it is another thread than the one that uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
@@ -166,7 +168,7 @@ class Child:
     def _start(self) -> None:
         """A new process, which has said that it is ready; one that died before is left for ``stop`` to tell of."""
         ours, its = SpawnContext().Pipe()
-        process = _Process(target=_serve, args=(its, os.getpid(), self._initializer, self._arguments))
+        process = _Process(target=_serve, args=(its, os.getpid(), self._name, self._initializer, self._arguments))
         process.daemon = True  # multiprocessing ends it at exit, whoever forgets to
         process.start()
         its.close()
@@ -182,8 +184,11 @@ class Child:
                 self.stop()
 
 
-def _serve(pipe: Connection, parent: int, initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _serve(
+    pipe: Connection, parent: int, name: str, initializer: Callable[..., None], arguments: tuple[Any, ...]
+) -> None:
     """The life of a Child's process."""
+    _prctl(PR_SET_NAME, name.encode())
     os.setsid()  # what it starts can be killed along with it, and Ctrl-C is the parent's to handle
     die_with_parent(parent)
     os.dup2(2, 1)  # data goes to the parent's stdout only, whatever a kernel or a definition prints
@@ -244,12 +249,12 @@ class RankedPool:
     What is under way cannot be cancelled: most tasks take less time than a new process to start.
     """
 
-    def __init__(self, n_processes: int, initializer: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, n_processes: int, name: str, initializer: Callable[..., None], *arguments: Any) -> None:
         self._changing = threading.Condition()
         self._waiting: list[_Task] = []
         self._number = count()
         self._ended = False
-        self._children = [Child(initializer, *arguments) for _ in range(n_processes)]
+        self._children = [Child(name, initializer, *arguments) for _ in range(n_processes)]
         self._threads = [
             threading.Thread(target=self._serve, args=(child,), name="autotune-pool", daemon=True)
             for child in self._children
@@ -310,10 +315,15 @@ def n_cpus() -> int:
 def die_with_parent(parent: int) -> None:
     """Linux: this process is killed when ``parent`` ends, however it ends. Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def _prctl(option: int, value: Any) -> None:
+    """Linux's; nothing elsewhere."""
+    with suppress(AttributeError):
+        ctypes.CDLL(None).prctl(option, value)
 
 
 def keep_freed_memory() -> None:

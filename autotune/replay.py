@@ -199,7 +199,7 @@ def _runs(
             progress(len(runs))
         return runs
     found: dict[int, Run] = {}
-    pool = RankedPool(min(jobs, len(seeds)), _keep, space)
+    pool = RankedPool(min(jobs, len(seeds)), "autotune-search", _keep, space)
     try:
         waiting: dict[Future[Run], int] = {pool.schedule(_run, (sampler, trials, ahead, seed)): seed for seed in seeds}
         for future in as_completed(waiting):

@@ -20,7 +20,7 @@ from autotune.devices import find_device
 from autotune.record import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
-from .test_kill import children, gone
+from .family import descendants, gone
 
 pytest.importorskip("distributed")
 N_DEVICES, N_PROBLEMS, N_TRIALS, N_REVISIT = 4, 12, 10, 3
@@ -51,7 +51,7 @@ def lines(path: Path) -> int:
 
 def workers(pid: int) -> list[int]:
     """Dask's worker processes: the children that have children of their own."""
-    return [child for child in children(pid) if child in direct(pid) and direct(child)]
+    return [child for child in descendants(pid) if child in direct(pid) and direct(child)]
 
 
 def direct(pid: int) -> list[int]:
@@ -65,7 +65,7 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     for goal in (10, 60):  # trials, some way into the campaign
         while lines(tmp_path) < goal and campaign.poll() is None:
             time.sleep(0.02)
-        family |= set(children(campaign.pid))
+        family |= set(descendants(campaign.pid))
         os.kill(rng.choice(workers(campaign.pid)), signal.SIGKILL)
     out, progress = campaign.communicate(timeout=120)
     assert campaign.returncode == 0, progress

@@ -3,16 +3,20 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from autotune.record import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
 from .family import descendants, gone
+from .killing import Tally, check, disturb, sweep_job
 
 SWEEP = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host", "--trials", "100"]
 N_CONFIGS = 26
@@ -121,3 +125,23 @@ def test_changed_sources_make_recorded_trials_stale(tmp_path: Path) -> None:
     assert counts[1] == 2 * counts[0]
     assert len({t.stamp for t in folder.trials()}) == 2 * counts[0]
     assert [t.number for t in folder.trials()] == list(range(counts[1]))
+
+
+@pytest.mark.parametrize("device", ["host", "simulated"])
+def test_processes_that_are_killed_are_replaced(device: str, tmp_path: Path) -> None:
+    disturb(sweep_job(device), tmp_path, random.Random(device), Tally(), most=2)
+
+
+@pytest.mark.parametrize("device", ["host", "simulated"])
+def test_a_cache_that_is_deleted_in_the_middle_of_a_sweep_is_made_anew(device: str, tmp_path: Path) -> None:
+    job = sweep_job(device)
+    process = job.start(tmp_path)
+    n_deleted = 0
+    while process.poll() is None:
+        if len(recorded(tmp_path)) >= 2 + 3 * n_deleted and n_deleted < 3:
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+            n_deleted += 1
+        time.sleep(0.01)
+    _, told = process.communicate()
+    assert process.returncode == 0 and "Traceback" not in told and n_deleted == 3, told
+    check(job, tmp_path)

@@ -57,7 +57,7 @@ def sleep_beside_another(mark: Path) -> None:
 
 
 def test_interrupted_while_it_takes_a_task_a_pool_still_ends() -> None:
-    pool = RankedPool(1, work_quietly)
+    pool = RankedPool(1, "tested", work_quietly)
     assert pool.schedule(os.getppid, ()).result(60) == os.getpid()
     changing: Any = pool._changing
     while not changing._waiters:
@@ -70,7 +70,7 @@ def test_interrupted_while_it_takes_a_task_a_pool_still_ends() -> None:
 
 
 def test_an_idle_process_that_is_killed_is_replaced() -> None:
-    pool = RankedPool(2, work_quietly)
+    pool = RankedPool(2, "tested", work_quietly)
     for _ in range(5):
         pids = {pool.schedule(os.getpid, ()).result(60) for _ in range(4)}
         for pid in pids:
@@ -80,7 +80,7 @@ def test_an_idle_process_that_is_killed_is_replaced() -> None:
 
 
 def test_what_was_in_flight_is_tried_once_more(tmp_path: Path) -> None:
-    child = Child(work_quietly)
+    child = Child("tested", work_quietly)
     assert child.call(kill_the_first, (tmp_path / "mark",), 60) != os.getpid()
     with pytest.raises(Died, match="SIGKILL"):
         child.call(kill_myself, (), 60)
@@ -90,7 +90,7 @@ def test_what_was_in_flight_is_tried_once_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_an_exit_is_a_death_at_once(status: int) -> None:
-    child = Child(work_quietly)
+    child = Child("tested", work_quietly)
     with pytest.raises(Died, match=f"exit code {status}"):
         child.call(os._exit, (status,), 600)
     with pytest.raises(RuntimeError, match="SystemExit"):
@@ -99,14 +99,14 @@ def test_an_exit_is_a_death_at_once(status: int) -> None:
 
 
 def test_a_process_that_cannot_start_is_told() -> None:
-    child = Child(os._exit, 7)
+    child = Child("tested", os._exit, 7)
     with pytest.raises(Died, match="3 processes could not be started, the last one: exit code 7"):
         child.call(os.getppid, (), 60)
 
 
 def test_what_a_process_started_goes_with_it(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
-    child = Child(work_quietly)
+    child = Child("tested", work_quietly)
     with pytest.raises(TimeoutError):
         child.call(sleep_beside_another, (mark,), 5)
     deadline = time.monotonic() + 10
@@ -116,7 +116,7 @@ def test_what_a_process_started_goes_with_it(tmp_path: Path) -> None:
 
 
 def test_what_it_prints_is_no_data(capfd: pytest.CaptureFixture[str]) -> None:
-    child = Child(work_quietly)
+    child = Child("tested", work_quietly)
     child.call(os.write, (1, b"noise"), 60)
     child.end()
     out, err = capfd.readouterr()
@@ -145,7 +145,7 @@ def test_it_may_be_asked_for_in_any_thread() -> None:
 
 
 def test_the_lowest_rank_that_waits_goes_first() -> None:
-    pool = RankedPool(1, work_quietly)
+    pool = RankedPool(1, "tested", work_quietly)
     order: list[int] = []
     first = pool.schedule(time.sleep, (1.0,), rank=9)
     while not first.running():
@@ -162,7 +162,7 @@ def test_the_lowest_rank_that_waits_goes_first() -> None:
 
 
 def test_what_fails_in_a_process_is_raised_here() -> None:
-    pool = RankedPool(1, work_quietly)
+    pool = RankedPool(1, "tested", work_quietly)
     with pytest.raises(ZeroDivisionError):
         pool.schedule(divmod, (1, 0)).result(60)
     with pytest.raises(TimeoutError):
@@ -172,7 +172,7 @@ def test_what_fails_in_a_process_is_raised_here() -> None:
 
 
 def test_who_waits_when_a_pool_ends_is_told() -> None:
-    pool = RankedPool(1, work_quietly)
+    pool = RankedPool(1, "tested", work_quietly)
     tasks = [pool.schedule(time.sleep, (60,)) for _ in range(8)]
     assert ends(pool)
     for task in tasks:

@@ -41,7 +41,7 @@ class Worker:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._child = Child(_open, target.kind, target.identifier)
+        self._child = Child("autotune-device", _open, target.kind, target.identifier)
 
     def __enter__(self) -> "Worker":
         return self

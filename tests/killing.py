@@ -1,0 +1,148 @@
+"""Sweeps and campaigns whose processes are killed at random, and whose records must be those of undisturbed ones.
+
+`python -m tests.killing --kills 100` runs as many as it takes and prints what was killed; the suite runs a few.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune.record import find_sweeps
+
+from .conftest import DEFINITIONS
+from .family import command_of, descendants, name_of
+
+WASTE = str(DEFINITIONS / "waste.py")
+N_CONFIGS = 12
+N_PROBLEMS = 4
+SLOW = {"AUTOTUNE_SIMULATED_COMPILE_S": "0.15"}
+PAUSE_S = 2.5  # between two kills: long enough for what was in flight to end, since a second death is the task's own
+DEADLINE_S = 180.0
+
+ROLES: dict[str, Callable[[int], bool]] = {
+    "device worker": lambda pid: name_of(pid) == "autotune-device",
+    "compile process": lambda pid: name_of(pid) == "autotune-build",
+    "dask worker": lambda pid: "spawn_main" in command_of(pid) and not name_of(pid).startswith("autotune-"),
+}
+
+
+@dataclass
+class Tally:
+    """What was killed so far, and in how many runs."""
+
+    killed: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that goes on where it stopped, when it is started again with the same results."""
+
+    what: str
+    arguments: tuple[str, ...]
+    roles: tuple[str, ...]
+    n_sweeps: int
+    best: int  # the WASTE of every winner
+
+    def start(self, folder: Path) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "autotune", *self.arguments, "--results", str(folder / "results")]
+        environment = {**os.environ, **SLOW, "AUTOTUNE_CACHE_DIR": str(folder / "cache")}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def sweep_job(device: str) -> Job:
+    arguments = ("sweep", "--kernel", WASTE, "--device", device, "--compile-processes", "2")
+    roles = ("parent", "device worker", "compile process")
+    return Job(f"sweep on {device}", arguments, roles, 1, 1 if device == "host" else 16)
+
+
+def campaign_job(folder: Path) -> Job:
+    file = folder / "campaign.toml"
+    numbers = list(range(1, N_PROBLEMS + 1))
+    sweep = f"[sweep]\ntrials = {N_CONFIGS}\nsampler = 'exhaustive'"
+    file.write_text(f"kernel = '{WASTE}'\nrevisit = 0\n[grid]\nnumber = {numbers}\n{sweep}\n")
+    devices = ("--device", "simulated:0", "--device", "simulated:1", "--compile-processes", "1")
+    roles = ("parent", "device worker", "compile process", "dask worker")
+    return Job("campaign", ("campaign", str(file), *devices), roles, N_PROBLEMS, 16)
+
+
+def disturb(job: Job, folder: Path, rng: random.Random, tally: Tally, most: int) -> None:
+    """Run ``job`` until it ends by itself, killing ``most`` of its processes on the way; then look at its records."""
+    n_killed, end = 0, time.monotonic() + DEADLINE_S
+    tally.runs[job.what] += 1
+    while True:
+        process, began = job.start(folder), time.monotonic()
+        next_kill = began + rng.uniform(0.2, PAUSE_S)
+        while process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+            if n_killed < most and time.monotonic() > next_kill and (role := _kill(job, process.pid, rng)):
+                n_killed += 1
+                tally.killed[role] += 1
+                next_kill = time.monotonic() + PAUSE_S * rng.uniform(1.0, 1.5)
+        if process.poll() is None:
+            process.kill()
+            raise AssertionError(f"{job.what} hangs: {process.communicate()}")
+        out, told = process.communicate()
+        if process.returncode == -signal.SIGKILL:
+            continue
+        assert process.returncode == 0 and "Traceback" not in told, f"{job.what} ended with {out} {told}"
+        return check(job, folder)
+
+
+def _kill(job: Job, parent: int, rng: random.Random) -> str | None:
+    """One process of a role drawn at random; the role, or None where there is no such process now."""
+    role = rng.choice(job.roles)
+    found = [parent] if role == "parent" else [pid for pid in descendants(parent) if ROLES[role](pid)]
+    if not found:
+        return None
+    try:
+        os.kill(rng.choice(found), signal.SIGKILL)
+    except ProcessLookupError:
+        return None
+    return role
+
+
+def check(job: Job, folder: Path) -> None:
+    """Every config of every problem is there once, measured as without kills, and the right one won."""
+    sweeps = find_sweeps(folder / "results")
+    assert len(sweeps) == job.n_sweeps
+    for sweep in sweeps:
+        trials, verdict = sweep.trials(), sweep.verdict()
+        rows = [t.config["WASTE"] for t in trials]
+        assert len(rows) == len(set(rows)) == N_CONFIGS, f"{sweep.path}: {rows}"
+        assert [t.number for t in trials] == list(range(N_CONFIGS))
+        failed = [t for t in trials if t.status != "measured" and "the formula says no" not in t.message]
+        assert not failed, failed
+        assert verdict is not None and verdict["winner"]["config"]["WASTE"] == job.best, verdict
+
+
+def main() -> None:
+    """Kill at least as many as asked for, spread over all roles and jobs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100, help="processes to kill, in all")
+    parser.add_argument("--each", type=int, default=3, help="of one run at most")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    rng, tally, began = random.Random(given.seed), Tally(), time.monotonic()
+    while sum(tally.killed.values()) < given.kills:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            job = rng.choice([sweep_job("host"), sweep_job("simulated"), campaign_job(folder)])
+            disturb(job, folder, rng, tally, given.each)
+        print(f"{time.monotonic() - began:5.0f} s  {sum(tally.killed.values())} killed", file=sys.stderr, flush=True)
+    for what, counts in (("killed", tally.killed), ("runs", tally.runs)):
+        print(f"{what:8s}", ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))
+
+
+if __name__ == "__main__":
+    main()
