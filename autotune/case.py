@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import contract
 from .definition import Kernel, problem_name
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
@@ -46,13 +47,13 @@ def too_large_for_numpy(kernel: Kernel[Any], problem: Any) -> bool:
 def random_inputs(kernel: Kernel[Any], problem: Any) -> dict[str, Any]:
     """The definition's inputs, the same in every process."""
     seed = zlib.crc32(case_key(kernel, problem).encode())
-    return kernel.inputs(problem, np.random.default_rng(seed))
+    return contract.inputs_of(kernel, problem, np.random.default_rng(seed))
 
 
 def numpy_case(kernel: Kernel[Any], problem: Any) -> Case:
     """The case of ``problem``, its reference made by the definition."""
     inputs = random_inputs(kernel, problem)
-    return Case(case_key(kernel, problem), problem, inputs, kernel.reference(problem, **inputs))
+    return Case(case_key(kernel, problem), problem, inputs, contract.reference_of(kernel, problem, inputs))
 
 
 @lru_cache(maxsize=N_SMALL)
@@ -61,13 +62,28 @@ def small_case(kernel: Kernel[Any], problem: Any) -> Case:
     return numpy_case(kernel, problem)
 
 
+_repeated: set[tuple[Kernel[Any], Any]] = set()
+
+
+def check_reference_repeats(kernel: Kernel[Any], problem: Any, small: Any) -> None:
+    """Once for each ``problem``: the reference gives the same again at ``small``, one of its smallest sizes.
+
+    Raises:
+        DefinitionError: when it does not.
+    """
+    if (kernel, problem) not in _repeated:
+        case = small_case(kernel, small)
+        contract.check_repeats(kernel, small, case.inputs, case.reference)
+        _repeated.add((kernel, problem))
+
+
 # ---------------------------------------------------------------------- the timed problem's, in files
 def write_case(kernel: Kernel[Any], problem: Any, folder: Path, with_reference: bool = True) -> None:
     """Make the case of ``problem`` and leave it in ``folder``; without a reference where NumPy would need minutes."""
     with_reference = with_reference and not too_large_for_numpy(kernel, problem)
     folder.mkdir(parents=True, exist_ok=True)
     inputs = random_inputs(kernel, problem)
-    reference = kernel.reference(problem, **inputs) if with_reference else {}
+    reference = contract.reference_of(kernel, problem, inputs) if with_reference else {}
     numbers = {name: value for name, value in inputs.items() if not isinstance(value, np.ndarray)}
     (folder / "numbers.pickle").write_bytes(pickle.dumps(numbers))
     for kind, values in (("input", inputs), ("output", reference)):

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .case import N_LARGE, Case, small_case
-from .definition import Array, Kernel, Launch, Tolerance, problem_name
+from .case import N_LARGE, Case, check_reference_repeats, small_case
+from .contract import tolerance_of
+from .definition import Array, Kernel, Launch, Tolerance, fault, problem_name
 from .devices.base import Binary, Buffer, Comparison, Function, Session
 from .errors import TrialFailure
 from .space import Config
@@ -43,7 +44,14 @@ def verify(
     """
     names: list[str] = []
     errors = [(0.0, 0.0)]
-    problems = (*kernel.ragged(problem, config), *((problem,) if full else ()))
+    edges = kernel.ragged(problem, config)
+    if not edges:
+        raise fault(
+            kernel, "ragged", f"returns nothing at {problem_name(problem)}; it must return one problem at least"
+        )
+    problems = (*edges, *((problem,) if full else ()))
+    by_size = sorted(edges, key=lambda p: bytes_of(kernel.arrays(p)))
+    check_reference_repeats(kernel, problem, by_size[0])
     for build in builds or session.check_builds:
         function = session.load(binary, build)
         for seed, ragged in enumerate(problems):
@@ -53,6 +61,8 @@ def verify(
                     placed.poison(POISONS[seed % len(POISONS)])
                     placed.launch(function, kernel.launch(ragged, config), seed=seed)
                     errors.append(placed.check(case))
+                    if ragged == by_size[-1] and build == session.timed_build:
+                        placed.check_overwrites(function, kernel.launch(ragged, config), case, seed)
             except TrialFailure as failure:
                 where = f"at {problem_name(ragged)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
                 raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
@@ -135,6 +145,28 @@ class Placed:
                 worst = (max(worst[0], found.max_error), max(worst[1], found.rms_error))
         return worst
 
+    def check_overwrites(self, function: Function, geometry: Launch, case: Case, seed: int) -> None:
+        """Launch on outputs that hold the answer, and on outputs that hold another: what is there must not matter.
+
+        A kernel that adds to its output, or that leaves alone what looks like a result, can be right after a poison.
+
+        Raises:
+            TrialFailure: wrong.
+        """
+        plain = [name for name, spec in self.specs.items() if spec.written and not spec.read and spec.n_bytes]
+        answers = {name: np.asarray(case.reference[name]).astype(self.specs[name].dtype) for name in plain}
+        others = {name: _other(answer) for name, answer in answers.items()}
+        for what, before in (("the answer", answers), ("another answer", others)) if plain else ():
+            self.poison(POISONS[0])  # accumulators are as at first
+            for name, values in before.items():
+                self.buffers[name].write(values)
+            self.launch(function, geometry, seed=seed)
+            try:
+                self.check(case)
+            except TrialFailure as failure:
+                message = f"where outputs held {what} before the launch: {failure.message}"
+                raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+
     def outputs(self) -> dict[str, np.ndarray]:
         return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}
 
@@ -160,10 +192,12 @@ def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, A
     return np.ascontiguousarray(array)
 
 
-def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
-    """The tolerance of one output."""
-    tolerance = kernel.tolerance(problem)
-    return tolerance[output] if isinstance(tolerance, Mapping) else tolerance
+def _other(answer: np.ndarray) -> np.ndarray:
+    """As plausible as ``answer``, and different: its elements moved on by one, or changed where all are alike."""
+    moved = np.roll(answer, 1)
+    if not np.array_equal(moved, answer):
+        return moved
+    return ~answer if answer.dtype.kind in "biu" else (answer + 1).astype(answer.dtype)
 
 
 _of_oracles: dict[str, Case] = {}  # one, or as many as problems are under way

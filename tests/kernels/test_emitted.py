@@ -9,11 +9,11 @@ import pytest
 
 import autotune
 from autotune.catalogue import all_kernels
+from autotune.contract import tolerance_of
 from autotune.devices import find_device
 from autotune.devices.compare import compare
 from autotune.emit import emit
 from autotune.request import problem_on
-from autotune.verify import tolerance_of
 
 
 @pytest.mark.gpu

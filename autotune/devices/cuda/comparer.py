@@ -15,7 +15,7 @@ from ...cache import cache_dir
 from ...definition import Device, Tolerance
 from ...nvrtc import cached_cubin
 from ..base import Comparison
-from ..compare import compare
+from ..compare import INTEGERS, compare, fits
 from . import OPTIONS
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
@@ -42,16 +42,16 @@ class Comparer:
         """``got`` on the device against ``want``; ``key`` names the reference, so that it travels there once."""
         if got.size == 0:
             return Comparison(0, 0, 0.0, 0.0)
-        if tolerance == Tolerance() and (want.dtype == got.dtype or want.dtype.kind in "biu"):
-            there, _ = self._on_device(want.astype(got.dtype, copy=False), key)
+        both_integers = want.dtype.kind in INTEGERS and got.dtype.kind in INTEGERS
+        if tolerance == Tolerance() and (want.dtype == got.dtype or both_integers):
+            there, _ = self._on_device(want, got.dtype, key)
             found = self._run(self._differ, got, there, np.uint64(got.nbytes))
             return self._closely(got, want, tolerance) if found["n_bad"] else Comparison(0, got.size, 0.0, 0.0)
         if got.dtype not in self._compare:  # integers within a tolerance
             return self._closely(got, want, tolerance)
         functions = self._compare_like if want.dtype == got.dtype else self._compare
-        if want.dtype != got.dtype:
-            want = want.astype(np.complex128 if got.dtype.kind == "c" else np.float64, copy=False)
-        there, rms = self._on_device(want, key)
+        wide = np.dtype(np.complex128 if got.dtype.kind == "c" else np.float64)
+        there, rms = self._on_device(want, got.dtype if want.dtype == got.dtype else wide, key)
         limits = np.float64(tolerance.atol + tolerance.of_rms * rms), np.float64(tolerance.rtol)
         found = self._run(functions[got.dtype], got, there, np.uint64(got.size), *limits)
         if found["n_bad"]:
@@ -68,11 +68,15 @@ class Comparer:
         function((self._blocks,), (256,), (*arguments, self._found))
         return self._found.get().view(FOUND)[0]
 
-    def _on_device(self, reference: np.ndarray, key: str) -> tuple[Any, float]:
-        """(the reference there, its rms)."""
+    def _on_device(self, reference: np.ndarray, dtype: np.dtype[Any], key: str) -> tuple[Any, float]:
+        """(the reference there as ``dtype``, which holds all that it says, its rms)."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
+        if reference.dtype != dtype:
+            if not fits(reference, dtype):
+                raise ValueError(f"{key}: the reference has values that {dtype} cannot hold")
+            reference = reference.astype(dtype)
         there, rms = cupy.asarray(np.ascontiguousarray(reference)), 0.0
         if reference.dtype in self._compare:  # its distance from zero
             zero = cupy.zeros_like(there)
