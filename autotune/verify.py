@@ -12,7 +12,7 @@ import numpy as np
 from .case import N_LARGE, Case, check_reference_repeats, small_case
 from .contract import tolerance_of
 from .definition import Array, Kernel, Launch, Tolerance, fault, problem_name
-from .devices.base import Binary, Buffer, Comparison, Function, Session
+from .devices.base import TIMED_ALIGN, Binary, Buffer, Comparison, Function, Session
 from .errors import TrialFailure
 from .space import Config
 
@@ -57,7 +57,7 @@ def verify(
         for seed, ragged in enumerate(problems):
             case = small_case(kernel, ragged)
             try:
-                with Placed(session, kernel, ragged, case.inputs) as placed:
+                with Placed(session, kernel, ragged, case.inputs, align=None) as placed:
                     placed.poison(POISONS[seed % len(POISONS)])
                     placed.launch(function, kernel.launch(ragged, config), seed=seed)
                     errors.append(placed.check(case))
@@ -72,15 +72,23 @@ def verify(
 
 
 class Placed:
-    """The arguments of one problem in device memory."""
+    """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states."""
 
-    def __init__(self, session: Session, kernel: Kernel[Any], problem: Any, inputs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        kernel: Kernel[Any],
+        problem: Any,
+        inputs: Mapping[str, Any],
+        align: int | None = TIMED_ALIGN,
+    ) -> None:
         self.kernel = kernel
         self.problem = problem
         self.specs: dict[str, Array] = kernel.arrays(problem)
         self.buffers: dict[str, Buffer] = {}
         for name, spec in self.specs.items():
-            self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written)
+            at = spec.align if align is None else align
+            self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written, align=at)
             if spec.read:
                 self.buffers[name].write(as_given(kernel, name, spec, inputs))
                 if spec.written:

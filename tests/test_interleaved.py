@@ -38,7 +38,9 @@ class Timed:
     def clock_hz(self) -> float:
         return 0.0
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> HostBuffer:
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int
+    ) -> HostBuffer:
         buffer = HostBuffer(name, shape, dtype, written=written)
         if written:
             self.places.append(buffer)

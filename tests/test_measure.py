@@ -42,8 +42,10 @@ class Scripted:
         self.n_looks += 1
         return FAST if self.n_looks > self.cool_after else 0.6 * FAST
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> HostBuffer:
-        return HostBuffer(name, shape, dtype, written=written)
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int
+    ) -> HostBuffer:
+        return HostBuffer(name, shape, dtype, written=written, align=align)
 
     def launch(self, launch: Any, arguments: Any, *, seed: int = 0) -> None:
         power, voltage = arguments[0], arguments[1].read()

@@ -14,6 +14,9 @@ import numpy as np
 from ..definition import Device, Launch, Tolerance
 from ..render import Variant
 
+CANARY_BYTES = 16  # at least, on each side of a buffer: the widest store of a thread, so that a near one is told apart
+TIMED_ALIGN = 256  # bytes: of a timed problem's arrays, as allocators of devices give it
+
 
 @dataclass(frozen=True)
 class Binary:
@@ -67,7 +70,10 @@ class Comparison:
 
 
 class Buffer(Protocol):
-    """Device memory with canaries on both sides."""
+    """Device memory with canaries on both sides and, beyond them, addresses at which nothing may be read or written.
+
+    It ends as near to those as its alignment allows: after CANARY_BYTES, and less than ``align`` bytes more.
+    """
 
     def write(self, data: np.ndarray) -> None: ...
     def read(self) -> np.ndarray: ...
@@ -130,7 +136,10 @@ class Session(Protocol):
     def ceilings(self) -> Ceilings | None:
         """What this device reaches, measured here; None where efficiency means nothing."""
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> Buffer: ...
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+    ) -> Buffer:
+        """Memory for an array, at a multiple of ``align`` bytes and of no more than that."""
 
 
 @dataclass(frozen=True)

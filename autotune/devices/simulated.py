@@ -24,7 +24,7 @@ from ..definition import Device, Launch, Tolerance
 from ..errors import TrialFailure
 from ..files import write_whole
 from ..render import Variant
-from .base import Argument, Binary, Ceilings, Comparison, Finding, Sample
+from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Finding, Sample
 
 kind = "simulated"
 clock = "simulated time"
@@ -160,7 +160,9 @@ class _Session:
     def ceilings(self) -> Ceilings:
         return CEILINGS
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> _Buffer:
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+    ) -> _Buffer:
         return _Buffer(np.zeros(shape, dtype))
 
 

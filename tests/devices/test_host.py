@@ -14,6 +14,7 @@ import pytest
 from autotune import Launch, TrialFailure, UsageError
 from autotune.cache import cache_dir
 from autotune.devices import host as module
+from autotune.devices.base import CANARY_BYTES
 from autotune.devices.host import toolchain
 
 from .bench import Bench, variant
@@ -269,9 +270,9 @@ def test_canaries(host: Bench, n_bytes: int, place: str) -> None:
         "first": 0,
         "last": n_bytes - 1,
         "before": -1,
-        "long before": -256,
+        "long before": -CANARY_BYTES,
         "after": n_bytes,
-        "long after": n_bytes + 255,
+        "long after": n_bytes + CANARY_BYTES - 1,
     }[place]
     buffer = host.session.buffer("out", (n_bytes,), np.dtype(np.uint8), written=True)
     assert buffer.damage() is None
@@ -286,6 +287,28 @@ def test_canaries(host: Bench, n_bytes: int, place: str) -> None:
         assert damage == f"out: 1 bytes past its end were overwritten, the first at end + {at - n_bytes}"
     with pytest.raises(TrialFailure) if damage else nullcontext():
         host.load(WRITE_AT, "write_at", "check").launch(ONE, [buffer, np.int64(at)])
+
+
+@pytest.mark.parametrize("align", [1, 16, 256])
+@pytest.mark.parametrize("n_bytes", [0, 1, 4096, 100_003])
+def test_a_buffer_ends_where_its_addresses_do(host: Bench, n_bytes: int, align: int) -> None:
+    buffer = host.session.buffer("out", (n_bytes,), np.dtype(np.uint8), written=True, align=align)
+    address = buffer.address  # type: ignore[attr-defined]
+    assert address % align == 0 and _access(address) == "rw-p"
+    assert _access(address + n_bytes + CANARY_BYTES - 1) == "rw-p"
+    for distance in (CANARY_BYTES + align, 1 << 20, 1 << 29):
+        assert _access(address + n_bytes + distance) == "---p", f"{distance} bytes past the end"
+    for distance in (2 * 4096 + align, 1 << 20, 1 << 29):
+        assert _access(address - distance) == "---p", f"{distance} bytes before the start"
+
+
+def _access(address: int) -> str:
+    """What this process may do at an address; "---p" where something is mapped that nobody may touch."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        first, last = (int(part, 16) for part in line.split()[0].split("-"))
+        if first <= address < last:
+            return line.split()[1]
+    return ""
 
 
 def test_buffer_holds_one_shape_and_type(host: Bench) -> None:

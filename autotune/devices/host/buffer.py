@@ -8,35 +8,43 @@ from typing import Any
 import numpy as np
 
 from ...definition import Tolerance
-from ..base import Comparison
+from ..base import CANARY_BYTES, TIMED_ALIGN, Comparison
 from ..compare import compare
 from .runtime import runtime
 
-CANARY_BYTES = 256  # at least, on each side
-ALIGNMENT = 256  # of the first element, as cudaMalloc gives
+# Of address space on each side, without memory: 1 GiB, or less where a limit (`ulimit -v`) leaves no more.
+GUARD_BYTES = (1 << 30, 1 << 24, mmap.PAGESIZE)
 
 
 class HostBuffer:
-    """An array of fixed shape and type. A wild access past its end meets at most 511 bytes of canary, then a fault."""
+    """An array of fixed shape and type. A wild access meets canaries, less than a page of them, and then a fault."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        *,
+        written: bool,
+        align: int = TIMED_ALIGN,
+    ) -> None:
         self.name = name
         self.written = written
         self.n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        padded = -(-self.n_bytes // ALIGNMENT) * ALIGNMENT
-        n_mapped = -(-(padded + 2 * CANARY_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
-        start = runtime().cuda_host_map(n_mapped)
+        align = max(align, dtype.alignment)
+        n_mapped = -(-(self.n_bytes + align + 2 * CANARY_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
+        start, guard = _map(n_mapped)
         if not start:
             raise MemoryError(f"no memory for {name}: {n_mapped} bytes")
-        self._unmap = weakref.finalize(self, runtime().cuda_host_unmap, start, n_mapped)
+        self._unmap = weakref.finalize(self, runtime().cuda_host_unmap, start, n_mapped, guard)
         self._mapped: np.ndarray = np.ctypeslib.as_array((ctypes.c_ubyte * n_mapped).from_address(start))
-        self._offset = n_mapped - CANARY_BYTES - padded
-        self.address = start + self._offset
+        self.address = (start + n_mapped - CANARY_BYTES - self.n_bytes) // align * align
+        self._offset = self.address - start
         self._payload = self._mapped[self._offset : self._offset + self.n_bytes]
         self._array: np.ndarray = self._payload.view(dtype).reshape(shape)
-        self._canary = (np.arange(n_mapped) * 37 + 11).astype(np.uint8)  # no two neighbours alike
-        self._before()[:] = self._canary[: self._offset]
-        self._after()[:] = self._canary[self._offset + self.n_bytes :]
+        self._sides = [(side, _canary(len(side))) for side in (self._before(), self._after())]
+        for side, canary in self._sides:
+            side[:] = canary
 
     def write(self, data: np.ndarray) -> None:
         """Fill with ``data``, of the buffer's own shape and type."""
@@ -58,8 +66,7 @@ class HostBuffer:
         self._payload[:] = pattern
 
     def damage(self) -> str | None:
-        before = np.flatnonzero(self._before() != self._canary[: self._offset])
-        after = np.flatnonzero(self._after() != self._canary[self._offset + self.n_bytes :])
+        before, after = (np.flatnonzero(side != canary) for side, canary in self._sides)
         if after.size:
             return f"{self.name}: {after.size} bytes past its end were overwritten, the first at end + {after[0]}"
         if before.size:
@@ -79,3 +86,15 @@ class HostBuffer:
 
     def _after(self) -> np.ndarray:
         return self._mapped[self._offset + self.n_bytes :]
+
+
+def _canary(n: int) -> np.ndarray:
+    return (np.arange(n) * 37 + 11).astype(np.uint8)  # no two neighbours alike
+
+
+def _map(n_bytes: int) -> tuple[int, int]:
+    """(address of so many bytes, bytes on each side that may not be touched); 0 when there is no memory."""
+    for guard in GUARD_BYTES:
+        if start := runtime().cuda_host_map(n_bytes, guard):
+            return int(start), guard
+    return 0, 0

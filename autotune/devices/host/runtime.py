@@ -65,9 +65,9 @@ def runtime() -> ctypes.CDLL:
         ctypes.POINTER(Range),
         ctypes.c_uint,
     )
-    library.cuda_host_map.argtypes = (ctypes.c_size_t,)
+    library.cuda_host_map.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
     library.cuda_host_map.restype = ctypes.c_void_p
-    library.cuda_host_unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    library.cuda_host_unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
     library.cuda_host_unmap.restype = None
     return library
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...definition import Device, Launch, TensorMap
 from ...errors import TrialFailure
-from ..base import Argument, Binary, Sample
+from ..base import TIMED_ALIGN, Argument, Binary, Sample
 from .buffer import HostBuffer
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
@@ -42,8 +42,10 @@ class HostSession:
     def ceilings(self) -> None:
         """None: a CPU's roofline says nothing of the variants of a GPU kernel."""
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> HostBuffer:
-        return HostBuffer(name, shape, np.dtype(dtype), written=written)
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+    ) -> HostBuffer:
+        return HostBuffer(name, shape, np.dtype(dtype), written=written, align=align)
 
 
 class HostFunction:

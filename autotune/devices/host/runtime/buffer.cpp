@@ -1,25 +1,23 @@
-// Memory for buffers: whole pages between two that may not be touched.
+// Memory for buffers: whole pages between two ranges of addresses that may not be touched.
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <stddef.h>
 
 extern "C" {
 
-// n_bytes (a multiple of the page size) of zeros, or null.
-char* cuda_host_map(size_t n_bytes) {
-    const size_t page = size_t(sysconf(_SC_PAGESIZE));
-    void* mapped = mmap(nullptr, n_bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return nullptr;
-    char* start = static_cast<char*>(mapped) + page;
-    mprotect(mapped, page, PROT_NONE);
-    mprotect(start + n_bytes, page, PROT_NONE);
-    return start;
+// n_bytes of zeros, or null, with guard_bytes of address space on each side; both are multiples of the page size.
+char* cuda_host_map(size_t n_bytes, size_t guard_bytes) {
+    const size_t n_reserved = n_bytes + 2 * guard_bytes;
+    void* reserved = mmap(nullptr, n_reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) return nullptr;
+    char* start = static_cast<char*>(reserved) + guard_bytes;
+    if (mprotect(start, n_bytes, PROT_READ | PROT_WRITE) == 0) return start;
+    munmap(reserved, n_reserved);
+    return nullptr;
 }
 
-void cuda_host_unmap(char* start, size_t n_bytes) {
-    const size_t page = size_t(sysconf(_SC_PAGESIZE));
-    munmap(start - page, n_bytes + 2 * page);
+void cuda_host_unmap(char* start, size_t n_bytes, size_t guard_bytes) {
+    munmap(start - guard_bytes, n_bytes + 2 * guard_bytes);
 }
 
 }
