@@ -12,7 +12,6 @@ import numpy as np
 
 from .definition import Array, Inputs, Kernel, Tolerance, fault, problem_name
 from .devices.compare import INTEGERS, compare, fits
-from .errors import TrialFailure, UsageError
 
 CHUNK = 1 << 20  # elements that are looked at together
 TRUTHS = {"f": "floating point", "c": "complex", "i": "integers", "u": "integers", "b": "integers or bool"}
@@ -24,9 +23,7 @@ def inputs_of(kernel: Kernel[Any], problem: Any, rng: np.random.Generator) -> di
     Raises:
         DefinitionError: when one is missing or not as ``arrays`` states it.
     """
-    inputs = _ask(kernel, "inputs", problem, rng)
-    if not isinstance(inputs, Mapping):
-        raise fault(kernel, "inputs", f"returns {_what(inputs)}; it must return a dictionary of arrays and numbers")
+    inputs = kernel.inputs(problem, rng)
     for name, spec in kernel.arrays(problem).items():
         if not spec.read:
             continue
@@ -49,9 +46,7 @@ def reference_of(kernel: Kernel[Any], problem: Any, inputs: Inputs) -> dict[str,
         DefinitionError: when they are not exactly the written arrays, each of its shape, finite, and of a dtype that
             holds what is true: as wide as the output's, complex for complex, integers for integers.
     """
-    outputs = _ask(kernel, "reference", problem, **inputs)
-    if not isinstance(outputs, Mapping):
-        raise fault(kernel, "reference", f"returns {_what(outputs)}; it must return a dictionary of arrays")
+    outputs = kernel.reference(problem, **inputs)
     written = {name: spec for name, spec in kernel.arrays(problem).items() if spec.written}
     if set(outputs) != set(written):
         given = ", ".join(map(str, outputs)) or "nothing"
@@ -68,14 +63,11 @@ def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
     Raises:
         DefinitionError: when there is none, or it is no finite number.
     """
-    stated = _ask(kernel, "tolerance", problem)
+    stated = kernel.tolerance(problem)
     if isinstance(stated, Mapping) and output not in stated:
         given = ", ".join(map(str, stated)) or "nothing"
         raise fault(kernel, "tolerance", f"returns tolerances of {given}; it must return one for {output!r}, too")
     tolerance = stated[output] if isinstance(stated, Mapping) else stated
-    if not isinstance(tolerance, Tolerance):
-        why = f"returns {_what(tolerance)} for {output!r}; it must return a Tolerance, or one for each output by name"
-        raise fault(kernel, "tolerance", why)
     for part in ("rtol", "atol", "of_rms"):
         value = getattr(tolerance, part)
         if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < math.inf:
@@ -126,19 +118,6 @@ def _finite(array: np.ndarray) -> bool:
             if not math.isfinite(np.vdot(some, some).real / array.size):
                 return False
     return True
-
-
-def _ask(kernel: Kernel[Any], method: str, *arguments: Any, **inputs: Any) -> Any:
-    """What a method returns; what it raises is its definition's fault."""
-    try:
-        return getattr(kernel, method)(*arguments, **inputs)
-    except (UsageError, TrialFailure, MemoryError):
-        raise
-    except Exception as error:
-        why = f"raises {type(error).__name__}: {error}"
-        if "read-only" in str(error):
-            why += "; it must not write its inputs: it may work on copies"
-        raise fault(kernel, method, why) from error
 
 
 def _what(value: Any) -> str:

@@ -391,7 +391,8 @@ def _held_to_contract(name: str, method: Any) -> Any:
         except (UsageError, TrialFailure, MemoryError):
             raise
         except Exception as error:
-            wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}")
+            hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
+            wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
         else:
             if is_right(answer):
                 return answer

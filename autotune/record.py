@@ -6,31 +6,47 @@ results/<device>/<kernel>/<problem>/
     trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored, and a trial that turns out
                    wrong in the final round has a second line, which counts
     verdict.json   written when a sweep ends: winner, default, ties; `stamps`: of the trials that it was made from
+
+What is read has been checked by record_schema: a damaged line or file is left out, and said so once on the logger
+"autotune".
 """
 
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import record_schema
 from .errors import TrialFailure, UsageError
 from .files import write_whole
+from .record_schema import FORMAT
+from .schema import Check, Unsound, parse, plain
 from .space import Config
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
 TRIALS, SWEEP, VERDICT = "trials.jsonl", "sweep.json", "verdict.json"
+LONGEST_PART = 200  # bytes of a file's or folder's name, which may have 255: others are made from it
+log = logging.getLogger("autotune")
+
+
+class Damaged(UsageError):
+    """A file of a record that cannot be used: the message names it and says why."""
+
+
+class NewerFormat(Damaged):
+    """A file of a record that a later version wrote."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +107,11 @@ class Trial:
         return {**asdict(self), "config": dict(self.config)}
 
     @staticmethod
-    def from_json(row: dict[str, Any]) -> "Trial":
-        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items() if n in _FIELDS}
-        values["config"] = Config(row["config"])
+    def from_json(row: Any) -> "Trial":
+        """Raises Unsound when that is no trial."""
+        values = record_schema.trial(row)
+        values["config"] = Config(values["config"])
         return Trial(**values)
-
-
-_FIELDS = frozenset(f.name for f in fields(Trial))
 
 
 def is_of(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> bool:
@@ -120,28 +134,40 @@ class SweepFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._about: dict[str, Any] | None = None
 
     @staticmethod
     def create(path: Path, about: dict[str, Any]) -> "SweepFolder":
-        """Make the folder, or take up the one that is there; ``sweep.json`` says how it was last run."""
+        """Make the folder, or take up the one that is there; ``sweep.json`` says how it was last run.
+
+        Raises:
+            NewerFormat: when a later version has recorded there.
+        """
         folder = SweepFolder.opened(path)
         folder.take_up(about)
         return folder
 
     @staticmethod
     def opened(path: Path) -> "SweepFolder":
-        """Make the folder, if it is not there."""
+        """Make the folder, if it is not there.
+
+        Raises:
+            NewerFormat: when a later version has recorded there.
+        """
+        folder = SweepFolder(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            folder._check_format()
         except OSError as error:
             raise _cannot_write(path, error) from error
-        return SweepFolder(path)
+        return folder
 
     def take_up(self, about: dict[str, Any]) -> None:
         """Write ``sweep.json``, and make the record fit to be continued."""
         try:
             self._mend_last_line()
             self._write_whole(SWEEP, {"format": FORMAT, **about})
+            self._about = None
         except OSError as error:
             raise _cannot_write(self.path, error) from error
 
@@ -176,21 +202,30 @@ class SweepFolder:
             yield
 
     def trials(self) -> list[Trial]:
-        """Of several lines of a trial, the last one, where it is."""
+        """Of several lines of a trial, the last one, where it is. Damaged lines are left out, and told."""
         trials: dict[tuple[int, Config], Trial] = {}
-        for row in _lines(self.path / TRIALS):
-            trial = Trial.from_json(row)
+        for trial in self._rows():
             trials.pop((trial.number, trial.config), None)
             trials[trial.number, trial.config] = trial
         return list(trials.values())
 
-    def current(self) -> list[Trial]:
-        """The trials that held when the sweep was last run: neither their sources nor how they are measured changed."""
+    def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
+        """The trials that held when the sweep was last run: neither their sources nor how they are measured changed.
+
+        ``trials``: all of them, where they have been read.
+        """
         stale = set(self.about().get("stale", ()))
-        return [trial for trial in self.trials() if trial.number not in stale]
+        return [trial for trial in (self.trials() if trials is None else trials) if trial.number not in stale]
 
     def about(self) -> dict[str, Any]:
-        return dict(json.loads((self.path / SWEEP).read_text()))
+        """The content of sweep.json, as it was when first asked for.
+
+        Raises:
+            Damaged: when it cannot be read, or a later version wrote it.
+        """
+        if self._about is None:
+            self._about = _content(self.path / SWEEP, record_schema.sweep)
+        return dict(self._about)
 
     def write_verdict(self, verdict: dict[str, Any]) -> None:
         try:
@@ -199,12 +234,58 @@ class SweepFolder:
             raise _cannot_write(self.path, error) from error
 
     def verdict(self) -> dict[str, Any] | None:
+        """The content of verdict.json; None where there is none, or a damaged one, which is told."""
         path = self.path / VERDICT
-        return dict(json.loads(path.read_text())) if path.is_file() else None
+        if not path.exists():
+            return None
+        try:
+            return _content(path, record_schema.verdict)
+        except Damaged as error:
+            tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
+            return None
+
+    def current_verdict(self) -> dict[str, Any] | None:
+        """As ``verdict``; None for one that was made from trials which no longer hold."""
+        verdict, stale = self.verdict(), set(self.about().get("stale", ()))
+        if verdict is None or any(finalist["number"] in stale for finalist in verdict["finalists"]):
+            return None
+        return verdict
 
     def drop_verdict(self) -> None:
         """A sweep that goes on has none."""
         (self.path / VERDICT).unlink(missing_ok=True)
+
+    def _rows(self) -> Iterator[Trial]:
+        path = self.path / TRIALS
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
+            return
+        damaged: dict[int, Unsound] = {}
+        for number, line in enumerate(data.split(b"\n")[:-1], 1):  # what follows the last newline is torn, or nothing
+            try:
+                yield Trial.from_json(parse(line))
+            except Unsound as error:
+                damaged[number] = error
+        if damaged:
+            (first, why), *more = damaged.items()
+            also = f" and {len(more)} more, such as line {more[0][0]}" if more else ""
+            tell(f"{path}:{first}: left out this line{also}, which is damaged: {why}")
+
+    def _check_format(self) -> None:
+        """What another version's record holds is not overwritten; a damaged sweep.json is."""
+        if not (self.path / SWEEP).exists():
+            return
+        try:
+            self.about()
+        except NewerFormat:
+            raise
+        except Damaged as error:
+            tell(f"{error}. It is written anew")
+        self._about = None
 
     def _write_whole(self, name: str, content: dict[str, Any]) -> None:
         text = json.dumps(content, indent=2, default=_plain, allow_nan=False) + "\n"
@@ -253,7 +334,7 @@ def _column(values: list[Any]) -> "pd.Series[Any]":
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:
-    """The recorded sweeps at or under ``path``.
+    """The recorded sweeps at or under ``path`` that can be read; others are told.
 
     Raises:
         UsageError: when there is none.
@@ -261,17 +342,83 @@ def find_sweeps(path: Path) -> list[SweepFolder]:
     found = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
     if not found:
         raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} in it or under it); `autotune sweep` makes one")
-    return [SweepFolder(p) for p in found]
+    sweeps, damaged = [], []
+    for folder in map(SweepFolder, found):
+        try:
+            folder.about()
+            sweeps.append(folder)
+        except Damaged as error:
+            damaged.append(error)
+    if not sweeps:
+        raise (
+            damaged[0] if len(damaged) == 1 else Damaged(f"{damaged[0]}. None of the {len(damaged)} there can be read")
+        )
+    for one in damaged:
+        tell(f"{one}. This sweep is left out")
+    return sweeps
+
+
+def tell(what: str) -> None:
+    """Say in one line, and once, that a part of a record is left out."""
+    if what not in _told:
+        _told.add(what)
+        log.warning("%s", " ".join(plain(what).split()))
+
+
+_told: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Trials that a verdict was made from and that are not recorded any more, or not as they were.
+
+    ``numbers``: of those that are known by their numbers, which of an older verdict are the finalists only.
+    """
+
+    n: int
+    numbers: tuple[int, ...]
+
+
+def missing(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> Missing:
+    """The trials of ``verdict`` that are not among ``trials``: by its ``stamps``, else by the sum of its ``counts``."""
+    there = {trial.number: trial.stamp for trial in trials}
+    stamps: Mapping[str, str] | None = verdict.get("stamps")
+    if stamps is not None:
+        gone = sorted(int(number) for number, stamp in stamps.items() if there.get(int(number)) != stamp)
+        return Missing(len(gone), tuple(gone))
+    named = {f["number"] for f in verdict["finalists"]} - {None}
+    gone = sorted(named - there.keys())
+    return Missing(max(len(gone), sum(verdict.get("counts", {}).values()) - len(there)), tuple(gone))
+
+
+def tell_missing(path: Path, verdict: Mapping[str, Any], trials: Iterable[Trial]) -> None:
+    """Say so where trials are gone that the verdict of the sweep at ``path`` was made from."""
+    gone = missing(verdict, trials)
+    if gone.n:
+        numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
+        tell(
+            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the verdict stands, the "
+            "search's figures are of what is left; start the sweep again to replace them"
+        )
 
 
 def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
-    """results/<device>/<kernel>/<problem>; a device's name becomes a plain folder name."""
-    return kernel_path(results, device, kernel) / problem
+    """results/<device>/<kernel>/<problem>, whatever the three are called."""
+    return kernel_path(results, device, kernel) / part(problem)
 
 
 def kernel_path(results: Path, device: str, kernel: str) -> Path:
-    """The folder of all sweeps of a kernel on a device."""
-    return results / "".join(c if c.isalnum() or c in "-_." else "_" for c in device) / kernel
+    """The folder of all sweeps of a kernel on a device; a device's name becomes a plain folder name."""
+    return results / part("".join(c if c.isalnum() or c in "-_." else "_" for c in device)) / part(kernel)
+
+
+def part(name: str) -> str:
+    """``name`` as one part of a path: itself where it can be one, else what is left of it, and a hash of the whole."""
+    is_plain = name not in ("", ".", "..") and name.isprintable() and "/" not in name
+    if is_plain and len(name.encode()) <= LONGEST_PART:
+        return name
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_=,.") else "_" for c in name)
+    return f"{kept[: LONGEST_PART - 17]}~{hashlib.sha256(name.encode(errors='backslashreplace')).hexdigest()[:16]}"
 
 
 def stamp(*parts: str) -> str:
@@ -304,12 +451,17 @@ def _commit() -> str:
     return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.exists():
-        return
-    for line in path.read_bytes().split(b"\n")[:-1]:  # what follows the last newline is torn, or nothing
-        with suppress(ValueError):
-            yield json.loads(line)
+def _content(path: Path, check: Check) -> dict[str, Any]:
+    """The JSON at ``path``, checked. Raises Damaged."""
+    try:
+        content: dict[str, Any] = check(parse(path.read_bytes()))
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read: {error.strerror or error}") from error
+    except record_schema.Newer as error:
+        raise NewerFormat(f"{path} {error}") from error
+    except Unsound as error:
+        raise Damaged(f"{path} is damaged: {error}") from error
+    return content
 
 
 def _plain(value: Any) -> Any:

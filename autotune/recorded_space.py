@@ -7,7 +7,6 @@ as far as it is whole.
 """
 
 import json
-import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from .catalogue import load_kernel
 from .errors import UsageError
 from .filling import known_of
 from .record import SWEEP, TRIALS, SweepFolder
+from .schema import Unsound, number, plain, scalar
 from .space import Config, Value
 from .wisdom import device_of
 
@@ -80,7 +80,7 @@ def read_space(path: Path) -> RecordedSpace:
             return _space(path, name, _cache_rows(content))
         if isinstance(content.get("results"), list):
             return _space(path, name, _t4_rows(content))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(
             f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or cut what broke"
         ) from error
@@ -116,12 +116,9 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 # ---------------------------------------------------------------------- a sweep of ours
 def _from_sweep(path: Path) -> RecordedSpace:
     folder = SweepFolder(path)
-    try:
-        trials, about = folder.current(), folder.about()
-        name = f"{about['kernel']} {path.name}, {about['device']['name']}"
-        default = Config(about["default"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{path} is damaged: {type(error).__name__}: {error}. Sweep it again") from error
+    about, trials = folder.about(), folder.current()
+    name = f"{about['kernel']} {plain(path.name)}, {about['device']['name']}"
+    default = Config(about["default"])
     rows = [
         _Row(t.config, t.median_s or None, (t.compile_s or 0.0) + (t.verify_s or 0.0) + (t.measure_s or 0.0))
         for t in trials
@@ -151,7 +148,7 @@ def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
     for entry in content["cache"].values():
         failed = "__error__" in entry
         spent = sum(_number(entry.get(cost)) or 0.0 for cost in CACHE_COSTS)
-        config = Config({name: entry[name] for name in names if absent is None or entry[name] != absent})
+        config = _config({name: entry[name] for name in names if absent is None or entry[name] != absent})
         rows.append(_Row(config, None if failed else _positive(entry.get("time"), 1e-3), spent * 1e-3))
     return rows
 
@@ -170,7 +167,7 @@ def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
             seconds = _positive(measured[objective]["value"], scale)
         times = {"compilation_time": result["times"].get("compilation"), **result["times"]}  # either name is in use
         spent = sum(_number(times.get(cost)) or 0.0 for cost in T4_COSTS)
-        rows.append(_Row(Config(result["configuration"]), seconds, spent * unit))
+        rows.append(_Row(_config(result["configuration"]), seconds, spent * unit))
     return rows
 
 
@@ -188,8 +185,8 @@ def _json_of(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is damaged: {error}. Fetch it again") from error
     for candidate in (text, *_closed(text)):
         try:
-            content = json.loads(candidate)
-        except ValueError:
+            content = json.loads(candidate)  # other programs write NaN and Infinity
+        except (ValueError, RecursionError):
             continue
         if isinstance(content, dict):
             return content
@@ -204,10 +201,19 @@ def _closed(text: str) -> Iterable[str]:
         yield text[: whole + 1] + "}}"
 
 
+def _config(values: Mapping[str, Any]) -> Config:
+    """Raises Unsound, a ValueError, for a value that no parameter has."""
+    return Config({str(name): scalar(value) for name, value in values.items()})
+
+
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+    """None for what is no number, or an absurd one."""
+    try:
+        return float(number(value))
+    except Unsound:
+        return None
 
 
 def _positive(value: Any, scale: float) -> float | None:
-    number = _number(value)
-    return number * scale if number is not None and number > 0 else None
+    found = _number(value)
+    return found * scale if found is not None and found > 0 else None

@@ -69,7 +69,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
         stdout.print(f"refused      {n} configs by {by} constraint{'s' * (by > 1)}, which `autotune show` tells")
     for trial in _first_failures(SweepFolder(sweep.path).current()):
-        stdout.print(f"  {trial.status}: {trial.message.splitlines()[0][:160]}\n    {trial.reproduce}", markup=False)
+        why = (trial.message.splitlines() or ["no message"])[0][:160]
+        stdout.print(f"  {trial.status}: {why}\n    {trial.reproduce}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:
         stdout.print("next         the same command again goes on from here")

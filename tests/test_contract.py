@@ -141,7 +141,7 @@ def writes(self: Any, problem: Any, *, x: np.ndarray) -> Any:
         (more, "float32", "returns y, z; it must return the written arrays: y"),
         (none, "float32", "returns nothing; it must return the written arrays: y"),
         (infinite, "float32", "values that are not finite"),
-        (writes, "float32", "it must not write its inputs"),
+        (writes, "float32", "and not write its inputs"),
     ],
 )
 def test_a_reference_that_hides_something_is_refused(
@@ -221,7 +221,7 @@ def test_what_outputs_hold_before_a_launch_does_not_matter(text: str, complaint:
         (Tolerance(atol=float("nan")), "returns atol=nan"),
         (Tolerance(of_rms=-1.0), "returns of_rms=-1.0"),
         ({"z": Tolerance()}, "returns tolerances of z; it must return one for 'y'"),
-        (1e-6, "returns float for 'y'; it must return a Tolerance"),
+        (1e-6, "returns float 1e-06; it must return a Tolerance"),
     ],
 )
 def test_tolerances_are_finite_numbers(tolerance: Any, complaint: str) -> None:

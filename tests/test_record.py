@@ -15,7 +15,8 @@ from autotune.record import SweepFolder, Trial, find_sweeps, load, stamp, sweep_
 ABOUT = {
     "kernel": "detect",
     "problem": {"n_time": 1024, "n_chan": 200},
-    "device": {"name": "host"},
+    "device": {"name": "host", "kind": "host", "arch": "host"},
+    "default": {"WGS": 32},
     "machine": "a machine",
     "commit": "",
 }

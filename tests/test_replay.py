@@ -67,7 +67,8 @@ def space(tmp_path: Path) -> RecordedSpace:
 
 
 def sweep_folder(path: Path) -> Path:
-    about = {"kernel": "k", "device": asdict(Device("GPU", "cuda", "sm_90")), "default": grid()[7]}
+    device = asdict(Device("GPU", "cuda", "sm_90"))
+    about = {"kernel": "k", "problem": {"n": 1}, "device": device, "default": grid()[7]}
     folder = SweepFolder.create(path / "n=1", about)
     for number, config in enumerate(grid()):
         ok = config != FAILS

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from autotune import Config, UsageError
+from autotune import Config
 from autotune.commands.show import show
 from autotune.knowledge import chart
 from autotune.knowledge.importance import epsilon_squared, importances
@@ -98,11 +98,14 @@ def test_a_sweep_without_a_verdict_or_without_a_time_says_so(
     assert "trials       none" in shown(capsys, path)
 
 
-def test_a_damaged_verdict_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_damaged_verdict_is_told_and_taken_as_absent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     path = outcomes.sweep(tmp_path)
     (path / "verdict.json").write_text('{"winner": ')
-    with pytest.raises(UsageError, match=r"is damaged .* its trials are safe"):
-        show(path)
+    assert "unfinished" in shown(capsys, path)
+    (told,) = caplog.messages
+    assert f"{path}/verdict.json is damaged" in told and "taken as absent" in told
 
 
 # ---------------------------------------------------------------------- importance

@@ -12,6 +12,7 @@ from ..knowledge.importance import Importance, importances
 from ..knowledge.recorded import Recorded
 from ..knowledge.show import best_so_far, details, failures, overview, proof, speed_up_interval, spent
 from ..record import find_sweeps
+from ..schema import plain
 
 
 def show(
@@ -77,7 +78,7 @@ def _print_details(sweep: Recorded) -> None:
     stdout.print(f"\n{sweep.title}", markup=False, style="bold")
     origin = ("machine", "compiler", "commit", "started")
     known = [("commit " if name == "commit" else "") + str(about[name]) for name in origin if about.get(name)]
-    _line("record", f"{sweep.folder.path}; {', '.join(known)}")
+    _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
     if sweep.verdict is None:
         _line("unfinished", "no final round yet: the times are the search's; start the sweep again to end it")
     _print_winner(sweep)
@@ -104,7 +105,7 @@ def _print_winner(sweep: Recorded) -> None:
         _line("", f"{percent(winner['efficiency'])} of the measured roofline")
     if winner.get("registers") is not None:
         sizes = f"{winner.get('shared_bytes')} shared bytes, {winner.get('spill_bytes')} bytes spilled"
-        _line("", f"{winner['registers']} registers, {sizes}; variant {winner['key']}")
+        _line("", f"{winner['registers']} registers, {sizes}; variant {winner.get('key', '-')}")
     if winner.get("verified_on"):
         error = f"; largest error {winner['max_error']:.2g} of rms(reference)" if "max_error" in winner else ""
         _line("", f"verified against the reference at {_sizes(winner['verified_on'], sweep.problem)}{error}")
@@ -127,12 +128,12 @@ def _print_finalists(sweep: Recorded) -> None:
     roles = {"winner": sweep.finalists[0]["config"], "default": sweep.about["default"]}
     rows = [
         (
-            finalist["relation"],
+            finalist.get("relation", "-"),
             " and ".join(role for role, config in roles.items() if finalist["config"] == config),
             seconds(finalist["median_s"]),
-            " .. ".join(seconds(x) for x in finalist["interval_s"]),
+            " .. ".join(seconds(x) for x in finalist.get("interval_s", ())) or "-",
             *("-" if finalist[name] is None else finalist[name] for name in ("registers", "shared_bytes")),
-            f"{finalist['max_error']:.2g}",
+            "-" if finalist["max_error"] is None else f"{finalist['max_error']:.2g}",
             _assignments(finalist["config"]),
         )
         for finalist in sweep.finalists

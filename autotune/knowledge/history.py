@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..definition import Device
-from ..record import SweepFolder, find_sweeps
+from ..record import SweepFolder, Trial, find_sweeps, tell_missing
 from ..space import Config
 from ..wisdom import device_of, fields_text
 
@@ -35,7 +35,7 @@ class Swept:
 
     def fields(self, kind: str) -> dict[str, Any]:
         """The problem's fields that are "baked" or "runtime"."""
-        return {name: self.about["problem"][name] for name in self.about[kind]}
+        return {name: self.about["problem"][name] for name in self.about.get(kind, ())}
 
     def loss(self, config: Config) -> float | None:
         """The median of ``config`` over the least median of this search, minus one; None: it was not measured."""
@@ -48,7 +48,7 @@ class Swept:
         Both are of the final round where ``config`` was in it, otherwise of the search.
         """
         folder = SweepFolder(self.path)
-        for finalist in (folder.verdict() or {}).get("finalists") or ():
+        for finalist in (folder.current_verdict() or {}).get("finalists", ()):
             if Config(finalist["config"]) == config:
                 return finalist, self.default_median_s
         trial = next(t for t in reversed(folder.current()) if t.config == config)
@@ -81,33 +81,29 @@ def medians(folder: SweepFolder, shared: dict[Config, Config] | None = None) -> 
     """The median of each measured configuration, in seconds. A configuration's last trial counts.
 
     ``shared``: configurations known already, which stand in for equal ones.
-
-    Raises:
-        ValueError, KeyError, TypeError: when the record is damaged.
     """
-    last = {trial.config: trial for trial in folder.current()}
-    known = {} if shared is None else shared
+    return _medians(folder.current(), {} if shared is None else shared)
+
+
+def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Config, float]:
+    last = {trial.config: trial for trial in trials}
     return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == "measured" and t.median_s}
 
 
 def _read(folder: SweepFolder, shared: dict[Config, Config]) -> Swept | str:
     """The sweep, or why it has no winner."""
-    try:
-        about = folder.about()
-        device = device_of(about["device"])
-        median_s = medians(folder, shared)
-        verdict = folder.verdict() or {}
-        if verdict.get("winner"):
-            winner: Mapping[str, Any] = verdict["winner"]
-            default_s = (verdict.get("default") or {}).get("median_s")
-        elif median_s:
-            best = min(median_s, key=lambda config: median_s[config])
-            winner = next(t for t in reversed(folder.current()) if t.config == best).as_json()
-            default_s = median_s.get(Config(about["default"]))
-        else:
-            return f"none of its {len({t.config for t in folder.trials()})} configurations was measured"
-        sweep = Swept(folder.path, about, device, winner, default_s, len(verdict.get("ties") or ()), median_s)
-        sweep.identity, sweep.fields("baked"), sweep.fields("runtime"), Config(sweep.winner["config"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return f"its record is damaged ({type(error).__name__}: {error})"
-    return sweep
+    about, recorded, verdict = folder.about(), folder.trials(), folder.current_verdict()
+    trials = folder.current(recorded)
+    median_s = _medians(trials, shared)
+    if verdict is not None:
+        tell_missing(folder.path, verdict, recorded)
+        winner: Mapping[str, Any] = verdict["winner"]
+        default_s = (verdict.get("default") or {}).get("median_s")
+    elif median_s:
+        best = min(median_s, key=lambda config: median_s[config])
+        winner = next(t for t in reversed(trials) if t.config == best).as_json()
+        default_s = median_s.get(Config(about["default"]))
+    else:
+        return f"none of its {len({t.config for t in trials})} configurations was measured"
+    n_ties = len((verdict or {}).get("ties", ()))
+    return Swept(folder.path, about, device_of(about["device"]), winner, default_s, n_ties, median_s)

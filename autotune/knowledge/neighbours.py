@@ -4,15 +4,15 @@ A neighbour is a sweep of the same kernel, of another problem or on another devi
 one sweep are used of it, never times of two devices.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import merge
 from itertools import islice
-from math import log2
+from math import isfinite, log2
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..definition import Device, Kernel, problem_name
-from ..record import SWEEP, TRIALS, SweepFolder, sweep_path
+from ..record import SWEEP, TRIALS, Damaged, SweepFolder, part, sweep_path, tell
 from ..request import parse_value
 from ..space import Config
 from ..wisdom import device_of
@@ -127,7 +127,7 @@ def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:
     except OSError:
         return
     for device in devices:
-        shelf = _shelf(os.path.join(results, device, kernel))
+        shelf = _shelf(os.path.join(results, device, part(kernel)))
         try:
             shelf.look()
         except OSError:
@@ -139,8 +139,8 @@ def _read(candidates: Iterable[Candidate], own: str, kinship: int) -> Iterator[N
     for distance, folder, name in candidates:
         if os.path.join(folder, name) == own:
             continue
-        about, measured = _about(folder, name), _measured(folder, name)
-        if about is not None and measured:
+        about = _about(folder, name)
+        if about is not None and (measured := _measured(folder, name)):
             yield Neighbour(about[0], about[1], kinship, distance, measured)
 
 
@@ -153,12 +153,20 @@ def _kinship(other: Device, device: Device) -> int:
 def _fields(name: str) -> dict[str, tuple[float, int]]:
     """``taps=256,window=hann`` -> by field, (log2 of a number, 0) or (0, what stands for the word)."""
     found = {}
-    for part in re.split(r",(?=[A-Za-z_]\w*=)", name):
-        field, _, text = part.partition("=")
-        value = parse_value(text)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        found[field] = (octave(float(value)), 0) if number else (0.0, hash(text) or 1)
+    for piece in re.split(r",(?=[A-Za-z_]\w*=)", name):
+        field, _, text = piece.partition("=")
+        number = _number(parse_value(text))
+        found[field] = (0.0, hash(text) or 1) if number is None else (octave(number), 0)
     return found
+
+
+def _number(value: object) -> float | None:
+    """``value`` as a number with a logarithm, which neither a word nor ``inf`` or ``nan`` is."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    with suppress(OverflowError):
+        return float(value) if isfinite(value) else None
+    return None
 
 
 def octave(value: float) -> float:
@@ -186,20 +194,18 @@ def _stamp(folder: str, name: str, file: str) -> tuple[str, int, int] | None:
 
 @lru_cache(maxsize=4096)
 def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any], Device] | None:
-    """The problem's fields and the device; None for a damaged record."""
+    """The problem's fields and the device; None for a damaged record, which is told."""
     try:
-        about = json.loads(Path(path).read_text())
-        return dict(about["problem"]), device_of(about["device"])
-    except (OSError, ValueError, KeyError, TypeError):
+        about = SweepFolder(Path(path).parent).about()
+    except Damaged as error:
+        tell(f"{error}. This sweep is left out")
         return None
+    return about["problem"], device_of(about["device"])
 
 
 @lru_cache(maxsize=1024)
 def _read_measured(path: str, mtime_ns: int, size: int) -> tuple[tuple[Config, float], ...]:
-    """Configurations with their median over the least, best first; empty for a damaged record."""
-    try:
-        median_s = medians(SweepFolder(Path(path).parent))
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
+    """Configurations with their median over the least, best first; without damaged lines, which are told."""
+    median_s = medians(SweepFolder(Path(path).parent))
     best = min(median_s.values(), default=1.0)
     return tuple(sorted(((c, m / best) for c, m in median_s.items()), key=lambda pair: pair[1]))

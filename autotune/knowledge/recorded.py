@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..errors import UsageError
-from ..record import SweepFolder, Trial
+from ..record import SweepFolder, Trial, tell_missing
 from ..space import Config
 
 
@@ -24,15 +23,9 @@ class Recorded:
         """Reads sweep.json and verdict.json; the trials only when they are asked for.
 
         Raises:
-            UsageError: when one of the two is not JSON.
+            UsageError: when sweep.json is damaged.
         """
-        try:
-            return Recorded(folder, folder.about(), folder.verdict())
-        except ValueError as error:
-            raise UsageError(
-                f"{folder.path}: sweep.json or verdict.json is damaged ({error}); its trials are safe in "
-                "trials.jsonl. Start the sweep again with the same arguments, or move the folder away"
-            ) from error
+        return Recorded(folder, folder.about(), folder.current_verdict())
 
     @property
     def device(self) -> str:
@@ -59,7 +52,10 @@ class Recorded:
     def trials(self) -> tuple[Trial, ...]:
         """The latest trial of each config that still holds, in the order of their recording."""
         latest: dict[Config, Trial] = {}
-        for trial in self.folder.current():
+        recorded = self.folder.trials()
+        if self.verdict is not None:
+            tell_missing(self.folder.path, self.verdict, recorded)
+        for trial in self.folder.current(recorded):
             latest.pop(trial.config, None)
             latest[trial.config] = trial
         return tuple(latest.values())

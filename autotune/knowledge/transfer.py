@@ -150,7 +150,7 @@ def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.nda
     """(coordinates of problems in octaves, float [n_problems, n_columns]; which field each column is of)."""
     columns, fields = [np.array([away for _, away in problems])], [0]
     for number, name in enumerate(dict.fromkeys(name for given, _ in problems for name in given), 1):
-        values = [given.get(name) for given, _ in problems]
+        values = [_hashable(given.get(name)) for given, _ in problems]
         if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
             columns.append(np.array([octave(float(v)) for v in values if v is not None]))
             fields.append(number)
@@ -159,6 +159,13 @@ def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.nda
             columns += [MISMATCH / 2**0.5 * np.array([v == word for v in values]) for word in words]
             fields += [number] * len(words)
     return np.array(columns).T, np.array(fields)
+
+
+def _hashable(value: Any) -> Any:
+    """The text of a list, which a record has in place of a tuple, and of an object."""
+    if isinstance(value, (list, tuple)):
+        return str(list(value))
+    return str(value) if isinstance(value, dict) else value
 
 
 def _some(measured: Sequence[tuple[Config, float]]) -> Sequence[tuple[Config, float]]:

@@ -1,0 +1,213 @@
+"""Values from JSON, checked one by one as they are read, so that later code may rely on their types.
+
+A check takes a value and returns it as it will be used, or raises Unsound. Text that people will see loses its control
+characters here, since a terminal obeys them.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NoReturn
+
+Check = Callable[[Any], Any]
+
+MOST_WHOLE = 2**63  # what a column of a table holds
+MOST = 1e30  # of any number: products of two of them are finite
+SHORTEST_S, LONGEST_S = 1e-15, 1e12  # what may be a measured time
+
+
+class Unsound(ValueError):
+    """A value that cannot be; says which, and what it must be."""
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise Unsound(f"{constant} is no number in JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def parse(data: bytes) -> Any:
+    """The value that ``data`` is the JSON of.
+
+    Raises:
+        Unsound: for anything else, NaN and infinities among it.
+    """
+    try:
+        return _decode(data.decode())
+    except RecursionError as error:
+        raise Unsound("it is nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise Unsound(f"byte {error.start} is no UTF-8") from error
+    except Unsound:
+        raise
+    except ValueError as error:
+        raise Unsound(f"it is no JSON: {error}") from error
+
+
+def plain(text: str) -> str:
+    """``text`` on which a terminal does nothing but show it: what is not printable stands as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def shown(value: Any) -> str:
+    """``value`` for an error message, in one line of at most 60 characters."""
+    text = ascii(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:56] + " ..."
+
+
+# ---------------------------------------------------------------------- single values
+def flag(value: Any) -> bool:
+    """True or false."""
+    if isinstance(value, bool):
+        return value
+    raise Unsound(f"is {shown(value)}, must be true or false")
+
+
+def integer(value: Any) -> int:
+    """An integer of 64 bits."""
+    if type(value) is int and -MOST_WHOLE < value < MOST_WHOLE:
+        return value
+    raise Unsound(f"is {shown(value)}, must be an integer of 64 bits")
+
+
+def count(value: Any) -> int:
+    """An integer, zero or more."""
+    if type(value) is int and 0 <= value < MOST_WHOLE:
+        return value
+    raise Unsound(f"is {shown(value)}, must be an integer, zero or more")
+
+
+def number(value: Any) -> float | int:
+    """A number that is finite, and not absurd."""
+    if type(value) in (int, float) and -MOST < value < MOST:
+        return value  # type: ignore[no-any-return]
+    raise Unsound(f"is {shown(value)}, must be a number of at most {MOST:g}")
+
+
+def amount(value: Any) -> float:
+    """A number, zero or more."""
+    if type(value) in (int, float) and 0 <= value < MOST:
+        return float(value)
+    raise Unsound(f"is {shown(value)}, must be a number from 0 to {MOST:g}")
+
+
+def seconds(value: Any) -> float:
+    """A measured time."""
+    if type(value) in (int, float) and SHORTEST_S < value < LONGEST_S:
+        return float(value)
+    raise Unsound(f"is {shown(value)}, must be a time in seconds from {SHORTEST_S:g} to {LONGEST_S:g}")
+
+
+def text(value: Any) -> str:
+    """Text for people; its control characters become escapes."""
+    if isinstance(value, str):
+        return plain(value)
+    raise Unsound(f"is {shown(value)}, must be text")
+
+
+def word(value: Any) -> str:
+    """Text in one line that names something: printable characters only."""
+    if isinstance(value, str) and value.isprintable():
+        return value
+    raise Unsound(f"is {shown(value)}, must be text of printable characters")
+
+
+def name(value: Any) -> str:
+    """The name of a kernel, a parameter or a field."""
+    if isinstance(value, str) and value.isidentifier():
+        return value
+    raise Unsound(f"is {shown(value)}, must be a name")
+
+
+def scalar(value: Any) -> bool | int | float | str:
+    """The value of a parameter, or of a problem's field."""
+    kind = type(value)
+    if (kind is int and -MOST_WHOLE < value < MOST_WHOLE) or kind is bool:
+        return value  # type: ignore[no-any-return]
+    if kind is str:
+        return word(value)
+    return number(value)
+
+
+def anything(value: Any) -> Any:
+    """Any JSON value, its numbers finite and its text plain."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, dict):
+        return {plain(key): anything(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [anything(each) for each in value]
+    return value if value is None or isinstance(value, bool) else number(value)
+
+
+# ---------------------------------------------------------------------- what is made of them
+def optional(check: Check) -> Check:
+    """None, or what ``check`` takes."""
+    return lambda value: None if value is None else check(value)
+
+
+def one_of(allowed: Collection[str]) -> Check:
+    """One of these words."""
+
+    def checked(value: Any) -> Any:
+        if isinstance(value, str) and value in allowed:
+            return value
+        raise Unsound(f"is {shown(value)}, must be one of {', '.join(allowed)}")
+
+    return checked
+
+
+def sequence(check: Check, n: int | None = None) -> Check:
+    """A list, of ``n`` values where that is given, as a tuple."""
+
+    def checked(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or (n is not None and len(value) != n):
+            raise Unsound(f"is {shown(value)}, must be a list{'' if n is None else f' of {n}'}")
+        return tuple([check(each) for each in value])
+
+    return checked
+
+
+def mapping(key: Check, check: Check) -> Check:
+    """An object of any number of members."""
+
+    def checked(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Unsound(f"is {shown(value)}, must be an object")
+        return {key(member): _member(member, check, each) for member, each in value.items()}
+
+    return checked
+
+
+def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Check | None = None) -> Check:
+    """An object with these members, of which those ``needed`` must be there; ``other`` checks what else it has.
+
+    Without ``other`` nothing else may be there.
+    """
+
+    def checked(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Unsound(f"is {shown(value)}, must be an object")
+        for member in needed:
+            if member not in value:
+                raise Unsound(f"lacks {member}")
+        found = {}
+        for member, each in value.items():
+            check = checks.get(member, other)
+            if check is None:
+                raise Unsound(f"has {shown(member)}, which nothing here knows")
+            found[plain(member)] = _member(member, check, each)
+        return found
+
+    return checked
+
+
+def _member(member: str, check: Check, value: Any) -> Any:
+    try:
+        return check(value)
+    except RecursionError as error:
+        raise Unsound("it is nested too deeply") from error
+    except Unsound as error:
+        raise Unsound(f"{shown(member)[1:-1]} {error}") from None
