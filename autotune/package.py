@@ -1,5 +1,6 @@
 """The inside of an emitted package: its wisdom, its definitions, its sources, and the making of tuned kernels."""
 
+import hashlib
 import importlib
 import inspect
 import logging
@@ -11,7 +12,7 @@ from typing import Any
 from .definition import Device, Kernel
 from .errors import UsageError
 from .launcher import TunedKernel
-from .wisdom import Wisdom
+from .wisdom import KEY, Wisdom
 
 
 class Package:
@@ -39,16 +40,21 @@ class Package:
         return self._kernels[name]
 
     def source(self, key: str) -> str:
-        """The CUDA source ``sources/<key>.cu``.
+        """The CUDA source ``sources/<key>.cu``, whose SHA-256 begins with ``key``.
 
         Raises:
             UsageError: when the package is not whole.
         """
+        if not KEY.fullmatch(key):
+            raise UsageError(f"{key!r} is no key of a source of {self.name}, which is 12 hexadecimal digits")
         path = self.folder / "sources" / f"{key}.cu"
         try:
-            return path.read_text()
+            data = path.read_bytes()
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); install {self.name} again") from error
+        if not hashlib.sha256(data).hexdigest().startswith(key):
+            raise UsageError(f"{path} is damaged: its SHA-256 does not begin with {key}; install {self.name} again")
+        return data.decode()
 
     def tuned(self, kernel: str, values: Mapping[str, Any], device: Device | str | None) -> TunedKernel:
         """The kernel for a problem; fields whose value is None are left open."""

@@ -7,7 +7,9 @@ from .schema import (
     Unsound,
     amount,
     anything,
+    config,
     count,
+    device,
     fields,
     flag,
     integer,
@@ -31,9 +33,6 @@ ROUNDING = 1e-9  # relative, of quartiles and means
 
 class Newer(Unsound):
     """What a later version wrote; nothing is known of it."""
-
-
-config = mapping(name, scalar)
 
 
 def _digits(value: Any) -> str:
@@ -111,18 +110,6 @@ def _check_times(row: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------------- sweep.json
-device = fields(
-    {
-        **dict.fromkeys(("name", "kind", "arch"), word),
-        **dict.fromkeys(("max_block", "max_grid"), sequence(count, 3)),
-        **dict.fromkeys(("max_threads_per_block", "max_shared_bytes", "max_registers", "registers_per_block"), count),
-        **dict.fromkeys(("n_multiprocessors", "l2_bytes"), count),
-        "max_clock_hz": amount,
-    },
-    needed=("name", "kind", "arch"),
-)
-
-
 problem = mapping(name, anything)
 
 _sweep = fields(

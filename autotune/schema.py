@@ -211,3 +211,17 @@ def _member(member: str, check: Check, value: Any) -> Any:
         raise Unsound("it is nested too deeply") from error
     except Unsound as error:
         raise Unsound(f"{shown(member)[1:-1]} {error}") from None
+
+
+# ---------------------------------------------------------------------- what several files hold
+config = mapping(name, scalar)
+device = fields(
+    {
+        **dict.fromkeys(("name", "kind", "arch"), word),
+        **dict.fromkeys(("max_block", "max_grid"), sequence(count, 3)),
+        **dict.fromkeys(("max_threads_per_block", "max_shared_bytes", "max_registers", "registers_per_block"), count),
+        **dict.fromkeys(("n_multiprocessors", "l2_bytes"), count),
+        "max_clock_hz": amount,
+    },
+    needed=("name", "kind", "arch"),
+)

@@ -1,10 +1,13 @@
 """What is known of the fastest configurations: the content of an emitted package's ``wisdom.json``.
 
 Nothing here compares times of different devices; a median means something only beside others of its own device.
+The file carries a checksum of its content: it is not for editing, and a damaged one is never answered from.
 """
 
 import dataclasses
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +15,29 @@ from typing import Any
 
 from .definition import Device
 from .errors import UsageError
+from .schema import (
+    Check,
+    Unsound,
+    amount,
+    anything,
+    config,
+    count,
+    device,
+    fields,
+    mapping,
+    name,
+    number,
+    optional,
+    parse,
+    seconds,
+    sequence,
+    text,
+    word,
+)
 from .space import Config
 
-FORMAT = 2
+FORMAT = 3
+KEY = re.compile("[0-9a-f]{12}")  # of a source: how its SHA-256 begins
 
 
 @dataclass(frozen=True)
@@ -125,7 +148,7 @@ class Wisdom:
                 dataclasses.asdict(loss) for loss in sorted(self.losses, key=lambda x: (x.kernel, x.where, x.tier))
             ],
         }
-        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+        return json.dumps({**content, "sha256": checksum(content)}, indent=2, allow_nan=False) + "\n"
 
     @staticmethod
     def load(path: Path) -> "Wisdom":
@@ -135,18 +158,17 @@ class Wisdom:
             UsageError: when it is not there, damaged, or of another format.
         """
         try:
-            content = json.loads(path.read_text())
-            if content["format"] != FORMAT:
-                raise UsageError(f"{path} has format {content['format']}, this reader knows {FORMAT}; emit it again")
-            devices = {name: device_of(values) for name, values in content["devices"].items()}
-            entries = tuple(_entry(row, devices) for row in content["entries"])
-            fallbacks = tuple(_fallback(row) for row in content["fallbacks"])
-            losses = tuple(Loss(**row) for row in content["losses"])
+            content = parse(path.read_bytes())
+            written = content.get("format") if isinstance(content, dict) else None
+            if type(written) is int and written != FORMAT:
+                raise UsageError(f"{path} has format {written}, this reader knows {FORMAT}; emit it again")
+            if not isinstance(content, dict) or content.pop("sha256", None) != checksum(content):
+                raise Unsound("its content does not have the checksum that it states")
+            return _wisdom(_checked(content))
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path} is damaged ({type(error).__name__}: {error}); emit it again") from error
-        return Wisdom(entries, fallbacks, losses, content.get("tuner", ""))
+        except Unsound as error:
+            raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
 
 
 def fields_text(values: Mapping[str, Any]) -> str:
@@ -173,22 +195,70 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(row: Mapping[str, Any], devices: Mapping[str, Device]) -> Entry:
-    evidence = {**row["evidence"], "verified_on": tuple(row["evidence"]["verified_on"])}
-    return Entry(
-        kernel=row["kernel"],
-        device=devices[row["device"]],
-        baked=row["baked"],
-        runtime=row["runtime"],
-        config=Config(row["config"]),
-        source_key=row["source_key"],
-        evidence=Evidence(**evidence),
-        regret=row["regret"],
-    )
+def checksum(content: Mapping[str, Any]) -> str:
+    """The SHA-256 of what the JSON says, however it is laid out."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _fallback(row: Mapping[str, Any]) -> Fallback:
-    return Fallback(**{**row, "config": Config(row["config"]), "inputs": tuple(row["inputs"])})
+# ---------------------------------------------------------------------- reading
+def _key(value: Any) -> str:
+    if isinstance(value, str) and KEY.fullmatch(value):
+        return value
+    raise Unsound("is no key of a source, which is 12 hexadecimal digits")
+
+
+_VALUES = mapping(name, anything)
+_NAMES = sequence(word)
+_EVIDENCE = fields(
+    {
+        "median_s": seconds,
+        **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(seconds)),
+        "max_error": optional(amount),
+        "verified_on": sequence(text),
+        **dict.fromkeys(("checked_launches", "ties"), count),
+        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes"), optional(count)),
+        **dict.fromkeys(("compiler", "commit", "date"), text),
+    },
+    needed=("median_s", "verified_on"),
+)
+_ENTRY = {
+    **{"kernel": name, "device": word, "baked": _VALUES, "runtime": _VALUES, "config": config, "source_key": _key},
+    **{"speed_up": optional(amount), "regret": amount, "evidence": _EVIDENCE},
+}
+_FALLBACK = {"kernel": name, "baked": _VALUES, "config": config, "source_key": _key, "inputs": _NAMES}
+_LOSS = {
+    **{"kernel": name, "where": word, "tier": word},
+    **{"n": count, "n_untold": count, "median": number, "worst": number},
+}
+_CONTENT = {
+    "format": count,
+    "tuner": text,
+    "devices": mapping(word, device),
+    **{
+        field: sequence(fields(checks, needed=tuple(checks)))
+        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS))
+    },
+}
+_checked: Check = fields(_CONTENT, needed=tuple(_CONTENT))
+
+
+def _wisdom(content: Mapping[str, Any]) -> Wisdom:
+    """Raises Unsound when an entry names no device of the file."""
+    devices = {name: device_of(values) for name, values in content["devices"].items()}
+    if wrong := [name for name, one in devices.items() if name != one.name]:
+        raise Unsound(f"the device {wrong[0]} is called otherwise in its own record")
+    if unknown := [row["device"] for row in content["entries"] if row["device"] not in devices]:
+        raise Unsound(f"an entry names the device {unknown[0]}, of which nothing is known")
+    entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
+    fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
+    return Wisdom(entries, fallbacks, tuple(Loss(**row) for row in content["losses"]), content["tuner"])
+
+
+def _entry(row: Mapping[str, Any], device: Device) -> Entry:
+    computed = ("speed_up",)
+    values = {name: value for name, value in row.items() if name not in computed}
+    given = {"device": device, "config": Config(row["config"]), "evidence": Evidence(**row["evidence"])}
+    return Entry(**{**values, **given})
 
 
 def device_of(values: Mapping[str, Any]) -> Device:
