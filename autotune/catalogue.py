@@ -4,7 +4,9 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import shlex
 import sys
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -37,6 +39,44 @@ def load_kernel(reference: str) -> Kernel[Any]:
         known = ", ".join(sorted(modules)) or "none"
         raise UsageError(f"no kernel is called {reference!r} (there are: {known}); a file is named by its path, x.py")
     return _only_kernel(importlib.import_module(modules[reference]))
+
+
+def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Any]]:
+    """The kernels that a user names, by their own names.
+
+    Raises:
+        UsageError: when one is not there, or two have one name.
+    """
+    found: dict[str, Kernel[Any]] = {}
+    for kernel in (load_kernel(str(reference)) for reference in references):
+        other = found.setdefault(kernel.name, kernel)
+        if other.source_path != kernel.source_path:
+            raise UsageError(
+                f"{other.source_path} and {kernel.source_path} both define {kernel.name}; name one of them"
+            )
+    return found
+
+
+def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) -> Kernel[Any]:
+    """The definition for a sweep whose sweep.json is ``about``: one of those ``named``, else one that is installed.
+
+    What the record says of a file is for people only: a record is data, and whoever wrote it would choose what runs.
+
+    Raises:
+        UsageError: when it is neither; says which file the record was made with, and how to name it.
+    """
+    name, made_with = about["kernel"], about.get("definition", "")
+    if name in named:
+        return named[name]
+    if name in _modules() and made_with in ("", name):
+        kernel = load_kernel(name)
+        if kernel.name == name:
+            return kernel
+    where = f"was recorded with the definition {made_with}" if made_with else "is not installed"
+    raise UsageError(
+        f"{name} {where}, and a record alone decides on no code that runs here: "
+        f"give --kernel {shlex.quote(made_with or 'PATH')} if you trust that file"
+    )
 
 
 @lru_cache(maxsize=64)

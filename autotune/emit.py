@@ -7,15 +7,18 @@
            _core/             lookup and launcher, copied from autotune
            pyproject.toml     the folder is the package, importable from beside it, and installable
 
-What is written depends on the records and on autotune's own files only: emitting twice gives the same bytes.
+What is written depends on the records, the definitions and autotune's own files only: emitting twice gives the same
+bytes. Records and help texts end up in docstrings and constants, never as code: every literal is checked to be one.
 """
 
 import ast
+import keyword
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +28,18 @@ from .vendor import core_sources, definition_sources
 from .winners import gather
 from .wisdom import Wisdom
 
+DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # how the time of a sweep begins
+OWN_NAMES = ("Any", "Package", "Path", "TunedKernel", "UsageError", "device")  # of the emitted module
 MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
 
 
-def emit(paths: Sequence[Path | str], out: Path | str, portfolio: int | None = None) -> Path:
+def emit(
+    paths: Sequence[Path | str], out: Path | str, portfolio: int | None = None, kernels: Iterable[str | Path] = ()
+) -> Path:
     """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.
 
     ``portfolio``: at most so many configurations for each (kernel, device), those with the least worst-case regret;
-    None: the winner of every sweep.
+    None: the winner of every sweep. ``kernels``: definitions, by name or path, of those that are not installed.
     An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
 
     Raises:
@@ -40,18 +47,18 @@ def emit(paths: Sequence[Path | str], out: Path | str, portfolio: int | None = N
             definition imports what a package cannot bring along.
     """
     folder = Path(out).resolve()
-    if not folder.name.isidentifier():
+    if not _is_name(folder.name):
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and is no emitted package (it has no {MARK}); choose another --out")
-    wisdom, sources, kernels = gather([Path(path) for path in paths], portfolio)
+    wisdom, sources, definitions = gather([Path(path) for path in paths], portfolio, kernels)
     files = {
         "pyproject.toml": _pyproject(folder.name, wisdom),
-        "__init__.py": _init(folder.name, wisdom, kernels),
+        "__init__.py": _init(folder.name, wisdom, definitions),
         "py.typed": "",
         MARK: wisdom.as_json(),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
-        **_definitions(kernels),
+        **_definitions(definitions),
         **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
         **{f"_core/{name}": text for name, text in core_sources().items()},
     }
@@ -78,7 +85,7 @@ def _replace(folder: Path, files: Mapping[str, str]) -> None:
             for name, text in files.items():
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+                path.write_bytes(text.encode())
             if folder.exists():
                 os.replace(folder, old)
             os.replace(new, folder)
@@ -89,11 +96,17 @@ def _replace(folder: Path, files: Mapping[str, str]) -> None:
 
 def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
     """One function for each kernel; its keywords are the problem's fields."""
+    for kernel in kernels:
+        if not _is_name(kernel) or kernel in OWN_NAMES:
+            raise UsageError(f"a kernel called {kernel!r} cannot be a function of a package; rename its class")
     first = f"Tuned kernels: {', '.join(sorted(kernels))}; measured on {', '.join(sorted(wisdom.devices()))}"
-    parts = [
-        f'"""{_sentence(first)}\n\n'
+    doc = (
+        f"{_sentence(first)}\n\n"
         f"    kernel = {name}.{sorted(kernels)[0]}(...)   print(kernel.choice)   outputs = kernel(inputs...)\n\n"
-        f'Written by {wisdom.tuner} emit; see wisdom.json for what was measured.\n"""\n',
+        f"Written by {wisdom.tuner} emit; see wisdom.json for what was measured.\n"
+    )
+    parts = [
+        f"{_docstring(doc)}\n",
         "from pathlib import Path\nfrom typing import Any\n",
         "from ._core.errors import UsageError\nfrom ._core.launcher import TunedKernel\n"
         "from ._core.package import Package\n",
@@ -101,18 +114,28 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
         "_package = Package(__name__, Path(__file__).parent)\n",
         *(_function(kernel, wisdom) for _, kernel in sorted(kernels.items())),
     ]
-    return "\n".join(parts)
+    return _checked("\n".join(parts), len(kernels))
+
+
+def _checked(text: str, n_functions: int) -> str:
+    """``text``, which is a docstring, imports, two assignments and functions, and nothing that runs besides."""
+    expected = [ast.Expr, *[ast.ImportFrom] * 5, ast.Assign, ast.Assign, *[ast.FunctionDef] * n_functions]
+    body = ast.parse(text).body
+    within = [type(node) for function in body if isinstance(function, ast.FunctionDef) for node in function.body]
+    if [type(node) for node in body] != expected or within != [ast.Expr, ast.Return] * n_functions:
+        raise AssertionError(f"this is no module of a package:\n{text}")
+    return text
 
 
 def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
     """A field that is the same in all that was tuned has that as its default; the other baked ones must be given."""
     known = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
-    lines, told, names = [], [], []
+    lines: list[str] = []
+    told: list[tuple[Field[Any], str]] = []
     for field in fields(kernel.problem_type):
         if field.name == "device":
             raise UsageError(f"{kernel.name}: a problem's field cannot be called device; the emitted function has one")
-        names.append(field.name)
         if field.metadata.get("runtime"):
             lines.append(f"    {field.name}: Any = None,")
             told.append((field, "runtime: follows from the arrays; give it to fix it"))
@@ -122,27 +145,29 @@ def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
         lines.append(f"    {field.name}: Any{default},")
         told.append((field, f"tuned: {', '.join(map(str, values))}"))
     arguments = "\n".join(f"        {f.name}: {f.metadata.get('help') or 'baked'} ({how})" for f, how in told)
-    values_text = ", ".join(f'"{name}": {name}' for name in names)
-    doc = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
+    values_text = ", ".join(f'"{field.name}": {field.name}' for field, _ in told)
+    first = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
+    doc = (
+        f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"
+        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n\n"
+        "    Raises:\n        UsageError: when nothing is known of these baked fields; lists what is\n    "
+    )
     return (
         f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n) -> TunedKernel:\n"
-        f'    """{_sentence(doc[0])}\n\n    The result is called with {", ".join(inputs)}.\n\n    Args:\n{arguments}\n'
-        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n\n"
-        "    Raises:\n        UsageError: when nothing is known of these baked fields; lists what is\n"
-        f'    """\n    return _package.tuned("{kernel.name}", {{{values_text}}}, device)\n'
+        f'    {_docstring(doc)}\n    return _package.tuned("{kernel.name}", {{{values_text}}}, device)\n'
     )
 
 
 def _pyproject(name: str, wisdom: Wisdom) -> str:
-    date = max(entry.evidence.date[:10] for entry in wisdom.entries)
-    version = ".".join(str(int(part)) for part in date.split("-")) if date else "0"
+    dates = [found for entry in wisdom.entries if (found := DATE.match(entry.evidence.date))]
+    version = max((tuple(map(int, found.groups())) for found in dates), default=(0,))
     return f'''[build-system]
 requires = ["setuptools>=61"]
 build-backend = "setuptools.build_meta"
 
 [project]
 name = "{name}"
-version = "{version}" # the date of the newest sweep
+version = "{".".join(map(str, version))}" # the date of the newest sweep
 description = "CUDA kernels tuned by autotune, with their launcher."
 requires-python = ">=3.11"
 dependencies = ["numpy>=2.0"]
@@ -181,5 +206,21 @@ def _literal(kernel: Kernel[Any], name: str, value: Any) -> str:
     raise UsageError(f"{kernel.name}: {name}={text} cannot be written as a constant; use numbers, strings or bools")
 
 
+def _docstring(text: str) -> str:
+    """A string literal that is ``text``: over several lines as a person writes it where it can be."""
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    for literal in (f'"""{escaped}"""', repr(text)):
+        try:
+            if ast.literal_eval(literal) == text:
+                return literal
+        except (ValueError, SyntaxError):  # a quotation mark at its end, or a NUL
+            continue
+    raise UsageError(f"{text!r} cannot be written as text")
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
 def _sentence(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"""', "'''").rstrip(".") + "."
+    return text.rstrip(".") + "."

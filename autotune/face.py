@@ -90,15 +90,21 @@ def sweep(
         return run_sweep(definition, asked, bench, chosen, progress)
 
 
-def emit(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], portfolio: int | None = None) -> Path:
+def emit(
+    paths: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    portfolio: int | None = None,
+    kernels: Sequence[str | Path] = (),
+) -> Path:
     """Write the winners of recorded sweeps as an installable package at ``out``.
 
-    ``portfolio``: at most so many configurations of each kernel and device serve all its problems.
+    ``portfolio``: at most so many configurations of each kernel and device serve all its problems. ``kernels``: the
+    paths of definitions that are not installed; a record alone decides on no code that runs.
 
     Raises:
         UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
     """
-    return _emit([Path(p) for p in paths], Path(out), portfolio)
+    return _emit([Path(p) for p in paths], Path(out), portfolio, kernels)
 
 
 def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> None:

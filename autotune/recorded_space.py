@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .catalogue import load_kernel
+from .catalogue import named_kernels, recorded_kernel
+from .definition import Kernel
 from .errors import UsageError
 from .filling import known_of
 from .record import SWEEP, TRIALS, SweepFolder
@@ -62,15 +63,15 @@ class _Row:
     spent_s: float
 
 
-def read_space(path: Path) -> RecordedSpace:
-    """The recorded space at ``path``.
+def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
+    """The recorded space at ``path``; ``kernels``: definitions, by name or path, of those that are not installed.
 
     Raises:
         UsageError: for a path that is none of the formats, is damaged, has fewer than 10 configs, or holds only
             failures.
     """
     if (path / SWEEP).is_file() or path.name == TRIALS:
-        return _from_sweep(path.parent if path.name == TRIALS else path)
+        return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
     if path.is_dir():
         raise UsageError(f"{path} is no recorded sweep: it has no {SWEEP}. Name the folder of one sweep")
     content = _json_of(path)
@@ -114,7 +115,7 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 
 
 # ---------------------------------------------------------------------- a sweep of ours
-def _from_sweep(path: Path) -> RecordedSpace:
+def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
     folder = SweepFolder(path)
     about, trials = folder.about(), folder.current()
     name = f"{about['kernel']} {plain(path.name)}, {about['device']['name']}"
@@ -124,13 +125,15 @@ def _from_sweep(path: Path) -> RecordedSpace:
         for t in trials
     ]
     space = _space(path, name, rows, default)
-    return replace(space, known=_filling(about, space.configs))
+    return replace(space, known=_filling(about, space.configs, named))
 
 
-def _filling(about: Mapping[str, Any], configs: Sequence[Config]) -> Mapping[str, np.ndarray]:
-    """Nothing where the definition is not here any more, or another one."""
+def _filling(
+    about: Mapping[str, Any], configs: Sequence[Config], named: Mapping[str, Kernel[Any]]
+) -> Mapping[str, np.ndarray]:
+    """Nothing where the definition is neither installed nor named, or another one."""
     try:
-        kernel, device = load_kernel(about["definition"]), device_of(about["device"])
+        kernel, device = recorded_kernel(about, named), device_of(about["device"])
         return known_of(kernel, kernel.problem(about["problem"]), configs, device)
     except Exception:  # whatever a definition makes of parameters or fields that it does not have
         return {}

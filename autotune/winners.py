@@ -2,49 +2,63 @@
 
 That is the sweep's winner, or where a portfolio is asked for, the portfolio's member that serves the problem best. It
 is rendered anew: what no longer renders as it was measured is stale and is left out, with the reason.
+
+A record is data from anywhere. Its definition is one that is installed or that the user names; its values enter a
+template only if they are values of that definition's space and of its fields' types.
 """
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import __version__
-from .catalogue import load_kernel
-from .definition import Kernel
+from .catalogue import named_kernels, recorded_kernel
+from .definition import Kernel, baked_fields, runtime_fields
 from .errors import TrialFailure, UsageError
 from .knowledge.history import Swept, read_sweeps
 from .knowledge.losses import Emitted, tier_losses
 from .knowledge.portfolio import portfolios, tables
+from .lookup import refusal
 from .render import Variant, render
 from .space import Config
-from .wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
+from .wisdom import KEY, Entry, Evidence, Fallback, Wisdom, fields_text
 
 log = logging.getLogger("autotune")
+WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # what a field of a problem may put into a source
+MOST_INPUT_BYTES = 1 << 32  # of arrays that are made only to see their order
 
 
+TYPES = (int, float, bool, str)
+T = typing.TypeVar("T")
 Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
 
 
 def gather(
-    paths: Iterable[Path], n_portfolio: int | None = None
+    paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()
 ) -> tuple[Wisdom, dict[str, str], dict[str, Kernel[Any]]]:
     """Wisdom, the sources it names by key, and the definitions by kernel name, of all sweeps at or under ``paths``.
 
     ``n_portfolio``: use at most so many configurations for each (kernel, device); None: every sweep's winner.
+    ``kernels``: definitions, by name or path, of those that are not installed.
 
     Raises:
         UsageError: when nothing can be emitted; says why for each sweep.
     """
+    named = named_kernels(kernels)
     sweeps, left_out = read_sweeps(paths)
-    kernels: dict[str, Kernel[Any]] = {}
+    definitions: dict[str, Kernel[Any]] = {}
     winners: dict[Path, Variant] = {}
     for sweep in sweeps:
         try:
-            winners[sweep.path] = _winner(sweep, kernels)
+            kernel = recorded_kernel(sweep.about, named)
+            winners[sweep.path] = _of_definition(kernel, _winner, sweep, kernel)
+            definitions[kernel.name] = kernel
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
     fresh = [sweep for sweep in sweeps if sweep.path in winners]
@@ -57,22 +71,24 @@ def gather(
     orders: Orders = {}
     for sweep in fresh:
         try:
-            fallback = _fallback(sweep, kernels[sweep.about["kernel"]], orders, sources)
+            kernel = definitions[sweep.about["kernel"]]
+            fallback = _of_definition(kernel, _fallback, sweep, kernel, orders, sources)
             fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
                 raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
-            entry = _entry(sweep, winners[sweep.path], *chosen[sweep.path], kernels[fallback.kernel], sources)
+            entry = _of_definition(kernel, _entry, sweep, winners[sweep.path], *chosen[sweep.path], kernel, sources)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
         emitted.append(Emitted(sweep, entry, fallback))
     if not emitted:
-        raise UsageError("nothing can be emitted:\n  " + "\n  ".join(_reasons(left_out)))
+        reasons = _reasons(left_out)
+        raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
     for reason in _reasons(left_out):
         log.warning("left out %s", reason)
-    entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, kernels)
+    entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
     wisdom = Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {__version__}")
-    return wisdom, sources, {name: kernels[name] for name in {f.kernel for f in wisdom.fallbacks}}
+    return wisdom, sources, {name: definitions[name] for name in {f.kernel for f in wisdom.fallbacks}}
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:
@@ -83,24 +99,78 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
     return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
 
 
-def _winner(sweep: Swept, kernels: dict[str, Kernel[Any]]) -> Variant:
+def _of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) -> T:
+    """``make(*arguments)``, which calls the definition with values of a record.
+
+    Raises:
+        UsageError, TrialFailure: what it raises; whatever else a definition may raise becomes a UsageError.
+    """
+    try:
+        return make(*arguments)
+    except (UsageError, TrialFailure):
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{kernel.source_path} raises {type(error).__name__}: {error} for what is recorded; the record is damaged, "
+            f"or {kernel.name} has changed since. Sweep again"
+        ) from error
+
+
+def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
     """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
-    name = sweep.about["kernel"]
-    kernel = load_kernel(sweep.about["definition"])
-    if type(kernels.setdefault(name, kernel)) is not type(kernel):
-        raise UsageError(f"two definitions are called {name}: {kernels[name].source_path} and {kernel.source_path}")
-    return _rendered(sweep, kernel, Config(sweep.winner["config"]), sweep.winner.get("key"))
+    return _rendered(sweep, kernel, sweep.winner["config"], sweep.winner.get("key"))
 
 
-def _rendered(sweep: Swept, kernel: Kernel[Any], config: Config, key: str | None) -> Variant:
+def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key: str | None) -> Variant:
     """The variant of ``config``; raises UsageError unless it has the ``key`` it was measured under."""
-    variant = render(kernel, kernel.problem(sweep.about["problem"]), config)
-    if key not in (None, variant.key):
+    problem, again = _problem(kernel, sweep), f"autotune sweep --kernel {kernel.name} --problem {sweep.problem}"
+    if key is None or not KEY.fullmatch(key):
+        raise UsageError(
+            f"its record has no key for {fields_text(config)}, by which its source is known. Sweep again: {again}"
+        )
+    config = config_of(kernel, config)
+    refusal(kernel, problem, config, sweep.device)  # a lookup will ask, and must get an answer
+    variant = render(kernel, problem, config)
+    if key != variant.key:
         raise UsageError(
             f"the template of {kernel.name} has changed since: {key}, which was measured, now renders as "
-            f"{variant.key}. Sweep again: autotune sweep --kernel {kernel.name} --problem {sweep.problem}"
+            f"{variant.key}. Sweep again: {again}"
         )
     return variant
+
+
+def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
+    """``values`` of a record as a configuration of the kernel's space.
+
+    Raises:
+        UsageError: for one that is not in it; True is not 1 here, since a template writes them differently.
+    """
+    config = kernel.space.parse(values)
+    for name, value in config.items():
+        if not any(value == own and type(value) is type(own) for own in kernel.space.parameters[name].values):
+            raise UsageError(
+                f"{kernel.name}: {name}={value!r} of the record is not in the space, which has no such value"
+            )
+    return config
+
+
+def _problem(kernel: Kernel[Any], sweep: Swept) -> Any:
+    """The sweep's problem; raises UsageError unless its fields are those of the definition, and of their types."""
+    values, kind = sweep.about["problem"], kernel.problem_type
+    own = {"baked": baked_fields(kind), "runtime": runtime_fields(kind)}
+    for what, names in own.items():
+        if set(names) != set(sweep.about.get(what, ())):
+            raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
+    if missing := [name for names in own.values() for name in names if name not in values]:
+        raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
+    types = typing.get_type_hints(kind)
+    for name, value in values.items():
+        wanted = types.get(name)
+        fits = type(value) is wanted or (wanted is float and type(value) is int) or wanted not in TYPES
+        if not fits or not isinstance(value, TYPES) or (isinstance(value, str) and not WORD.fullmatch(value)):
+            called = getattr(wanted, "__name__", wanted)
+            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is no plain value of the type {called}")
+    return kernel.problem(values)
 
 
 def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
@@ -140,8 +210,8 @@ def _entry(
 
 def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
     """The sweep's default configuration, whose source is added. Raises TrialFailure when it no longer renders."""
-    problem, baked = kernel.problem(sweep.about["problem"]), sweep.fields("baked")
-    default = render(kernel, problem, Config(sweep.about["default"]))
+    problem, baked = _problem(kernel, sweep), sweep.fields("baked")
+    default = render(kernel, problem, config_of(kernel, sweep.about["default"]))
     place = kernel.name, fields_text(baked)
     if place not in orders:
         orders[place] = call_order(kernel, problem, default.config)
@@ -155,14 +225,21 @@ def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, 
     Raises:
         UsageError: when the definition makes no input for an array that the kernel reads.
     """
-    small = min(
-        (problem, *kernel.ragged(problem, config)), key=lambda p: sum(a.n_bytes for a in kernel.arrays(p).values())
-    )
+    sizes = [problem, kernel.problem(kernel.host_sizes, base=problem), *kernel.ragged(problem, config)]
+    small = min(sizes, key=lambda p: _n_bytes(kernel, p))
+    if _n_bytes(kernel, small) > MOST_INPUT_BYTES:
+        raise UsageError(
+            f"{kernel.name}: its smallest problem has {_n_bytes(kernel, small)} bytes; give it ragged() ones"
+        )
     order = tuple(kernel.inputs(small, np.random.default_rng(0)))
     missing = [name for name, spec in kernel.arrays(small).items() if spec.read and name not in order]
     if missing:
         raise UsageError(f"{kernel.source_path}: inputs() makes no {', '.join(missing)}, which arrays() says are read")
     return order
+
+
+def _n_bytes(kernel: Kernel[Any], problem: Any) -> int:
+    return sum(array.n_bytes for array in kernel.arrays(problem).values())
 
 
 def _evidence(sweep: Swept, row: Mapping[str, Any], default_median_s: float | None, ties: int = 0) -> Evidence:

@@ -39,7 +39,7 @@ def test_launches_are_counted_and_recorded(target: Target, tmp_path: Path) -> No
     assert 1 <= n <= verdict["checked_launches"] == 12, "a second may not be enough for all"
     assert verdict["winner"]["checked_launches"] == n
     assert not any("checked_launches" in finalist for finalist in verdict["finalists"][1:])
-    autotune.emit([found.path], tmp_path / "tuned")
+    autotune.emit([found.path], tmp_path / "tuned", kernels=[EXAMPLE])
     (entry,) = json.loads((tmp_path / "tuned" / "wisdom.json").read_text())["entries"]
     assert entry["evidence"]["checked_launches"] == n
 

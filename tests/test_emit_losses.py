@@ -12,7 +12,7 @@ from autotune.lookup import report_choice
 from autotune.winners import gather
 from autotune.wisdom import Entry, Wisdom
 
-from .recorded import A100, DEFAULT, H100, H200, HOST, TALL, WIDE, record
+from .recorded import A100, DEFAULT, H100, H200, HOST, KERNELS, TALL, WIDE, record
 
 
 # ---------------------------------------------------------------------- a portfolio instead of the winners
@@ -30,7 +30,7 @@ def of_size(wisdom: Wisdom) -> dict[int, Entry]:
 
 
 def test_portfolio_of_one_serves_all_and_states_its_regret(uneven: Path) -> None:
-    wisdom, sources, _ = gather([uneven], 1)
+    wisdom, sources, _ = gather([uneven], 1, kernels=KERNELS)
     entries = of_size(wisdom)
     assert {entry.config for entry in entries.values()} == {TALL}
     assert [entries[n].regret for n in (1024, 4096, 16384)] == [0.02, 0.0, 0.05]
@@ -41,13 +41,13 @@ def test_portfolio_of_one_serves_all_and_states_its_regret(uneven: Path) -> None
 
 
 def test_portfolio_of_two_gives_each_size_its_better_member(uneven: Path) -> None:
-    entries = of_size(gather([uneven], 2)[0])
+    entries = of_size(gather([uneven], 2, kernels=KERNELS)[0])
     assert [(entries[n].config, entries[n].regret) for n in (1024, 4096, 16384)] == [
         (TALL, 0.02), (TALL, 0.0), (DEFAULT, 0.0)
     ]  # fmt: skip
-    winners = of_size(gather([uneven])[0])
+    winners = of_size(gather([uneven], kernels=KERNELS)[0])
     assert [winners[n].config for n in (1024, 4096, 16384)] == [WIDE, TALL, DEFAULT]
-    assert {n: e.config for n, e in of_size(gather([uneven], 9)[0]).items()} == {
+    assert {n: e.config for n, e in of_size(gather([uneven], 9, kernels=KERNELS)[0]).items()} == {
         n: e.config for n, e in winners.items()
     }
 
@@ -58,7 +58,7 @@ def test_a_finalists_evidence_is_of_the_final_round(uneven: Path) -> None:
     trials = [json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()]
     finals = [{**trial, "median_s": 1.01 * trial["median_s"]} for trial in trials]
     (path / "verdict.json").write_text(json.dumps({**verdict, "default": finals[0], "finalists": finals}))
-    entry = of_size(gather([uneven], 1)[0])[1024]
+    entry = of_size(gather([uneven], 1, kernels=KERNELS)[0])[1024]
     assert (entry.config, entry.regret) == (TALL, 0.02), "regrets are of the search"
     assert entry.evidence.median_s == pytest.approx(1.01 * 20.4e-6)
     assert entry.evidence.default_median_s == pytest.approx(1.01 * 30e-6)
@@ -68,7 +68,7 @@ def test_what_no_member_was_measured_at_is_left_out(uneven: Path, caplog: pytest
     record(uneven, H200, {Config(BLOCK_C=32, BLOCK_T=4, UNROLL=1): 1.0}, n_time=7, n_chan=64)
     record(uneven, H100, {DEFAULT: 2.0, WIDE: 1.0})  # another device has a portfolio of its own
     with caplog.at_level(logging.WARNING):
-        wisdom, sources, _ = gather([uneven], 1)
+        wisdom, sources, _ = gather([uneven], 1, kernels=KERNELS)
     assert {(e.device.name, e.config) for e in wisdom.entries} == {(H200.name, TALL), (H100.name, WIDE)}
     assert "n_time=7,n_chan=64: none of the portfolio's 1 configurations was measured there" in caplog.text
     left = next(f for f in wisdom.fallbacks if f.baked == {"n_time": 7})
@@ -81,12 +81,12 @@ def test_a_member_that_renders_otherwise_now_is_left_out(uneven: Path, caplog: p
     tall = json.loads(lines[2])
     (path / "trials.jsonl").write_text("\n".join([*lines[:2], json.dumps({**tall, "key": "000000000000"})]) + "\n")
     with caplog.at_level(logging.WARNING):
-        assert sorted(of_size(gather([uneven], 1)[0])) == [1024, 4096]
+        assert sorted(of_size(gather([uneven], 1, kernels=KERNELS)[0])) == [1024, 4096]
     assert "000000000000, which was measured, now renders as" in caplog.text
 
 
 def test_an_emitted_portfolio_answers_with_its_regret(uneven: Path, tmp_path: Path) -> None:
-    package = emit([uneven], tmp_path / "out" / "tuned", portfolio=1)
+    package = emit([uneven], tmp_path / "out" / "tuned", portfolio=1, kernels=KERNELS)
     answer = report_choice(package, "detect", {"n_time": 100, "n_chan": 16384}, "NVIDIA H200")
     assert (answer["tier"], answer["config"], answer["expected_loss"]) == ("exact", dict(TALL), 0.05)
     assert "expect a loss of 5.0 % (measured" in answer["text"]
@@ -97,7 +97,9 @@ def test_an_emitted_portfolio_answers_with_its_regret(uneven: Path, tmp_path: Pa
 
 # ---------------------------------------------------------------------- what each tier loses
 def losses_of(results: Path) -> dict[tuple[str, str], tuple[int, int, float, float]]:
-    return {(x.where, x.tier): (x.n, x.n_untold, x.median, x.worst) for x in gather([results])[0].losses}
+    return {
+        (x.where, x.tier): (x.n, x.n_untold, x.median, x.worst) for x in gather([results], kernels=KERNELS)[0].losses
+    }
 
 
 def test_losses_are_those_of_problems_left_out(uneven: Path) -> None:

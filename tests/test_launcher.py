@@ -16,7 +16,7 @@ from autotune.emit import emit
 from autotune.signature import MISSING
 
 from .fake_gpu import FakeGpu, array, import_package, install
-from .recorded import A100, DEFAULT, H100, H200, INTEGRATE, TALL, WIDE, record
+from .recorded import A100, DEFAULT, H100, H200, INTEGRATE, KERNELS, TALL, WIDE, record
 
 PLAIN = Config(WGS=64, PAD=0)
 PADDED = Config(WGS=128, PAD=100_000)
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for n_samples, medians in ((1000, {PLAIN: 1.0, PADDED: 2.0}), (64, {PLAIN: 2.0, PADDED: 1.0})):
         problem = {"n_rows": 3, "n_samples": n_samples}
         record(base / "results", H200, medians, problem=problem, definition=INTEGRATE, default=PLAIN)
-    return emit([base / "results"], base / "tuned")
+    return emit([base / "results"], base / "tuned", kernels=KERNELS)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ..console import stdout
+from .options import DefinitionsOption
 
 
 def emit(
@@ -20,9 +21,10 @@ def emit(
             "(`autotune portfolio` shows what that costs). [default: every sweep's winner]",
         ),
     ] = None,
+    kernel: DefinitionsOption = [],
 ) -> None:
     """Write the winners as an installable package that needs only NumPy and CuPy."""
     from ..emit import emit as emit_package
 
-    written = emit_package(paths, out, portfolio)
+    written = emit_package(paths, out, portfolio, kernel)
     stdout.print(f"wrote {written}: `import {out.name}` beside it, or `pip install {out}`", markup=False)

@@ -6,6 +6,12 @@ from typing import Annotated
 import typer
 
 KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
+DefinitionsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--kernel", help="The definition (x.py) of recorded sweeps of a kernel that is not installed. Repeatable."
+    ),
+]
 ProblemOption = Annotated[
     list[str],
     typer.Option(

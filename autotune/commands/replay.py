@@ -12,6 +12,7 @@ from ..recorded_space import RecordedSpace, read_space
 from ..replay import RANDOM, Replay
 from ..replay import replay as replay_space
 from ..search import check_sampler
+from .options import DefinitionsOption
 
 
 def replay(
@@ -35,6 +36,7 @@ def replay(
         int,
         typer.Option("--jobs", min=1, help="Processes that repeats run in. [default: the CPUs]", show_default=False),
     ] = n_cpus(),
+    kernel: DefinitionsOption = [],
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON, an object for each space and sampler; times in seconds.")
     ] = False,
@@ -47,7 +49,7 @@ def replay(
     samplers = list(dict.fromkeys([*sampler, RANDOM]))
     for name in samplers:
         check_sampler(name)
-    spaces = [read_space(path) for path in paths]
+    spaces = [read_space(path, kernel) for path in paths]
     replays = [[_replayed(space, name, trials, repeats, ahead, seed, jobs) for name in samplers] for space in spaces]
     if json:
         return print_json([one.as_json() for of_space in replays for one in of_space])

@@ -11,7 +11,6 @@ from statistics import median
 from typing import Any
 
 from ..definition import Kernel
-from ..errors import UsageError
 from ..lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
 from ..space import Config
 from ..wisdom import Entry, Fallback, Loss, Wisdom, fields_text
@@ -58,7 +57,7 @@ def _chosen(kernel: Kernel[Any], one: Emitted, rest: Iterable[Emitted], tier: st
     wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
     try:
         choice = choose(wisdom, kernel, one.entry.baked, one.entry.runtime, one.sweep.device)
-    except UsageError:  # nothing of the rest can run here, nor the default
+    except Exception:  # nothing of the rest can run here, nor the default; a definition may raise anything at that
         return None
     return choice.config if choice.tier == tier else None
 
