@@ -12,6 +12,7 @@ import logging
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,9 @@ def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, 
     Raises:
         UsageError: when the definition makes no input for an array that the kernel reads.
     """
-    sizes = [problem, kernel.problem(kernel.host_sizes, base=problem), *kernel.ragged(problem, config)]
+    sizes = [problem, *kernel.ragged(problem, config)]
+    with suppress(UsageError):  # sizes that these baked fields do not allow
+        sizes.append(kernel.problem(kernel.host_sizes, base=problem))
     small = min(sizes, key=lambda p: _n_bytes(kernel, p))
     if _n_bytes(kernel, small) > MOST_INPUT_BYTES:
         raise UsageError(
