@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from . import record_schema
 from .errors import TrialFailure, UsageError
 from .files import write_whole
+from .installation import DISTRIBUTION
 from .record_schema import FORMAT
 from .schema import Check, Unsound, parse, plain
 from .space import Config
@@ -430,9 +431,9 @@ def stamp(*parts: str) -> str:
 def provenance() -> dict[str, Any]:
     """The machine, the versions and the commit."""
     versions = {"python": platform.python_version()}
-    for package in ("autotune", "numpy", "optuna", "jinja2", "cupy-cuda13x", "cupy-cuda12x"):
+    for package in (DISTRIBUTION, "numpy", "optuna", "jinja2", "cupy-cuda13x", "cupy-cuda12x"):
         with suppress(PackageNotFoundError):
-            versions[package] = version(package)
+            versions["autotune" if package == DISTRIBUTION else package] = version(package)
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
     return {"machine": machine, "versions": versions, "commit": _commit()}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import record
 from ..errors import UsageError
+from ..installation import install_with
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +28,8 @@ def parquet(path: Path) -> bytes:
         import_module("pyarrow")
     except ImportError as error:
         raise UsageError(
-            "--format parquet needs pyarrow, which is not installed: pip install pyarrow, or autotune with its "
-            "extra [parquet]; --format csv needs nothing more"
+            "--format parquet needs pyarrow, which is not installed: pip install pyarrow, or "
+            f"{install_with('parquet')}; --format csv needs nothing more"
         ) from error
     return bytes(uniform(record.load(path)).to_parquet(engine="pyarrow", index=False))
 

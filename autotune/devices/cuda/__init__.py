@@ -7,6 +7,7 @@ from ... import gpu, nvrtc
 from ...cache import cache_dir
 from ...definition import Device
 from ...errors import UsageError
+from ...installation import install_with
 from ...render import Variant
 from ..base import Binary, Finding
 
@@ -96,7 +97,7 @@ def findings() -> list[Finding]:
     found = identifiers()
     gpus = ", ".join(f"{i} {describe(i).name}" for i in found)
     reason = nvrtc.available()
-    extra = 'pip install "autotune[cuda13]" (or cuda12, after the CUDA version of the driver)'
+    extra = f"{install_with('cuda13')} (or cuda12, after the CUDA version of the driver)"
     return [
         Finding("GPU", bool(found), gpus or "none found through CuPy", f"a driver, and {extra}; without, host is used"),
         Finding("NVRTC", reason is None, nvrtc.version() if reason is None else reason, extra),
