@@ -8,14 +8,19 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import dask.config
-from distributed import Client, Nanny, Scheduler, SpecCluster
+from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+from distributed.utils import get_ip
 
 from ..devices import MODULES, Target, device_module, find_device
 from ..errors import UsageError
 from ..processes import n_cpus, without_main
+from .security import Certificates, host_of, security_for, temporary
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
+LOOPBACK = "127.0.0.1"
 N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
+# Any free port for pages that are not served: campaigns of others on this machine may have the usual one.
+NO_PAGES: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
 CONFIG = {
     "distributed.worker.profile.enabled": False,  # it looks at all threads a hundred times a second
     "distributed.worker.daemon": False,  # a worker has processes of its own
@@ -24,6 +29,8 @@ CONFIG = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.target": False,
+    "distributed.worker.http.routes": [],  # pages and metrics, for anybody who asks
+    "distributed.scheduler.http.routes": [],
 }
 
 
@@ -39,30 +46,34 @@ def all_devices() -> tuple[str, ...]:
 def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[tuple[Client, list[Target]]]:
     """A cluster on this machine: a worker process for each of ``devices``, each with its own compile processes.
 
+    All of it listens on loopback only, and speaks to nobody without its certificate: other users reach loopback, too.
+
     Raises:
         UsageError: for a device that is not there.
     """
-    specs = {device: worker_spec(device) for device in devices}
+    security = temporary()
+    specs = {device: worker_spec(device, LOOPBACK, security) for device in devices}
     with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # a driver takes its time; so does a cluster
         finding = finder.submit(_found, devices, compile_processes)
-        with SpecCluster(specs, scheduler=_scheduler(), silence_logs=50) as cluster, Client(cluster) as client:
+        with _cluster(specs, security) as cluster, Client(cluster) as client:
             found = finding.result()
             client.register_plugin(OneBench(found))
             yield client, [target for target, _ in found.values()]
 
 
 @contextmanager
-def remote_client(address: str) -> Iterator[Client]:
+def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
     """The cluster whose scheduler listens at ``address``, with the workers that ``autotune worker`` gave it.
 
     Raises:
-        UsageError: when nobody answers, or there is no worker.
+        UsageError: when nobody answers, the certificates do not fit, or there is no worker.
     """
+    security = security_for(address, certificates)
     with _quiet():
         try:
-            client = Client(address, timeout="10s")
+            client = Client(address, security=security, timeout="10s")
         except OSError as error:
-            raise UsageError(f"no scheduler answers at {address} ({error}); start one with `dask scheduler`") from error
+            raise _unreachable(address, error) from error
         with client:
             if not client.scheduler_info()["workers"]:
                 raise UsageError(f"{address} has no workers; on each host run: autotune worker {address}")
@@ -75,15 +86,20 @@ def _found(devices: Sequence[str], compile_processes: int | None) -> dict[str, t
     return {name: (target, compile_processes or share_of_cores(target.kind)) for name, target in targets.items()}
 
 
-def worker_spec(device: str, compile_processes: int | None = None) -> dict[str, Any]:
+def worker_spec(device: str, host: str, security: Security, compile_processes: int | None = None) -> dict[str, Any]:
     """How Dask starts the worker of a device of this machine: a Nanny restarts it when it dies.
 
-    ``compile_processes``: None if the plugin will say.
+    Args:
+        device: a name that ``find_device`` takes.
+        host: the address that both listen on.
+        security: whom they speak to.
+        compile_processes: None if the plugin will say.
     """
     environment = {DEVICE: device, SHARING: str(N_SHARING)}
     if compile_processes is not None:
         environment[COMPILE_PROCESSES] = str(compile_processes)
-    options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "dashboard": False, "silence_logs": 40}
+    options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "silence_logs": 40}
+    options |= {"host": host, "security": security, **NO_PAGES}
     return {"cls": Nanny, "options": options}
 
 
@@ -95,9 +111,10 @@ def share_of_cores(kind: str) -> int:
     return max(1, (n_cpus() - n_devices) // n_devices)
 
 
-def _scheduler() -> dict[str, Any]:
-    # Any free port for its pages: campaigns of others on this machine may have the usual one.
-    return {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}}
+def _cluster(specs: dict[str, Any], security: Security) -> SpecCluster:
+    options = {"host": LOOPBACK, "protocol": "tls://", "security": security, **NO_PAGES}
+    scheduler = {"cls": Scheduler, "options": options}
+    return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
 
 
 @contextmanager
@@ -107,20 +124,26 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def serve(address: str, devices: Sequence[str], compile_processes: int | None = None) -> None:
+def serve(
+    address: str, devices: Sequence[str], certificates: Certificates, compile_processes: int | None = None
+) -> None:
     """Worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
 
+    They listen on the address of this host that reaches the scheduler.
+
     Raises:
-        UsageError: for a device that is not here, or when nobody answers at ``address``.
+        UsageError: for a device that is not here, certificates that do not fit, or when nobody answers at ``address``.
     """
+    security = security_for(address, certificates)
     for device in devices:
         find_device(device)
 
     async def run() -> None:
+        host = get_ip(host_of(address))
         async with AsyncExitStack() as stack:
             for device in devices:
                 n_processes = compile_processes or share_of_cores(device.partition(":")[0])
-                options = worker_spec(device, n_processes)["options"]
+                options = worker_spec(device, host, security, n_processes)["options"]
                 await stack.enter_async_context(Nanny(address, **options))
             await asyncio.Event().wait()
 
@@ -128,6 +151,11 @@ def serve(address: str, devices: Sequence[str], compile_processes: int | None = 
         try:
             asyncio.run(run())
         except OSError as error:
-            raise UsageError(f"no scheduler answers at {address} ({error}); start one with `dask scheduler`") from error
+            raise _unreachable(address, error) from error
         except KeyboardInterrupt:
             return
+
+
+def _unreachable(address: str, error: OSError) -> UsageError:
+    certificates = ", with certificates of one authority on both sides" if address.startswith("tls:") else ""
+    return UsageError(f"no scheduler answers at {address} ({error}); start one with `dask scheduler`{certificates}")

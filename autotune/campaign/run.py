@@ -15,6 +15,7 @@ from ..estimate import estimate
 from ..ledger import DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
 from .plan import Plan
+from .security import Certificates
 from .worker import Outcome, Task, target_here, tune
 
 MOST_CONFIGS = 1000  # for an estimate: what an exhaustive sweep is taken for
@@ -82,12 +83,13 @@ def run_campaign(
     scheduler: str | None = None,
     devices: tuple[str, ...] | None = None,
     compile_processes: int | None = None,
+    certificates: Certificates | None = None,
 ) -> Campaign:
     """Tune every problem of ``plan``; what is recorded already is not measured again.
 
     ``scheduler``: address of a Dask scheduler whose workers share the results folder; None is a cluster on this
     machine with a worker for each of ``devices`` (None: those of the plan, or every GPU here), each with
-    ``compile_processes`` (None: its share of the cores).
+    ``compile_processes`` (None: its share of the cores). ``certificates``: for a scheduler at tls://.
 
     Raises:
         UsageError: for a plan, device or scheduler that is not there.
@@ -95,7 +97,7 @@ def run_campaign(
     began = time.monotonic()
     outcomes: dict[str, Outcome] = {}
     interrupted = False
-    with _cluster(plan, scheduler, devices, compile_processes) as (client, targets):
+    with _cluster(plan, scheduler, certificates or Certificates(), devices, compile_processes) as (client, targets):
         kernel, target = load_kernel(plan.kernel), targets[0]
         problems = [asdict(p) for p in plan.problems(target)]
         rounds = [[Task(plan.kernel, p, plan.settings_of(i)) for i, p in enumerate(problems)]]
@@ -124,7 +126,11 @@ def run_campaign(
 
 @contextmanager
 def _cluster(
-    plan: Plan, scheduler: str | None, devices: tuple[str, ...] | None, compile_processes: int | None
+    plan: Plan,
+    scheduler: str | None,
+    certificates: Certificates,
+    devices: tuple[str, ...] | None,
+    compile_processes: int | None,
 ) -> Iterator[tuple[Client, list[Target]]]:
     """Dask's client, and the device of each of its workers."""
     if scheduler is None:
@@ -132,7 +138,7 @@ def _cluster(
         with local_client(wanted, compile_processes) as (client, targets):
             yield client, targets
     else:
-        with remote_client(scheduler) as client:
+        with remote_client(scheduler, certificates) as client:
             yield client, list(client.run(target_here).values())
 
 

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..console import LINE_EVERY_S, percent, print_json, print_table, seconds, stderr, stdout
 from ..errors import UsageError
+from ..installation import install_with
 from .options import JsonOption
 
 if TYPE_CHECKING:
@@ -26,6 +27,22 @@ CompileOption = Annotated[
         help="Compilers of each device. [default: its share of this machine's cores, all of its GPUs counted]",
     ),
 ]
+CaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--tls-ca",
+        help="For tls://: the certificate (PEM) of the authority that signed everybody's. [default: Dask's "
+        "configuration, distributed.comm.tls.ca-file]",
+    ),
+]
+CertOption = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", help="This process's certificate (PEM). [default: of Dask's configuration]"),
+]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--tls-key", help="Its private key (PEM), unless --tls-cert holds it. [default: of Dask's]"),
+]
 
 
 def campaign(
@@ -38,9 +55,12 @@ def campaign(
         str,
         typer.Option(
             "--scheduler",
-            help="tcp://host:8786: use the workers of a Dask scheduler. [default: a cluster on this machine]",
+            help="tls://host:8786: use the workers of a Dask scheduler. [default: a cluster on this machine]",
         ),
     ] = "",
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
     compile_processes: CompileOption = None,
     results: Annotated[
         Path | None, typer.Option("--results", help="The folder of the sweeps. [default: the file's, or results]")
@@ -51,9 +71,15 @@ def campaign(
     _need_dask()
     from ..campaign.plan import read_plan
     from ..campaign.run import run_campaign
+    from ..campaign.security import Certificates
 
+    certificates = Certificates(tls_ca, tls_cert, tls_key)
+    if scheduler:
+        _warn(scheduler)
+    elif tls_ca or tls_cert or tls_key:
+        raise UsageError("--tls-ca, --tls-cert and --tls-key are for --scheduler tls://host:8786")
     plan = read_plan(file, results)
-    done = run_campaign(plan, _Console(), scheduler or None, tuple(device) or None, compile_processes)
+    done = run_campaign(plan, _Console(), scheduler or None, tuple(device) or None, compile_processes, certificates)
     if json:
         print_json(_summary(done, plan.settings.results))
     else:
@@ -65,25 +91,37 @@ def campaign(
 
 
 def worker(
-    scheduler: Annotated[str, typer.Argument(help="The scheduler's address, such as tcp://host:8786.")],
+    scheduler: Annotated[str, typer.Argument(help="The scheduler's address, such as tls://host:8786.")],
     device: Annotated[
         list[str], typer.Option("--device", help="cuda:0, ...; repeatable. [default: every GPU here, or host]")
     ] = [],
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
     compile_processes: CompileOption = None,
 ) -> None:
     """Lend the devices of this host to a campaign, until stopped. The results folder must be shared between hosts."""
     _need_dask()
     from ..campaign.cluster import all_devices, serve
+    from ..campaign.security import Certificates
 
+    _warn(scheduler)
     devices = tuple(device) or all_devices()
     stderr.print(f"serving {', '.join(devices)} to {scheduler}; Ctrl-C ends it", markup=False)
-    serve(scheduler, devices, compile_processes)
+    serve(scheduler, devices, Certificates(tls_ca, tls_cert, tls_key), compile_processes)
+
+
+def _warn(scheduler: str) -> None:
+    from ..campaign.security import warning
+
+    if text := warning(scheduler):
+        stderr.print(text, markup=False)
 
 
 def _need_dask() -> None:
     """Imported when asked for: it takes longer than most commands run, and many installations do without."""
-    if find_spec("distributed") is None:
-        raise UsageError("campaigns run on Dask, which is not installed: pip install 'autotune[campaign]'")
+    if missing := [name for name in ("distributed", "cryptography") if find_spec(name) is None]:
+        raise UsageError(f"campaigns need {' and '.join(missing)}, not installed here: {install_with('campaign')}")
 
 
 class _Console:

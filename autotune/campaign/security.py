@@ -1,0 +1,127 @@
+"""Who may speak to a campaign's processes. Whoever may, runs code in them: Dask sends pickled functions."""
+
+import ssl
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from distributed import Security
+
+from ..errors import UsageError
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files for TLS, each side's proof of itself to the other; None: what Dask's configuration names.
+
+    Args:
+        ca: the certificate of the authority that signed those of all clients, workers and schedulers.
+        cert: the certificate of this process.
+        key: its private key; not needed when the file of ``cert`` holds it.
+    """
+
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+
+def temporary() -> Security:
+    """A certificate for one cluster on this machine; only its own processes have the key, which stays in memory."""
+    made: Security = Security.temporary()
+    return made
+
+
+def security_for(address: str, files: Certificates) -> Security:
+    """What a client and a worker of the scheduler at ``address`` need.
+
+    Raises:
+        UsageError: for an address that is none, or files that are missing, unreadable or no certificates.
+    """
+    given = [name for name, path in vars(files).items() if path is not None]
+    if _scheme(address) == "tcp":
+        if given:
+            raise UsageError(f"--tls-{given[0]} means nothing at {address}, which is not encrypted; write tls:// there")
+        return Security(require_encryption=False)
+    configured: Any = Security(require_encryption=True)
+    ca = _path("ca", files.ca, configured.tls_ca_file)
+    roles: dict[str, str | None] = {}
+    for role in ("client", "worker"):
+        cert = _path("cert", files.cert, getattr(configured, f"tls_{role}_cert"))
+        # A key that the configuration names belongs to the certificate that it names.
+        key = files.key if files.cert or files.key else getattr(configured, f"tls_{role}_key")
+        _check(ca, cert, None if key is None else str(key))
+        roles |= {f"tls_{role}_cert": cert, f"tls_{role}_key": None if key is None else str(key)}
+    return Security(require_encryption=True, tls_ca_file=ca, **roles)
+
+
+def warning(address: str) -> str:
+    """What to tell of a scheduler whose address says that it asks nobody for a certificate, or ""."""
+    if _scheme(address) == "tls" or _is_loopback(host_of(address)):
+        return ""
+    return (
+        f"warning: {address} is not encrypted and asks for no certificate: whoever reaches its port, or those of its "
+        "workers, runs code there as you. Use tls:// (docs/campaigns.md)"
+    )
+
+
+def host_of(address: str) -> str:
+    """The host that an address names."""
+    return urlsplit(address).hostname or ""
+
+
+def _scheme(address: str) -> str:
+    """ "tls" or "tcp".
+
+    Raises:
+        UsageError: for anything that is not one of both with a host and a port.
+    """
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:  # a port that is no number, half a bracket
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("tls", "tcp") or not parts.hostname or port is None or parts.path or parts.query:
+        raise UsageError(f"{address!r} is no scheduler's address; write tls://host:8786, or tcp://host:8786")
+    return parts.scheme
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
+
+
+def _path(what: str, given: Path | None, configured: str | None) -> str:
+    if given is not None:
+        return str(given)
+    if configured is None:
+        key = "ca-file" if what == "ca" else "{client,worker}.cert"
+        raise UsageError(f"tls:// needs --tls-{what} FILE, or distributed.comm.tls.{key} in Dask's configuration")
+    return configured
+
+
+def _check(ca: str, cert: str, key: str | None) -> None:
+    for path in filter(None, (ca, cert, key)):
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            raise UsageError(f"cannot read the certificate or key {path}: {error.strerror}") from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cafile=ca)
+    except ssl.SSLError as error:
+        raise UsageError(f"{ca} is no certificate in PEM ({error.reason or error}); --tls-ca takes one") from error
+    try:
+        # A key behind a password would be asked for on the terminal of a process that has none.
+        context.load_cert_chain(cert, key, password=_no_password)
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        files = cert if key is None else f"{cert} with {key}"
+        raise UsageError(f"{files} is no certificate with its private key, both in PEM ({reason})") from error
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password; give one without")
