@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
 
 import dask.config
@@ -13,7 +13,7 @@ from distributed.utils import get_ip
 
 from ..devices import MODULES, Target, device_module, find_device
 from ..errors import UsageError
-from ..processes import n_cpus, without_main
+from ..processes import MOST_STARTS, n_cpus, without_main
 from .security import Certificates, host_of, security_for, temporary
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
@@ -112,9 +112,17 @@ def share_of_cores(kind: str) -> int:
 
 
 def _cluster(specs: dict[str, Any], security: Security) -> SpecCluster:
+    """The scheduler and the workers; Dask gives up where a process is killed while it starts, so it is asked again."""
     options = {"host": LOOPBACK, "protocol": "tls://", "security": security, **NO_PAGES}
     scheduler = {"cls": Scheduler, "options": options}
-    return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
+    for _ in range(MOST_STARTS - 1):
+        with suppress(RuntimeError):
+            return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
+    try:
+        return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
+    except RuntimeError as error:
+        why = " ".join(str(error.__cause__ or error).split())
+        raise UsageError(f"the worker processes could not be started, {MOST_STARTS} times ({why})") from error
 
 
 @contextmanager
