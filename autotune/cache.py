@@ -12,24 +12,24 @@ from socket import gethostname
 import platformdirs
 
 from .errors import UsageError
+from .kept import make_folder
 
 LIMIT_BYTES = 4 << 30  # of each kind; AUTOTUNE_CACHE_BYTES is another
 IN_USE_S = 3600.0  # what was used within the last hour may be needed by a sweep under way: it stays
 
 
 def cache_dir(kind: str) -> Path:
-    """The folder for ``kind`` ("host", "cubin"), made if need be; ``AUTOTUNE_CACHE_DIR`` moves all of them."""
-    root = os.environ.get("AUTOTUNE_CACHE_DIR") or platformdirs.user_cache_dir("autotune")
-    folder = Path(root) / kind
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """The folder for ``kind`` ("host", "cubin"), made if need be; ``AUTOTUNE_CACHE_DIR`` moves all of them.
 
-
-def used(*paths: Path) -> None:
-    """Note that cached files were found and taken: the least recently used go first."""
-    for path in paths:
-        with suppress(OSError):
-            os.utime(path)
+    Raises:
+        UsageError: when it cannot be made, or when others could put files there.
+    """
+    root = Path(os.environ.get("AUTOTUNE_CACHE_DIR") or platformdirs.user_cache_dir("autotune"))
+    try:
+        return make_folder(root, kind)
+    except OSError as error:
+        remedy = "name a folder that you may write in AUTOTUNE_CACHE_DIR"
+        raise UsageError(f"the cache {root / kind} cannot be made ({error.strerror}): {remedy}") from error
 
 
 def prune(kind: str, limit_bytes: int | None = None) -> int:

@@ -45,6 +45,11 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
+def clipped(text: str, n: int = 2000) -> str:
+    """``text``, of which ``n`` characters are kept: a compiler's message may be megabytes of template arguments."""
+    return text if len(text) <= n else f"{text[:n]}... ({len(text) - n} more characters)"
+
+
 STATUSES = {
     "measured": "verified and timed",
     "constraint": "refused by a named constraint of the space",

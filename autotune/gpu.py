@@ -1,5 +1,6 @@
 """The GPU as an emitted package needs it: limits, binaries, streams. CuPy is imported on first use."""
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 from . import nvrtc
 from .definition import Device
 from .errors import TrialFailure, UsageError
+from .kept import make_folder
 from .signature import ArgumentTypeError
 
 CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; the property of that name is gone from CUDA 13
@@ -74,7 +76,7 @@ def cubin_of(source: str, name: str, arch: str) -> nvrtc.Cubin:
     """
     try:
         try:
-            return nvrtc.cached_cubin(cache_folder(), source, name, arch)
+            return nvrtc.cached_cubin(_trusted_folder(), source, name, arch)
         except OSError:  # no home, no room, no permission: a folder of this process serves as well
             return nvrtc.cached_cubin(_own_folder(), source, name, arch)
     except TrialFailure as failure:
@@ -131,6 +133,21 @@ def cache_folder() -> Path:
         return Path(root) / "cubin"
     user = os.environ.get("XDG_CACHE_HOME")
     return (Path(user) if user else Path("~/.cache").expanduser()) / "autotune" / "cubin"
+
+
+def _trusted_folder() -> Path:
+    """That folder; one of this process where others could put files there, which is told once."""
+    folder = cache_folder()
+    try:
+        return make_folder(folder.parent, folder.name)
+    except UsageError as error:
+        _tell(str(error))
+        return _own_folder()
+
+
+@lru_cache(maxsize=16)
+def _tell(text: str) -> None:
+    logging.getLogger("autotune").warning("%s", text)
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,6 @@ what runs. It emits SASS for one architecture, never PTX, and never ``-ftz=true`
 """
 
 import hashlib
-import json
 import os
 import re
 import time
@@ -16,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import TrialFailure
-from .files import write_whole
+from .errors import TrialFailure, clipped
+from .kept import keep, take
 
 # -lineinfo lets profilers and sanitizers name source lines; the machine code is the same without it.
 OPTIONS = ("--std=c++17", "-lineinfo")
@@ -117,22 +116,14 @@ def cached_cubin(
     """
     folder = Path(directory)
     key = cubin_key(source, arch, options)
-    path, about = folder / f"{name}-{key}.cubin", folder / f"{name}-{key}.json"
-    with suppress(OSError, ValueError, TypeError):  # absent or damaged: it is made anew
-        found = json.loads(about.read_text())
-        data = path.read_bytes()
-        if found.pop("sha256") == hashlib.sha256(data).hexdigest():
-            with suppress(OSError):  # a cache that may only be read
-                os.utime(path)  # what is used stays longest
-                os.utime(about)
-            return Cubin(data=data, cached=True, path=path, **found)
+    path = folder / f"{name}-{key}.cubin"
+    if (found := take(path)) is not None:
+        with suppress(TypeError):  # facts of another version
+            return Cubin(data=found[0], cached=True, path=path, **found[1])
     cubin = compile_cubin(source, name, arch, options)
     figures: dict[str, Any] = asdict(replace(cubin, data=b""))
     del figures["data"], figures["cached"], figures["path"]
-    figures["sha256"] = hashlib.sha256(cubin.data).hexdigest()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(path, cubin.data)
-    write_whole(about, json.dumps(figures, indent=1).encode())
+    keep(path, cubin.data, figures)
     return replace(cubin, path=path)
 
 
@@ -197,7 +188,7 @@ def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
     told = "\n".join(errors[:N_ERRORS_TOLD]) or log.strip("\n \0") or error
     more = f"\n({len(errors) - N_ERRORS_TOLD} more)" if len(errors) > N_ERRORS_TOLD else ""
     if re.search(r"uses too (?:much|many) ", told):
-        return TrialFailure("resources", f"{name} for {arch}: {told}{more}")
+        return TrialFailure("resources", f"{name} for {arch}: {clipped(told)}{more}")
     if "invalid value for --gpu-architecture" in told:
         told += f"; NVRTC {version()} compiles for {', '.join(f'sm_{n}' for n in _library().getSupportedArchs())}"
-    return TrialFailure("compile_failed", f"{name} for {arch}: {told}{more}")
+    return TrialFailure("compile_failed", f"{name} for {arch}: {clipped(told)}{more}")

@@ -11,8 +11,8 @@ from .definition import Kernel
 from .errors import UsageError
 
 CORE = (
-    "errors", "files", "schema", "enumerate", "space", "samples", "definition", "nvrtc", "wisdom", "signature",
-    "lookup", "gpu", "arrays", "tensor_map", "launcher", "package",
+    "errors", "files", "kept", "schema", "enumerate", "space", "samples", "definition", "nvrtc", "wisdom",
+    "signature", "lookup", "gpu", "arrays", "tensor_map", "launcher", "package",
 )  # fmt: skip
 OFFERS = ("definition", "space", "samples", "errors")  # the core modules whose words a definition may import
 DEFINITION_MODULES = ("autotune", *(f"autotune.{name}" for name in OFFERS))

@@ -7,7 +7,6 @@ know something of each other, as on real devices. Some configs fail to compile. 
 what it records is offered to no other one.
 """
 
-import json
 import os
 import time
 import zlib
@@ -22,7 +21,7 @@ import numpy as np
 from ..cache import cache_dir
 from ..definition import Device, Launch, Tolerance
 from ..errors import TrialFailure
-from ..files import write_whole
+from ..kept import keep, take
 from ..render import Variant
 from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Finding, Sample
 
@@ -63,11 +62,11 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
         TrialFailure: compile_failed, for some.
     """
     began = time.monotonic()
-    path = cache_dir(kind) / f"{variant.key}.json"
-    cached = path.is_file()
+    path = cache_dir(kind) / f"{variant.key}.penalty"
+    cached = take(path) is not None
     if not cached:
         time.sleep(float(os.environ.get("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S)))
-        write_whole(path, json.dumps({"name": variant.name, "penalty": penalty(variant)}).encode())
+        keep(path, str(penalty(variant)).encode(), {"variant": variant.name})
     if _unit("fails", variant.name) < FAILING:
         raise TrialFailure("compile_failed", f"{variant.name}: the formula says no")
     registers = 32 + int(200 * _unit("registers", str(variant.config)))
@@ -124,7 +123,7 @@ class _Buffer:
 
 class _Function:
     def __init__(self, path: Path) -> None:
-        self._penalty = float(json.loads(path.read_text())["penalty"])
+        self._penalty = float(path.read_text())
         self._random = np.random.default_rng(zlib.crc32(path.name.encode()) ^ time.monotonic_ns() & 0xFFFFFFFF)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:

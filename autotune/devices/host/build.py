@@ -1,26 +1,27 @@
 """Compiling for the host: the runtime once, the shim's precompiled header once a build, a library for each variant.
 
 Everything lands in the cache under a name that is the hash of all it depends on, and is put there whole, so that a
-process killed at any moment leaves nothing broken.
+process killed at any moment leaves nothing broken. What is found there is used if it is what was put there (kept.py).
 """
 
 import hashlib
-import json
-import os
 import re
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from ...cache import cache_dir, used
+from ...cache import cache_dir
 from ...definition import Device
-from ...errors import TrialFailure, UsageError
+from ...errors import TrialFailure, UsageError, clipped
+from ...kept import facts_of, keep, take
 from ...render import Variant
 from ..base import Binary
 from . import elf
-from .toolchain import Compiler, Outcome, find_compiler, run
+from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
 
 HERE = Path(__file__).resolve().parent
 SHIM = HERE / "cuda"
@@ -70,6 +71,11 @@ class Facts:
     variables: tuple[Variable, ...]
     compile_s: float
 
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> "Facts":
+        """From what ``asdict`` made of them."""
+        return cls(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
+
     @property
     def shared_bytes(self) -> int:
         return sum(variable.n_bytes for variable in self.variables if variable.kind == "s")
@@ -84,17 +90,15 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     """
     compiler = find_compiler()
     text = translate(variant)
-    key = _digest(text, compiler.version, package_fingerprint())
+    key = _digest(text, compiler.key, package_fingerprint())
+    included = {build: _included(compiler, build, text, variant) for build in builds or tuple(BUILD_FLAGS)}
     files, facts, found = {}, [], []
-    for build in builds or tuple(BUILD_FLAGS):
-        path = cache_dir("host") / f"{key}-{_digest(*flags(build))[:8]}.{build}.so"
-        found.append(path.is_file() and _facts_path(path).is_file())
-        if found[-1]:
-            used(path, _facts_path(path))
-        else:
-            _compile(compiler, build, text, path, variant)
+    for build, headers in included.items():
+        path = cache_dir("host") / f"{key}-{_digest(*flags(build), headers)[:8]}.{build}.so"
+        taken = take(path)
+        found.append(taken is not None)
+        facts.append(Facts.of(taken[1]) if taken else _compile(compiler, build, text, path, variant))
         files[build] = path
-        facts.append(read_facts(path))
     shared_bytes = max(fact.shared_bytes for fact in facts)
     if shared_bytes > MAX_STATIC_SHARED_BYTES:
         raise TrialFailure(
@@ -105,7 +109,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     return Binary(
         variant=variant.name,
         kernel=variant.kernel,
-        key=key,
+        key=_digest(key, *included.values()) if any(included.values()) else key,
         files=files,
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
@@ -125,9 +129,15 @@ def flags(build: str) -> tuple[str, ...]:
 
 
 def read_facts(library: Path) -> Facts:
-    """What was written beside ``library`` when it was compiled."""
-    stored = json.loads(_facts_path(library).read_text())
-    return Facts(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
+    """What was written beside ``library`` when it was compiled.
+
+    Raises:
+        FileNotFoundError: when that is gone, or damaged.
+    """
+    stored = facts_of(library)
+    if stored is None:
+        raise FileNotFoundError(f"{library}: what was known of it is gone from the cache, or damaged")
+    return Facts.of(stored)
 
 
 # ---------------------------------------------------------------------- CUDA -> C++
@@ -160,27 +170,42 @@ def runtime_library() -> Path:
     """
     compiler = find_compiler()
     options = ("-std=c++17", "-O2", "-fPIC", "-w", "-shared")
-    path = cache_dir("host") / f"runtime-{_digest(compiler.version, package_fingerprint(), *options)}.so"
-    if path.is_file():
-        used(path)
-    else:
+    path = cache_dir("host") / f"runtime-{_digest(compiler.key, package_fingerprint(), *options)}.so"
+    if not _is_whole(path):
         sources = sorted(RUNTIME.glob("*.cpp"))
         text = "".join(f'#include "{source}"\n' for source in sources)  # one unit compiles three times faster
-        _publish_compiled([*compiler.command, *options, "-x", "c++", "-"], text, path)
+        _keep_compiled([*compiler.command, *options, "-x", "c++", "-"], text, path)
     return path
 
 
 def shim_header(build: str) -> Path:
     """The header to include before a kernel; beside it lies its precompiled form, which the compiler prefers."""
     compiler = find_compiler()
-    folder = cache_dir("host") / f"shim-{_digest(compiler.version, package_fingerprint(), *flags(build))}"
-    header = folder / "cuda.hpp"
-    precompiled = folder / "cuda.hpp.gch"
-    if not precompiled.is_file():
-        folder.mkdir(exist_ok=True)
-        _publish_text(header, f'#include "{SHIM / "cuda.hpp"}"\n')
-        _publish_compiled([*compiler.command, *flags(build), "-x", "c++-header", header], None, precompiled)
+    name = f"shim-{_digest(compiler.key, package_fingerprint(), *flags(build))}"
+    header = cache_dir("host") / f"{name}.hpp"
+    precompiled = header.with_name(f"{header.name}.gch")
+    if not _is_whole(header):
+        keep(header, f'#include "{SHIM / "cuda.hpp"}"\n'.encode(), {})
+    if not _is_whole(precompiled):
+        _keep_compiled([*compiler.command, *flags(build), "-x", "c++-header", header], None, precompiled)
     return header
+
+
+_seen: dict[Path, tuple[int, int, int]] = {}
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file that many compiles share may be taken; its megabytes are read again only when it has changed."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    identity = found.st_ino, found.st_size, found.st_mtime_ns
+    if _seen.get(path) != identity:
+        if take(path) is None:
+            return False
+        _seen[path] = identity
+    return True
 
 
 @lru_cache(maxsize=1)
@@ -191,36 +216,38 @@ def package_fingerprint() -> str:
 
 
 # ---------------------------------------------------------------------- compiling one variant
-def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> None:
+INCLUDES = re.compile(r"(?:#|%:)[^\n]*\b(?:include\w*|import|embed)\b|\b__has_(?:include|embed)")
+
+
+def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> str:
+    """A digest of what the preprocessor makes of a source that includes anything; of others nothing needs to be known.
+
+    So it is the headers' content that counts, whichever folder or macro decides which they are.
+    """
+    if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", text)):
+        return ""
+    given = ("-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
+    outcome = run_compiler([*compiler.command, *flags(build), *given], text)
+    if outcome.code != 0:
+        raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
+    return _digest(outcome.output)
+
+
+def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> Facts:
     header = shim_header(build)
     start = time.perf_counter()
-    temporary = _temporary(path)
-    unlinked = temporary.with_suffix(".o")
-    # Compiled and linked apart: at linking, -fsanitize would bring in the libraries that the runtime stands in for.
-    compiling: list[str | Path] = [
-        *compiler.command,
-        *flags(build),
-        "-include",
-        header,
-        "-x",
-        "c++",
-        "-c",
-        "-",
-        "-o",
-        unlinked,
-    ]
-    linking: list[str | Path] = [*compiler.command, "-O2", "-shared", unlinked, "-o", temporary]
-    try:
-        for command, given in ((compiling, text), (linking, None)):
-            outcome = run(command, given)
-            if outcome.code != 0:
-                raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
-        facts = Facts(_variables(temporary), time.perf_counter() - start)
-        _publish_text(_facts_path(path), json.dumps(asdict(facts)))
-        os.replace(temporary, path)
-    finally:
-        unlinked.unlink(missing_ok=True)
-        temporary.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="autotune-") as folder:  # the cache may be deleted meanwhile
+        unlinked, library = Path(folder) / "unlinked.o", Path(folder) / "linked.so"
+        given = ("-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
+        outcome = run_compiler([*compiler.command, *flags(build), *given], text)
+        if outcome.code == 0:
+            # Linked apart: with -fsanitize the libraries that the runtime stands in for would come along.
+            outcome = run_compiler([*compiler.command, "-O2", "-shared", unlinked, "-o", library])
+        if outcome.code != 0:
+            raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
+        facts = Facts(_variables(library), time.perf_counter() - start)
+        keep(path, library.read_bytes(), asdict(facts))
+    return facts
 
 
 def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
@@ -228,11 +255,12 @@ def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
     if not re.search(rf"__global__[^;{{]*\b{variant.kernel}\s*\(", variant.source):
         return f"the source defines no __global__ function called {variant.kernel}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
-    if lines:
-        return "\n".join(lines[:N_ERRORS_TOLD])
+    if lines and not was_killed(outcome):
+        return clipped("\n".join(lines[:N_ERRORS_TOLD]))
     how = f"signal {-outcome.code}" if outcome.code < 0 else f"exit code {outcome.code}"
+    again = ", twice, as something killed it" if was_killed(outcome) else ""
     last = "\n".join(outcome.errors.splitlines()[-N_ERRORS_TOLD:])
-    return f"{' '.join(compiler.command)} ended with {how}; the last it wrote was: {last or 'nothing'}"
+    return f"{' '.join(compiler.command)} ended with {how}{again}; the last it wrote was: {clipped(last) or 'nothing'}"
 
 
 def _variables(library: Path) -> tuple[Variable, ...]:
@@ -261,29 +289,13 @@ def _last_name(symbol: str) -> str:
 
 
 # ---------------------------------------------------------------------- files that appear whole
-def _publish_compiled(command: Sequence[str | Path], text: str | None, path: Path) -> None:
-    temporary = _temporary(path)
-    try:
-        outcome = run([*command, "-o", temporary], text)
+def _keep_compiled(command: Sequence[str | Path], text: str | None, path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="autotune-") as folder:
+        made = Path(folder) / path.name
+        outcome = run_compiler([*command, "-o", made], text)
         if outcome.code != 0:
-            raise UsageError(f"{command[0]} cannot compile the host device's own files: {outcome.errors[:2000]}")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _publish_text(path: Path, text: str) -> None:
-    temporary = _temporary(path)
-    temporary.write_text(text)
-    os.replace(temporary, path)
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f"{path.stem}.{os.getpid()}{path.suffix}")
-
-
-def _facts_path(library: Path) -> Path:
-    return library.with_suffix(".json")
+            raise UsageError(f"{command[0]} cannot compile the host device's own files: {clipped(outcome.errors)}")
+        keep(path, made.read_bytes(), {})
 
 
 def _digest(*parts: str) -> str:

@@ -29,6 +29,12 @@ SUPERVISED = ("/bin/sh", "-c", 'exec 3<&0; trap "kill -9 0" TERM; "$@" <&3 3<&- 
 CPU_LIMIT_S = 600
 MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times what a variant takes; endless templates eat all there is
 _libc = ctypes.CDLL(None)
+# How a compiler tells that a signal which says nothing of the source, KILL or TERM, ended what it had started.
+KILLED = re.compile(
+    r"\b(?:Killed|Terminated) signal terminated program|terminated with signal (?:9|15)\b"
+    r"|unable to execute command: (?:Killed|Terminated)"
+)
+STEERING = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  # its variables
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,12 @@ class Compiler:
     command: tuple[str, ...]
     version: str
     is_gcc: bool
+
+    @property
+    def key(self) -> str:
+        """What decides what it makes of a source, besides options: the program, its flags in CXX, its variables."""
+        program = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
+        return "\n".join((self.version, program, *self.command[1:], *(os.environ.get(name, "") for name in STEERING)))
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,19 @@ def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> O
     )
     code = 128 - done.returncode if done.returncode > 128 else done.returncode  # the shell's way to tell of a signal
     return Outcome(code, done.stdout, done.stderr)
+
+
+def run_compiler(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
+    """As ``run``. Once more when something killed it: that says nothing of what it was to compile."""
+    outcome = run(command, text)
+    return run(command, text) if was_killed(outcome) else outcome
+
+
+def was_killed(outcome: Outcome) -> bool:
+    """Whether a signal from outside ended the compiler, or a process that it started."""
+    if outcome.code in (-signal.SIGKILL, -signal.SIGTERM):
+        return True
+    return outcome.code != 0 and KILLED.search(outcome.errors) is not None
 
 
 def _bind_to(parent: int) -> None:

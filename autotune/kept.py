@@ -1,0 +1,136 @@
+"""What is kept in a cache, as it may be taken from there: whole, and put there by nobody else.
+
+What lies in a cache is executed. So its folders and files are used only if they belong to this user (or to root) and
+no other user may write them, and a file only if its content is what the facts beside it say.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shlex
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .errors import UsageError
+from .files import write_whole
+
+NOTED_S = 600.0  # a use is noted when the last one that was noted is so long ago
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_log = logging.getLogger("autotune")
+_told: set[Path] = set()
+
+
+def make_folder(root: Path, kind: str) -> Path:
+    """The folder ``kind`` of the cache ``root``, made for this user alone unless it is there.
+
+    Raises:
+        UsageError: when somebody else could put files there; says what is wrong and how to mend it.
+        OSError: when it cannot be made.
+    """
+    folder = root / kind
+    _make(folder)
+    strictly = folder.resolve(), root.resolve()
+    for path in dict.fromkeys((*strictly, *strictly[0].parents, *strictly[1].parents)):
+        if (why := _wrong_folder(path, path in strictly, path == strictly[0])) is not None:
+            raise UsageError(f"the cache {folder} is not used, because what lies there is executed and {path} {why}")
+    return folder
+
+
+def _make(folder: Path) -> None:
+    """A folder of a cache, and the cache itself, for this user alone; what they lie in as it comes."""
+    if not folder.is_dir():
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _wrong_folder(path: Path, is_cache: bool, is_last: bool) -> str | None:
+    """Who else could put files there, and what to do. Where a folder is sticky, as /tmp, others may add to it but move
+    nothing, so that the last one alone must not be.
+    """
+    found, place = path.stat(), shlex.quote(str(path))
+    remedy = "if you trust what is in it, or name another folder in AUTOTUNE_CACHE_DIR"
+    if is_cache and not _is_mine(found):
+        return f"belongs to user {found.st_uid}: chown {os.geteuid()} {place} {remedy}"
+    others_write = _has_owners() and found.st_mode & (OTHERS_WRITE if is_cache else stat.S_IWOTH)
+    if others_write and (is_last or not found.st_mode & stat.S_ISVTX):
+        return f"may be written by others (mode {stat.S_IMODE(found.st_mode):o}): chmod go-w {place} {remedy}"
+    return None
+
+
+def is_own(path: Path) -> bool:
+    """Whether ``path`` is a file that this user, or root, alone could write. One that is not is told once."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        why = "it is no regular file"
+    elif not _is_mine(found):
+        why = f"it belongs to user {found.st_uid}"
+    elif found.st_mode & OTHERS_WRITE and _has_owners():
+        why = f"others may write it (mode {stat.S_IMODE(found.st_mode):o})"
+    else:
+        return True
+    if path not in _told:
+        _told.add(path)
+        _log.warning("%s in the cache is not used but made anew: %s", path, why)
+    return False
+
+
+def keep(path: Path, data: bytes, facts: Mapping[str, Any]) -> None:
+    """Put ``data`` at ``path``, and beside it what is known of it. The folder is made again if it is gone."""
+    _make(path.parent)
+    write_whole(path, data, mode=0o600)
+    described = {**facts, "name": path.name, "content": hashlib.sha256(data).hexdigest()}
+    sealed = {**described, "sha256": _seal(described)}
+    write_whole(facts_path(path), json.dumps(sealed, indent=1).encode(), mode=0o600)
+
+
+def take(path: Path) -> tuple[bytes, dict[str, Any]] | None:
+    """What ``keep`` put at ``path``, and its facts; None when either is gone, damaged or may be another user's."""
+    facts = facts_of(path)
+    if facts is None or not is_own(path):
+        return None
+    with suppress(OSError):
+        data = path.read_bytes()
+        if facts.pop("content", "") == hashlib.sha256(data).hexdigest():
+            for used in (path, facts_path(path)):
+                with suppress(OSError):  # a cache that may only be read
+                    if time.time() - used.stat().st_mtime > NOTED_S:
+                        os.utime(used)  # what is used stays longest
+            return data, facts
+    return None
+
+
+def facts_of(path: Path) -> dict[str, Any] | None:
+    """The facts beside ``path``, as they were written; None when they are gone, damaged or may be another user's."""
+    if not is_own(facts_path(path)):
+        return None
+    with suppress(OSError, ValueError):
+        facts = json.loads(facts_path(path).read_bytes())
+        if isinstance(facts, dict) and facts.pop("sha256", "") == _seal(facts) and facts.pop("name", "") == path.name:
+            return facts
+    return None
+
+
+def facts_path(path: Path) -> Path:
+    """Where the facts of a kept file lie."""
+    return path.with_suffix(".json")
+
+
+def _seal(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _is_mine(found: os.stat_result) -> bool:
+    return not _has_owners() or found.st_uid in (os.geteuid(), 0)
+
+
+def _has_owners() -> bool:
+    return hasattr(os, "geteuid")  # Windows keeps such things elsewhere
