@@ -31,13 +31,14 @@ from .errors import TrialFailure, UsageError
 from .files import write_whole
 from .installation import DISTRIBUTION
 from .record_schema import FORMAT
-from .schema import Check, Unsound, parse, plain
+from .schema import Check, Unsound, parse, plain, seal
 from .space import Config
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TRIALS, SWEEP, VERDICT = "trials.jsonl", "sweep.json", "verdict.json"
+SUM = "sum"  # of a line: its checksum
 LONGEST_PART = 200  # bytes of a file's or folder's name, which may have 255: others are made from it
 log = logging.getLogger("autotune")
 
@@ -178,7 +179,7 @@ class SweepFolder:
         Raises:
             UsageError: when the disk is full or not writable; earlier trials stay.
         """
-        line = (json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=_plain) + "\n").encode()
+        line = _line(trial)
         path = self.path / TRIALS
         size = path.stat().st_size if path.exists() else 0
         try:
@@ -268,7 +269,7 @@ class SweepFolder:
         damaged: dict[int, Unsound] = {}
         for number, line in enumerate(data.split(b"\n")[:-1], 1):  # what follows the last newline is torn, or nothing
             try:
-                yield Trial.from_json(parse(line))
+                yield _trial(line)
             except Unsound as error:
                 damaged[number] = error
         if damaged:
@@ -289,8 +290,8 @@ class SweepFolder:
         self._about = None
 
     def _write_whole(self, name: str, content: dict[str, Any]) -> None:
-        text = json.dumps(content, indent=2, default=_plain, allow_nan=False) + "\n"
-        write_whole(self.path / name, text.encode())
+        as_read = json.loads(json.dumps(content, default=_plain, allow_nan=False))
+        write_whole(self.path / name, (json.dumps(seal(as_read), indent=2) + "\n").encode())
 
     def _mend_last_line(self) -> None:
         """Cut a last line that a kill or a full disk has torn, so that the next one starts on its own."""
@@ -450,6 +451,31 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""
     return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
+
+
+def _line(trial: Trial) -> bytes:
+    """Its JSON, whose last member is a checksum of the bytes before."""
+    body = json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=_plain)[:-1].encode()
+    return body + _sum(body) + b"\n"
+
+
+def _sum(body: bytes) -> bytes:
+    return b',"%s":"%s"}' % (SUM.encode(), hashlib.sha256(body).hexdigest()[:16].encode())
+
+
+N_SUM = len(_sum(b""))
+
+
+def _trial(line: bytes) -> Trial:
+    """The trial of a line; one of an older version has no checksum.
+
+    Raises:
+        Unsound: when that is no trial, or not as it was written.
+    """
+    row = parse(line)
+    if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
+        raise Unsound("it does not have the checksum that it states")
+    return Trial.from_json(row)
 
 
 def _content(path: Path, check: Check) -> dict[str, Any]:

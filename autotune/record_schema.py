@@ -19,6 +19,7 @@ from .schema import (
     one_of,
     optional,
     scalar,
+    sealed,
     seconds,
     sequence,
     shown,
@@ -141,7 +142,7 @@ def sweep(content: Any) -> dict[str, Any]:
         Unsound: when something is missing or cannot be.
     """
     check_format(content, FORMAT)
-    about: dict[str, Any] = _sweep(content)
+    about: dict[str, Any] = _sweep(sealed(content))
     for kind in ("baked", "runtime"):
         if unknown := [field for field in about.get(kind, ()) if field not in about["problem"]]:
             raise Unsound(f"{kind} names {unknown[0]}, which is no field of problem")
@@ -207,7 +208,7 @@ def verdict(content: Any) -> dict[str, Any]:
     Raises:
         Unsound: when something is missing or cannot be.
     """
-    found: dict[str, Any] = {"finalists": (), **_verdict(content)}
+    found: dict[str, Any] = {"finalists": (), **_verdict(sealed(content))}
     if found["finalists"] and not any(f["config"] == found["winner"]["config"] for f in found["finalists"]):
         raise Unsound("the winner is none of the finalists")
     return found

@@ -4,6 +4,7 @@ A check takes a value and returns it as it will be used, or raises Unsound. Text
 characters here, since a terminal obeys them.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
@@ -42,6 +43,32 @@ def parse(data: bytes) -> Any:
         raise
     except ValueError as error:
         raise Unsound(f"it is no JSON: {error}") from error
+
+
+SEAL = "sha256"
+
+
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """``content`` with the SHA-256 of what its JSON says, however that is laid out."""
+    return {**content, SEAL: _sha256(content)}
+
+
+def sealed(content: Any, needed: bool = False) -> Any:
+    """``content`` without its seal, which an older file need not have.
+
+    Raises:
+        Unsound: when the seal is of another content.
+    """
+    if not isinstance(content, dict) or not (needed or SEAL in content):
+        return content
+    inside = {member: value for member, value in content.items() if member != SEAL}
+    if content.get(SEAL) != _sha256(inside):
+        raise Unsound(f"its content does not have the {SEAL} that it states")
+    return inside
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def plain(text: str) -> str:

@@ -5,7 +5,6 @@ The file carries a checksum of its content: it is not for editing, and a damaged
 """
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -29,6 +28,8 @@ from .schema import (
     number,
     optional,
     parse,
+    seal,
+    sealed,
     seconds,
     sequence,
     text,
@@ -148,7 +149,7 @@ class Wisdom:
                 dataclasses.asdict(loss) for loss in sorted(self.losses, key=lambda x: (x.kernel, x.where, x.tier))
             ],
         }
-        return json.dumps({**content, "sha256": checksum(content)}, indent=2, allow_nan=False) + "\n"
+        return json.dumps(seal(content), indent=2, allow_nan=False) + "\n"
 
     @staticmethod
     def load(path: Path) -> "Wisdom":
@@ -162,9 +163,7 @@ class Wisdom:
             written = content.get("format") if isinstance(content, dict) else None
             if type(written) is int and written != FORMAT:
                 raise UsageError(f"{path} has format {written}, this reader knows {FORMAT}; emit it again")
-            if not isinstance(content, dict) or content.pop("sha256", None) != checksum(content):
-                raise Unsound("its content does not have the checksum that it states")
-            return _wisdom(_checked(content))
+            return _wisdom(_checked(sealed(content, needed=True)))
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
         except Unsound as error:
@@ -193,11 +192,6 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
         "regret": entry.regret,
         "evidence": dataclasses.asdict(entry.evidence),
     }
-
-
-def checksum(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of what the JSON says, however it is laid out."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------- reading

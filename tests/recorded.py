@@ -87,5 +87,9 @@ def record(
 
 def rewrite_about(path: Path, **changes: Any) -> None:
     """Change fields of a recorded sweep.json."""
-    about = json.loads((path / "sweep.json").read_text())
-    (path / "sweep.json").write_text(json.dumps({**about, **changes}))
+    (path / "sweep.json").write_text(json.dumps({**unsealed((path / "sweep.json").read_text()), **changes}))
+
+
+def unsealed(text: str) -> dict[str, Any]:
+    """A file or a line of a record without its checksum, as an older version wrote it: a test may change it."""
+    return {name: value for name, value in json.loads(text).items() if name not in ("sha256", "sum")}

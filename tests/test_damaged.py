@@ -18,7 +18,7 @@ from autotune.sweep import Sweep
 
 from . import outcomes
 from .conftest import EXAMPLE
-from .recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about
+from .recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, unsealed
 
 N = len(outcomes.trials())
 
@@ -27,7 +27,7 @@ def rewrite_line(path: Path, number: int, /, **changes: Any) -> None:
     """Change fields of a line of trials.jsonl; without any, damage it."""
     file = path / "trials.jsonl"
     lines = file.read_text().splitlines()
-    lines[number - 1] = json.dumps({**json.loads(lines[number - 1]), **changes}) if changes else '{"number": 0'
+    lines[number - 1] = json.dumps({**unsealed(lines[number - 1]), **changes}) if changes else '{"number": 0'
     file.write_text("\n".join(lines) + "\n")
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_verdict_is_told_and_the_search_counts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], why: str
 ) -> None:
     path = outcomes.sweep(tmp_path)
-    verdict = json.loads((path / "verdict.json").read_text())
+    verdict = unsealed((path / "verdict.json").read_text())
     (path / "verdict.json").write_text(json.dumps({**verdict, **changes}))
     (overview,) = json.loads(CliRunner().invoke(app, ["show", str(path), "--json"]).stdout)
     assert not overview["finished"] and overview["best_s"] == 2e-4
@@ -166,7 +166,7 @@ def test_trials_of_a_verdict_that_are_gone_are_told(
 ) -> None:
     """An older verdict knows how many there were, and its finalists by their numbers."""
     path = outcomes.sweep(tmp_path)
-    verdict = json.loads((path / "verdict.json").read_text())
+    verdict = unsealed((path / "verdict.json").read_text())
     verdict |= {"stamps": {str(i): f"stamp{i}" for i in range(N)}} if stamps else {}
     (path / "verdict.json").write_text(json.dumps(verdict))
     assert missing(verdict, SweepFolder(path).trials()).n == 0
@@ -247,3 +247,37 @@ def test_a_string_field_of_a_problem_writes_inside_the_results(tmp_path: Path) -
     assert found.best is not None and found.path.resolve().is_relative_to(results.resolve())
     assert [p.name for p in tmp_path.iterdir() if p.is_dir() and p.name != "__pycache__"] == ["a"]
     assert load(results)["problem.tag"][0] == "../../../../ESC"
+
+
+# ---------------------------------------------------------------------- checksums
+def test_one_changed_character_of_what_we_wrote_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where a number stays one, no type tells."""
+    path = outcomes.sweep(tmp_path)
+    for name, before, after in (
+        ("trials.jsonl", '"compile_s":0.25', '"compile_s":0.75'),
+        ("verdict.json", '"registers": 44', '"registers": 45'),
+        ("sweep.json", '"taps": 16', '"taps": 17'),
+    ):
+        file = path / name
+        whole = file.read_text()
+        assert before in whole
+        file.write_text(whole.replace(before, after, 1))
+        if name == "sweep.json":
+            with pytest.raises(UsageError, match="does not have the sha256 that it states"):
+                find_sweeps(path)
+        else:
+            SweepFolder(path).trials(), SweepFolder(path).verdict()
+            assert f"{file}" in caplog.messages[-1] and "that it states" in caplog.messages[-1]
+        file.write_text(whole)
+    assert len(caplog.messages) == 2
+
+
+def test_an_older_record_has_no_checksums(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = outcomes.sweep(tmp_path)
+    for name in ("sweep.json", "verdict.json"):
+        (path / name).write_text(json.dumps(unsealed((path / name).read_text())))
+    lines = (path / "trials.jsonl").read_text().splitlines()
+    before = SweepFolder(path).trials()
+    (path / "trials.jsonl").write_text("".join(json.dumps(unsealed(line)) + "\n" for line in lines))
+    assert SweepFolder(path).trials() == before and SweepFolder(path).verdict() is not None
+    assert find_sweeps(path) and not caplog.messages

@@ -22,12 +22,13 @@ from autotune.emit import _definitions, _docstring, emit
 from autotune.lookup import report_choice
 from autotune.package import Package
 from autotune.recorded_space import read_space
+from autotune.schema import seal
 from autotune.vendor import CORE, definition_sources
 from autotune.winners import gather
-from autotune.wisdom import Wisdom, checksum
+from autotune.wisdom import Wisdom
 
 from .conftest import EXAMPLE
-from .recorded import A100, DEFAULT, H100, H200, HOST, INTEGRATE, KERNELS, TALL, WIDE, record, rewrite_about
+from .recorded import A100, DEFAULT, H100, H200, HOST, INTEGRATE, KERNELS, TALL, WIDE, record, rewrite_about, unsealed
 
 MEDIANS = {DEFAULT: 30.0, WIDE: 20.0, TALL: 25.0}
 
@@ -110,8 +111,8 @@ def test_core_is_copied_unchanged(package: Path) -> None:
 # ---------------------------------------------------------------------- which trial wins
 def test_verdict_counts_before_the_search(tmp_path: Path) -> None:
     path = record(tmp_path, H200, MEDIANS)
-    verdict = json.loads((path / "verdict.json").read_text())
-    trials = [json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()]
+    verdict = unsealed((path / "verdict.json").read_text())
+    trials = [unsealed(line) for line in (path / "trials.jsonl").read_text().splitlines()]
     (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**trials[2], "median_s": 19e-6}}))
     wisdom, _, _ = gather([tmp_path], kernels=KERNELS)
     assert wisdom.entries[0].config == TALL
@@ -120,7 +121,7 @@ def test_verdict_counts_before_the_search(tmp_path: Path) -> None:
 
 def test_without_verdict_the_fastest_measured_counts(tmp_path: Path) -> None:
     path = record(tmp_path, H200, MEDIANS, verdict=False)
-    wrong = json.loads((path / "trials.jsonl").read_text().splitlines()[0])
+    wrong = unsealed((path / "trials.jsonl").read_text().splitlines()[0])
     with open(path / "trials.jsonl", "a") as file:
         file.write(json.dumps({**wrong, "status": "wrong", "median_s": 1e-9, "config": {"BLOCK_C": 32}}) + "\n")
         file.write('{"number": 9, "status": "measured", "median_s": 1e-9, "conf')  # a kill in mid-line
@@ -131,7 +132,7 @@ def test_without_verdict_the_fastest_measured_counts(tmp_path: Path) -> None:
 
 def test_a_configs_last_trial_counts(tmp_path: Path) -> None:
     path = record(tmp_path, H200, MEDIANS, verdict=False)
-    fastest = json.loads((path / "trials.jsonl").read_text().splitlines()[1])
+    fastest = unsealed((path / "trials.jsonl").read_text().splitlines()[1])
     with open(path / "trials.jsonl", "a") as file:
         file.write(json.dumps({**fastest, "status": "wrong", "median_s": None, "stamp": "newer"}) + "\n")
     assert gather([tmp_path], kernels=KERNELS)[0].entries[0].config == TALL
@@ -496,7 +497,7 @@ def test_a_docstring_is_its_text(text: str) -> None:
 )
 def test_a_winner_is_of_the_space_and_has_a_key(tmp_path: Path, winner: dict[str, Any], why: str) -> None:
     path = record(tmp_path / "results", H200, MEDIANS)
-    verdict = json.loads((path / "verdict.json").read_text())
+    verdict = unsealed((path / "verdict.json").read_text())
     (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**verdict["winner"], **winner}}))
     with pytest.raises(UsageError, match=why):
         emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
@@ -563,7 +564,7 @@ def test_wisdom_that_was_changed_is_not_answered_from(package: Path) -> None:
         {"sha256": None},
     ):
         path.write_text(json.dumps({**content, **change}))
-        with pytest.raises(UsageError, match=r"wisdom\.json is damaged: its content does not have the checksum.*Emit"):
+        with pytest.raises(UsageError, match=r"wisdom\.json is damaged: its content does not have the sha256.*Emit"):
             Wisdom.load(path)
 
 
@@ -584,6 +585,6 @@ def test_a_right_checksum_over_nonsense_is_refused(package: Path, changes: dict[
     content = json.loads(path.read_text())
     content["entries"][0] |= changes
     del content["sha256"]
-    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
+    path.write_text(json.dumps(seal(content)))
     with pytest.raises(UsageError, match=rf"wisdom\.json is damaged: .*{why}"):
         Wisdom.load(path)

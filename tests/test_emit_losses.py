@@ -12,7 +12,7 @@ from autotune.lookup import report_choice
 from autotune.winners import gather
 from autotune.wisdom import Entry, Wisdom
 
-from .recorded import A100, DEFAULT, H100, H200, HOST, KERNELS, TALL, WIDE, record
+from .recorded import A100, DEFAULT, H100, H200, HOST, KERNELS, TALL, WIDE, record, unsealed
 
 
 # ---------------------------------------------------------------------- a portfolio instead of the winners
@@ -54,8 +54,8 @@ def test_portfolio_of_two_gives_each_size_its_better_member(uneven: Path) -> Non
 
 def test_a_finalists_evidence_is_of_the_final_round(uneven: Path) -> None:
     path = next(p for p in uneven.rglob("n_time=100,n_chan=1024"))
-    verdict = json.loads((path / "verdict.json").read_text())
-    trials = [json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()]
+    verdict = unsealed((path / "verdict.json").read_text())
+    trials = [unsealed(line) for line in (path / "trials.jsonl").read_text().splitlines()]
     finals = [{**trial, "median_s": 1.01 * trial["median_s"]} for trial in trials]
     (path / "verdict.json").write_text(json.dumps({**verdict, "default": finals[0], "finalists": finals}))
     entry = of_size(gather([uneven], 1, kernels=KERNELS)[0])[1024]
@@ -78,7 +78,7 @@ def test_what_no_member_was_measured_at_is_left_out(uneven: Path, caplog: pytest
 def test_a_member_that_renders_otherwise_now_is_left_out(uneven: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = next(p for p in uneven.rglob("n_time=100,n_chan=16384"))
     lines = (path / "trials.jsonl").read_text().splitlines()
-    tall = json.loads(lines[2])
+    tall = unsealed(lines[2])
     (path / "trials.jsonl").write_text("\n".join([*lines[:2], json.dumps({**tall, "key": "000000000000"})]) + "\n")
     with caplog.at_level(logging.WARNING):
         assert sorted(of_size(gather([uneven], 1, kernels=KERNELS)[0])) == [1024, 4096]

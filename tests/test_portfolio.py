@@ -18,7 +18,7 @@ from autotune.knowledge.history import read_sweeps
 from autotune.knowledge.portfolio import Table, portfolios, tables
 from autotune.knowledge.subset import best_subsets
 
-from .recorded import A100, DEFAULT, H200, TALL, WIDE, record
+from .recorded import A100, DEFAULT, H200, TALL, WIDE, record, unsealed
 
 
 def made_up(n_problems: int, n_configs: int, seed: int, *, unmeasured: float = 0.0) -> np.ndarray:
@@ -93,7 +93,7 @@ def test_what_was_not_measured_has_infinite_regret(results: Path) -> None:
 
 def test_a_failed_or_later_failing_configuration_serves_nothing(results: Path) -> None:
     path = next(results.rglob("n_time=100,n_chan=2048"))
-    line = json.loads((path / "trials.jsonl").read_text().splitlines()[2])
+    line = unsealed((path / "trials.jsonl").read_text().splitlines()[2])
     with open(path / "trials.jsonl", "a") as file:
         file.write(json.dumps({**line, "status": "wrong", "median_s": None}) + "\n")
     table = table_of(results)
