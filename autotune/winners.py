@@ -130,7 +130,8 @@ def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key:
             f"its record has no key for {fields_text(config)}, by which its source is known. Sweep again: {again}"
         )
     config = config_of(kernel, config)
-    refusal(kernel, problem, config, sweep.device)  # a lookup will ask, and must get an answer
+    if (reason := refusal(kernel, problem, config, sweep.device)) is not None:
+        raise UsageError(f"{sweep.device.name} can no longer run {config}: {reason}. Sweep again: {again}")
     variant = render(kernel, problem, config)
     if key != variant.key:
         raise UsageError(

@@ -18,7 +18,7 @@ from autotune import UsageError
 from autotune.record import find_sweeps
 
 from .conftest import EXAMPLE
-from .test_kill import children
+from .family import descendants
 
 pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
@@ -99,7 +99,7 @@ def test_a_local_campaign_listens_on_loopback_and_speaks_to_no_stranger(tmp_path
     try:
         while not list(tmp_path.glob("r/**/trials.jsonl")) and campaign.poll() is None:
             time.sleep(0.05)
-        sockets = listening([campaign.pid, *children(campaign.pid)])
+        sockets = listening([campaign.pid, *descendants(campaign.pid)])
         spoken_to = strangers_answered({port for _, port in sockets})
         out, progress = campaign.communicate(timeout=120)
     finally:
@@ -151,7 +151,7 @@ def test_a_campaign_over_tls_and_a_client_without_a_certificate(tmp_path: Path, 
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
             if "has no workers" not in done.stderr:
                 break
-        family = children(started[1].pid)
+        family = descendants(started[1].pid)
         sockets = listening([started[1].pid, *family])
         ours = security_for(tls, Certificates(*(certificates / f"{name}.pem" for name in ("ca", "cert", "key"))))
         port = int(tls.rpartition(":")[2])
