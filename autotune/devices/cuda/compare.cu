@@ -89,3 +89,23 @@ extern "C" __global__ void differ(const unsigned char* a, const unsigned char* b
     if (n_bad)
         atomicAdd(&found->n_bad, n_bad);
 }
+
+// Counts the pieces of memory that are no canaries, before byte `start` and from byte `end` on; n is in bytes. Memory
+// starts at a multiple of 16.
+extern "C" __global__ void changed(const unsigned char* memory, size_t start, size_t end, size_t n, unsigned canaries,
+                                   Found* found)
+{
+    unsigned long long n_bad = 0;
+    const size_t first = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+    const size_t stride = static_cast<size_t>(gridDim.x) * blockDim.x;
+    for (size_t i = first; i < start / 16; i += stride) {
+        const uint4 x = reinterpret_cast<const uint4*>(memory)[i];
+        n_bad += ((x.x ^ canaries) | (x.y ^ canaries) | (x.z ^ canaries) | (x.w ^ canaries)) != 0;
+    }
+    for (size_t i = start / 16 * 16 + first; i < start; i += stride)
+        n_bad += memory[i] != (canaries & 255);
+    for (size_t i = end + first; i < n; i += stride)
+        n_bad += memory[i] != (canaries & 255);
+    if (n_bad)
+        atomicAdd(&found->n_bad, n_bad);
+}

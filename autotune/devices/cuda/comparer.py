@@ -32,6 +32,7 @@ class Comparer:
         cubin = cached_cubin(cache_dir("cubin"), source, "differ", device.arch, OPTIONS)
         module = cupy.RawModule(path=str(cubin.path))
         self._differ = module.get_function("differ")
+        self._changed = module.get_function("changed")
         self._compare = {np.dtype(kind): module.get_function(f"compare_{kind}") for kind in KINDS}
         self._compare_like = {np.dtype(kind): module.get_function(f"compare_like_{kind}") for kind in KINDS}
         self._blocks = 8 * max(1, device.n_multiprocessors)
@@ -45,7 +46,7 @@ class Comparer:
         both_integers = want.dtype.kind in INTEGERS and got.dtype.kind in INTEGERS
         if tolerance == Tolerance() and (want.dtype == got.dtype or both_integers):
             there, _ = self._on_device(want, got.dtype, key)
-            found = self._run(self._differ, got, there, np.uint64(got.nbytes))
+            found = self._run(self._differ, _aligned(got), there, np.uint64(got.nbytes))
             return self._closely(got, want, tolerance) if found["n_bad"] else Comparison(0, got.size, 0.0, 0.0)
         if got.dtype not in self._compare:  # integers within a tolerance
             return self._closely(got, want, tolerance)
@@ -59,6 +60,14 @@ class Comparer:
         size = rms or 1.0
         rms_error = float(np.sqrt(found["sum_error2"] / got.size)) / size
         return Comparison(0, got.size, float(found["max_error"]) / size, rms_error)
+
+    def n_changed(self, memory: Any, start: int, end: int, canary: int) -> int:
+        """How many pieces of ``memory``, bytes at a multiple of 16, are no canaries; the array in it, from ``start`` to
+        ``end``, has none.
+        """
+        words = np.uint32(0x01010101 * canary)
+        found = self._run(self._changed, memory, np.uint64(start), np.uint64(end), np.uint64(memory.nbytes), words)
+        return int(found["n_bad"])
 
     def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> Comparison:
         return compare(got.get(), np.asarray(want), tolerance)
@@ -89,3 +98,12 @@ class Comparer:
             while len(self._kept) > 1 and sum(array.nbytes for array, _ in self._kept.values()) > self._keep_bytes:
                 self._kept.popitem(last=False)
         return entry
+
+
+def _aligned(array: Any) -> Any:
+    """``array``, or a copy of its bytes at a multiple of 16."""
+    if array.data.ptr % 16 == 0:
+        return array
+    copy = cupy.empty(array.nbytes, cupy.uint8)
+    copy.data.copy_from_device(array.data, array.nbytes)
+    return copy

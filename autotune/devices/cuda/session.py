@@ -1,5 +1,6 @@
 """One NVIDIA GPU, opened through CuPy. Lives in the worker process: any error of the context ends that process."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import contextmanager
 from importlib.resources import files
@@ -14,11 +15,12 @@ from ...definition import Device, Launch, Tolerance
 from ...errors import TrialFailure
 from ...nvrtc import cached_cubin
 from ...tensor_map import addresses, encoded
-from ..base import Argument, Binary, Ceilings, Comparison, Sample
+from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Sample
 from . import OPTIONS
 from .comparer import Comparer
+from .guarded import GuardedMemory, Mapping, Unavailable
 
-GUARD_BYTES = 256  # canaries on each side of a buffer; keeps the payload's alignment
+PLAIN_GUARD_BYTES = 256  # of canaries on each side, where nothing is guarded
 CANARY = 0xA5
 MOST_EVENTS = 10_000  # in one stream of launches
 SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
@@ -28,15 +30,18 @@ REFUSED = ("INVALID_VALUE", "INVALID_CONFIGURATION", "LAUNCH_OUT_OF_RESOURCES", 
 
 
 class CudaBuffer:
-    """Device memory between two canaries."""
+    """An array in memory of its own, as near to its end as ``align`` allows; the rest of that memory is canaries."""
 
-    def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> None:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        align = max(align, dtype.alignment)
         self._session = session
-        self._all = cupy.empty(n_bytes + 2 * GUARD_BYTES, dtype=cupy.uint8)
+        self._mapping, self._all = session.memory(n_bytes + align + 2 * CANARY_BYTES)
+        end = self._all.data.ptr + self._all.nbytes - (CANARY_BYTES if self._mapping else PLAIN_GUARD_BYTES)
+        self._start = (end - n_bytes) // align * align - self._all.data.ptr
+        self._end = self._start + n_bytes
         self._all.data.memset(CANARY, self._all.nbytes)
-        self._end = GUARD_BYTES + n_bytes
-        self.array = self._all[GUARD_BYTES : self._end].view(dtype).reshape(shape)
+        self.array = self._all[self._start : self._end].view(dtype).reshape(shape)
         self._kept: Any = None
 
     def write(self, data: np.ndarray) -> None:
@@ -53,15 +58,19 @@ class CudaBuffer:
             self.array.data.copy_from_device(self._kept.data, self.array.nbytes)
 
     def poison(self, pattern: int) -> None:
-        self._all[GUARD_BYTES : self._end].data.memset(pattern, self._end - GUARD_BYTES)
+        self._all[self._start : self._end].data.memset(pattern, self._end - self._start)
 
     def damage(self) -> str | None:
-        for where, guard in (("before its start", self._all[:GUARD_BYTES]), ("past its end", self._all[self._end :])):
-            changed = np.flatnonzero(guard.get() != CANARY)
-            if len(changed):
-                distance = GUARD_BYTES - int(changed[-1]) if where.startswith("before") else int(changed[0]) + 1
-                return f"{len(changed)} bytes were written outside the array, the nearest {distance} bytes {where}"
-        return None
+        if not self._session.comparer.n_changed(self._all, self._start, self._end, CANARY):
+            return None
+        before, after = (
+            np.flatnonzero(side.get() != CANARY) for side in (self._all[: self._start], self._all[self._end :])
+        )
+        if len(after):
+            nearest = f"{int(after[0]) + 1} bytes past its end"
+        else:
+            nearest = f"{self._start - int(before[-1])} bytes before its start"
+        return f"{len(before) + len(after)} bytes were written outside the array, the nearest {nearest}"
 
     def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
         return self._session.comparer.compare(self.array, reference, tolerance, key)
@@ -69,6 +78,9 @@ class CudaBuffer:
     def free(self) -> None:
         self._kept = None
         del self.array, self._all
+        if self._mapping is not None and self._session.guarded is not None:
+            self._session.guarded.give_back(self._mapping)
+            self._mapping = None
 
 
 class CudaFunction:
@@ -134,7 +146,7 @@ class CudaSession:
     timed_build = "cubin"
 
     def __init__(self, index: int, device: Device) -> None:
-        self.device = device
+        self.device, self._index = device, index
         cupy.cuda.Device(index).use()
         source = files(__package__).joinpath("probes.cu").read_text()
         cubin = cached_cubin(cache_dir("cubin"), source, "spin", device.arch, OPTIONS)
@@ -147,16 +159,33 @@ class CudaSession:
         self._sink = cupy.zeros(1, dtype=cupy.float32)
         self.keep_bytes = int(cupy.cuda.Device(index).mem_info[1]) // 4
         self.comparer = Comparer(device, self.keep_bytes)
+        self.guarded = _guarded(index)
 
     def load(self, binary: Binary, build: str) -> CudaFunction:
         with _faults(binary.kernel):
             return CudaFunction(self, binary)
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> CudaBuffer:
+    def buffer(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
+    ) -> CudaBuffer:
         try:
-            return CudaBuffer(self, shape, dtype)
-        except cupy.cuda.memory.OutOfMemoryError as error:
+            return CudaBuffer(self, shape, dtype, align)
+        except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
             raise TrialFailure("resources", f"{name} does not fit the device's memory: {error}") from error
+
+    def memory(self, n_bytes: int) -> tuple[Mapping | None, Any]:
+        """At least so many bytes, as an array, and the mapping that they are, which is to be given back; without
+        guarded memory none, and more of them.
+        """
+        if self.guarded is None:
+            return None, cupy.empty(n_bytes + 2 * PLAIN_GUARD_BYTES, dtype=cupy.uint8)
+        try:
+            mapping = self.guarded.take(n_bytes)
+        except MemoryError:
+            cupy.get_default_memory_pool().free_all_blocks()  # what CuPy keeps for arrays of its own
+            mapping = self.guarded.take(n_bytes)
+        owned = cupy.cuda.UnownedMemory(mapping.address, mapping.n_bytes, mapping, self._index)
+        return mapping, cupy.ndarray((mapping.n_bytes,), cupy.uint8, memptr=cupy.cuda.MemoryPointer(owned, 0))
 
     def flush_l2(self) -> None:
         blocks = 8 * max(1, self.device.n_multiprocessors)
@@ -203,6 +232,16 @@ class CudaSession:
             each = 64 * 64 * (threads // 128) if by_wgmma else 16 * 8 * (threads // 32)
             rates.append(2.0 * 8 * n_k * each * n_steps * blocks / seconds)
         return rates[0], rates[1]
+
+
+def _guarded(index: int) -> GuardedMemory | None:
+    """None where there is none, which is told: once, as a session is opened once in its process."""
+    try:
+        return GuardedMemory(index)
+    except Unavailable as reason:
+        what = f"{PLAIN_GUARD_BYTES} bytes beside each array are watched, and no more"
+        logging.getLogger("autotune").warning("writes far outside of arrays may go unnoticed: %s; %s", reason, what)
+        return None
 
 
 def _best_of(n: int, work: Any) -> float:
