@@ -3,7 +3,7 @@
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -18,14 +18,24 @@ from .commands.portfolio import portfolio
 from .commands.replay import replay
 from .commands.show import show
 from .commands.sweep import sweep
-from .console import print_json, print_table, stderr, stdout
+from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
 from .definition import Kernel
 from .devices import MODULES, Target, cuda, device_module, find_device
-from .errors import UsageError
+from .errors import UsageError, one_line
 from .processes import n_cpus
 from .render import render as render_variant
 from .request import parse_config, parse_values, problem_on, problems_on, resolve
 from .space import Config
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose standard output holds its data and nothing else."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        with only_data():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
     name="autotune",
@@ -37,9 +47,12 @@ app = typer.Typer(
 )
 
 N_CPUS = n_cpus()
+WRONG_WORDS: Any = (
+    typer.BadParameter.__base__
+)  # whatever is wrong with the words of a command; typer has no name for it
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_kernels(json: JsonOption = False) -> None:
     """Kernels, their problems, parameters and the size of their space."""
     device = cuda.of_architecture("sm_90")
@@ -50,7 +63,7 @@ def list_kernels(json: JsonOption = False) -> None:
         report.print_kernel(summary)
 
 
-@app.command()
+@app.command(cls=Command)
 def render(
     kernel: KernelOption,
     problem: ProblemOption = [],
@@ -64,7 +77,7 @@ def render(
         stdout.file.write(render_variant(definition, chosen, _config(definition, config, chosen, target)).source)
 
 
-@app.command()
+@app.command(cls=Command)
 def verify(
     kernel: KernelOption,
     problem: ProblemOption = [],
@@ -116,20 +129,18 @@ def verify(
         raise typer.Exit(1)
 
 
-app.command()(sweep)
-app.command()(campaign)
-app.command()(worker)
-app.command()(show)
-app.command()(compare)
-app.command()(export)
+app.command(cls=Command)(sweep)
+app.command(cls=Command)(campaign)
+app.command(cls=Command)(worker)
+app.command(cls=Command)(show)
+app.command(cls=Command)(compare)
+app.command(cls=Command)(export)
+app.command(cls=Command)(emit)
+app.command(cls=Command)(portfolio)
+app.command(cls=Command)(replay)
 
 
-app.command()(emit)
-app.command()(portfolio)
-app.command()(replay)
-
-
-@app.command()
+@app.command(cls=Command)
 def lookup(
     package: Annotated[Path, typer.Argument(help="A package that `autotune emit` wrote.")],
     kernel: Annotated[str, typer.Option("--kernel", help="A kernel of the package.")],
@@ -149,7 +160,7 @@ def lookup(
     stdout.print(answer["text"], markup=False)
 
 
-@app.command()
+@app.command(cls=Command)
 def doctor(json: JsonOption = False) -> None:
     """GPU, driver, NVRTC, host compiler, caches: what works, and what to install."""
     found = [f for name in MODULES for f in device_module(name).findings()]
@@ -170,14 +181,24 @@ def _config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Con
 
 def main() -> None:
     """The entry point: every foreseen error is one line on stderr."""
+    whole_streams()
     try:
-        app()
+        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+    except WRONG_WORDS as error:
+        where = f" (see `{error.ctx.command_path} -h`)" if error.ctx else ""
+        _fail(f"{error.format_message()}{where}", 2)
     except UsageError as error:
-        stderr.print(f"autotune: {error}", markup=False)
-        sys.exit(2)
+        _fail(str(error), 2)
     except BrokenPipeError:  # the reader of our output has gone
         sys.stderr.close()
-        sys.exit(1)
+        code = 1
     except OSError as error:  # a cache or an output that cannot be written or read
-        stderr.print(f"autotune: {error.filename or 'input or output'}: {error.strerror or error}", markup=False)
-        sys.exit(1)
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+    except MemoryError as error:
+        _fail(f"out of memory ({error or 'nothing more is known'}); take smaller sizes with --problem", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    stderr.print(f"autotune: {one_line(text)}", markup=False)
+    sys.exit(code)

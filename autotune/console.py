@@ -1,10 +1,12 @@
 """What people see: progress on stderr (a live bar on a terminal, plain lines otherwise), tables on stdout."""
 
 import json
+import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -15,6 +17,43 @@ from .record import Trial
 LINE_EVERY_S = 5.0  # between plain progress lines
 stdout = Console(soft_wrap=True, highlight=False)
 stderr = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def whole_streams() -> None:
+    """Open those of stdin, stdout and stderr that this process was started without: to nowhere, lest the files that it
+    opens take their places.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, f"__{name}__") is None:
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            stream = os.fdopen(number, "r" if number == 0 else "w", closefd=False)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+
+@contextmanager
+def only_data() -> Iterator[None]:
+    """Meanwhile only ``stdout`` of this module writes to standard output.
+
+    What a definition prints goes to standard error, whether through Python or to the file descriptor.
+    """
+    python_stdout: TextIO = sys.stdout
+    if python_stdout is not sys.__stdout__:  # somebody in this process reads what is printed
+        yield
+        return
+    python_stdout.flush()
+    data = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    # A character that the encoding lacks is escaped: PYTHONIOENCODING may be ascii, a path need not be UTF-8.
+    with open(data, "w", encoding=python_stdout.encoding, errors="backslashreplace") as file:
+        stdout.file = file
+        try:
+            yield
+        finally:
+            os.dup2(data, 1)
+            sys.stdout = stdout.file = python_stdout
 
 
 class ConsoleProgress:
@@ -98,8 +137,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 def print_json(value: Any) -> None:
     """To stdout, for programs."""
-    json.dump(value, sys.stdout, indent=2, default=_plain)
-    sys.stdout.write("\n")
+    json.dump(value, stdout.file, indent=2, default=_plain)
+    stdout.file.write("\n")
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,7 @@
 """What can go wrong, in two families: a trial that ends in a status, and a request that cannot be served."""
 
+import re
+
 
 class UsageError(Exception):
     """A request that names something that does not exist or cannot be; the message says what to do instead."""
@@ -48,6 +50,12 @@ def told(error: BaseException) -> str:
 def clipped(text: str, n: int = 2000) -> str:
     """``text``, of which ``n`` characters are kept: a compiler's message may be megabytes of template arguments."""
     return text if len(text) <= n else f"{text[:n]}... ({len(text) - n} more characters)"
+
+
+def one_line(text: str) -> str:
+    """``text`` in one line, its control characters escaped: parts of it may be a stranger's."""
+    joined = re.sub(r"\s*\n\s*", " ", text.strip())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
 
 STATUSES = {
