@@ -16,6 +16,7 @@ from .devices import Target, find_device
 from .devices.worker import Job, Worker
 from .emit import emit as _emit
 from .errors import UsageError
+from .memory import check_memory
 from .progress import Progress, Quiet
 from .render import render
 from .request import parse_restriction, problem_on
@@ -86,6 +87,7 @@ def sweep(
     except TypeError as error:
         raise UsageError(f"{error}; settings are {', '.join(asdict(Settings()))}") from error
     asked = problem_on(definition, problem or {}, target)
+    check_memory(definition, asked)
     with Bench(target, compile_processes, note=(progress or Quiet()).note) as bench:
         return run_sweep(definition, asked, bench, chosen, progress)
 

@@ -19,6 +19,11 @@ Value = int | float | str | bool
 Predicate = Callable[[Any, "Config", Any], bool]
 
 
+def reads_back(text: str) -> bool:
+    """Whether ``name=text`` can stand among others, parted by commas, as configs and problems are written."""
+    return bool(text) and text == text.strip() and text.isprintable() and not set(text) & set(",=")
+
+
 class Config(Mapping[str, Value]):
     """A value for each parameter, immutable and ordered: ``config.WGS``, ``config["WGS"]``, ``str(config)``.
 
@@ -141,6 +146,12 @@ class Space:
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"parameter {name} needs distinct values, has {values}")
+            texts = [str(value) for value in values]
+            if len(set(texts)) != len(texts) or not all(map(reads_back, texts)):
+                raise ValueError(
+                    f"parameter {name} has values that do not read back as they are written: {values}; each must be "
+                    "printable, differ from the others when printed, and have no comma and no equals sign"
+                )
             for other, _ in condition:
                 if other not in self.parameters:
                     raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")

@@ -20,6 +20,7 @@ from ..bench import Bench
 from ..catalogue import load_kernel
 from ..devices import Target, find_device
 from ..errors import UsageError
+from ..memory import check_memory
 from ..processes import keep_freed_memory, n_cpus
 from ..progress import Quiet
 from ..record import Trial
@@ -148,8 +149,10 @@ def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
     try:
         bench = OneBench.bench()
         kernel = load_kernel(task.kernel)
+        problem = kernel.problem(task.problem)
+        check_memory(kernel, problem)
         counter = _Counter()
-        sweep = run_sweep(kernel, kernel.problem(task.problem), bench, task.settings, counter)
+        sweep = run_sweep(kernel, problem, bench, task.settings, counter)
     except UsageError as error:  # this problem cannot be tuned; the others can
         return Outcome(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
     best = sweep.best

@@ -11,6 +11,7 @@ from ..compile import DEADLINE_S
 from ..console import ConsoleProgress, print_json, stderr
 from ..devices import Target
 from ..measure import Protocol
+from ..memory import check_memory
 from ..request import parse_restriction, problems_on, resolve
 from ..search import SAMPLERS
 from ..settings import (
@@ -111,6 +112,8 @@ def sweep(
     )
     clock = target.module.clock
     problems = problems_on(definition, problem, target)
+    for chosen in problems:
+        check_memory(definition, chosen)
     done = []
     with Bench(target, compile_processes, compile_deadline, note=_note) as bench:
         for chosen in problems:
