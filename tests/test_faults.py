@@ -36,6 +36,7 @@ EXPECTED = {  # fault -> (status, what its message says on host, and on a GPU)
     "too_much_dynamic_shared": ("resources", "300000 bytes of shared memory", "300000 bytes of shared memory"),
     "illegal_address": ("launch_failed", "out-of-bounds", "illegal memory access"),
     "segfault": ("launch_failed", "SIGSEGV", "SIGSEGV"),
+    "exits": (("launch_failed", "wrong"), "exit code 0", "y[0] is nan"),
     "trap": ("launch_failed", "trap", "faulty: "),
     "endless_loop": ("timed_out", "verification took longer", "verification took longer"),
     "template_error": ("render_failed", "faulty.cu.j2:15", "faulty.cu.j2:15"),

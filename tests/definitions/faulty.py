@@ -43,6 +43,7 @@ FAULTS = (
     "illegal_address",
     "segfault",
     "trap",
+    "exits",
     "endless_loop",
     "template_error",
     "gpu_of_the_future",
