@@ -1,12 +1,14 @@
 """The host device around the checker: compiling, caching, launching, buffers."""
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -349,3 +351,52 @@ def test_a_real_crash_kills_its_process_only(text: str, kernel: str, at: int) ->
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGSEGV
+
+
+FORK = """
+int fork_process() asm("fork");
+extern "C" __global__ void copies(int* out, int stays)
+{
+    const int child = fork_process();
+    if (stays && child == 0)
+        for (;;)
+            ;
+    *out = child;
+}
+"""
+
+
+def _fork(stays: int, answers: Any) -> None:
+    from autotune.devices import find_device
+
+    bench = Bench(find_device("host"))
+    buffer = bench.session.buffer("out", (1,), np.dtype(np.int32), written=True)
+    bench.load(FORK, "copies", "plain").launch(ONE, [buffer, np.int32(stays)])
+    answers.send((os.getpid(), int(buffer.read()[0])))
+    time.sleep(60)  # until the test ends it
+
+
+@pytest.mark.parametrize("stays", [0, 1])
+def test_processes_that_a_kernel_forks_end_with_the_launch_or_with_their_parent(stays: int) -> None:
+    context = multiprocessing.get_context("spawn")
+    answers, there = context.Pipe(duplex=False)
+    process = context.Process(target=_fork, args=(stays, there))
+    process.start()
+    parent, child = answers.recv()
+    assert parent == process.pid and child > 0
+    assert not answers.poll(0.5), "the copy went on with what its parent was doing"
+    if stays:
+        assert _is_running(child)
+    process.kill()
+    process.join()
+    deadline = time.monotonic() + 10
+    while _is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _is_running(child)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

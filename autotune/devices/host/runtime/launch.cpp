@@ -1,6 +1,12 @@
 // One launch: the driver's entry point.
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+#include <unistd.h>
 
 #include <utility>
 
@@ -28,6 +34,28 @@ static std::vector<unsigned> block_order(unsigned n_blocks) {
     if (launch.options.block_order == Schedule::random)
         for (unsigned i = n_blocks; i > 1; i--) std::swap(order[i - 1], order[random_number() % i]);
     return order;
+}
+
+// ---------------------------------------------------------------- processes that a kernel forks
+static pid_t launching;  // the process that has a launch under way; 0: none
+static pid_t forking;
+
+static void note_forking() { forking = getpid(); }
+
+static void end_with_parent() {
+    if (!launching) return;
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != forking) _exit(1);  // it ended before the system was asked to tell
+}
+
+__attribute__((constructor)) static void watch_forks() { pthread_atfork(note_forking, nullptr, end_with_parent); }
+
+// The launch is over in the process that began it; in a copy of that process there is nothing to go on with.
+static void end_launch() {
+    if (getpid() != launching) _exit(0);
+    launching = 0;
 }
 
 static void run_grid() {
@@ -79,8 +107,10 @@ int cuda_host_launch(const char* kernel, const KernelInfo* info, void** argument
     }
     if (launch.dynamic_shared)
         launch.ranges.push_back({"the dynamic array", launch.dynamic_shared, options->shared_bytes, 's', 1});
+    launching = getpid();
     checker_begin();
     run_grid();
+    end_launch();
     checker_end();
     free(launch.dynamic_shared);
     return launch.failed;
