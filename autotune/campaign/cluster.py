@@ -57,7 +57,7 @@ def local_client(devices: Sequence[str], compile_processes: int | None = None) -
         finding = finder.submit(_found, devices, compile_processes)
         with _cluster(specs, security) as cluster, Client(cluster) as client:
             found = finding.result()
-            client.register_plugin(OneBench(found))
+            _register(client, OneBench(found))
             yield client, [target for target, _ in found.values()]
 
 
@@ -77,8 +77,17 @@ def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
         with client:
             if not client.scheduler_info()["workers"]:
                 raise UsageError(f"{address} has no workers; on each host run: autotune worker {address}")
-            client.register_plugin(OneBench())
+            _register(client, OneBench())
             yield client
+
+
+def _register(client: Client, plugin: OneBench) -> None:
+    """Let every worker have ``plugin``; one that is killed meanwhile is asked again when it has been replaced."""
+    for _ in range(MOST_STARTS - 1):
+        with suppress(OSError):
+            client.register_plugin(plugin)
+            return
+    client.register_plugin(plugin)
 
 
 def _found(devices: Sequence[str], compile_processes: int | None) -> dict[str, tuple[Target, int]]:
