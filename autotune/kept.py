@@ -34,9 +34,9 @@ def make_folder(root: Path, kind: str) -> Path:
     """
     folder = root / kind
     _make(folder)
-    strictly = folder.resolve(), root.resolve()
-    for path in dict.fromkeys((*strictly, *strictly[0].parents, *strictly[1].parents)):
-        if (why := _wrong_folder(path, path in strictly, path == strictly[0])) is not None:
+    own = folder.resolve(), root.resolve()
+    for path in dict.fromkeys((*own, *own[0].parents, *own[1].parents)):
+        if (why := _wrong_folder(path, own)) is not None:
             raise UsageError(f"the cache {folder} is not used, because what lies there is executed and {path} {why}")
     return folder
 
@@ -49,17 +49,21 @@ def _make(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def _wrong_folder(path: Path, is_cache: bool, is_last: bool) -> str | None:
-    """Who else could put files there, and what to do. Where a folder is sticky, as /tmp, others may add to it but move
-    nothing, so that the last one alone must not be.
+def _wrong_folder(path: Path, own: tuple[Path, Path]) -> str | None:
+    """Who else could put files there, and what to do; ``own``: the folder and the cache that it is in.
+
+    Where a folder is sticky, as /tmp, others may add to it but move nothing, so that the last one alone must not be.
     """
-    found, place = path.stat(), shlex.quote(str(path))
+    found, is_own_folder = path.stat(), path in own
+    how, place = ("-R ", own[1]) if is_own_folder else ("", path)
+    where = shlex.quote(str(place))
     remedy = "if you trust what is in it, or name another folder in AUTOTUNE_CACHE_DIR"
-    if is_cache and not _is_mine(found):
-        return f"belongs to user {found.st_uid}: chown {os.geteuid()} {place} {remedy}"
-    others_write = _has_owners() and found.st_mode & (OTHERS_WRITE if is_cache else stat.S_IWOTH)
-    if others_write and (is_last or not found.st_mode & stat.S_ISVTX):
-        return f"may be written by others (mode {stat.S_IMODE(found.st_mode):o}): chmod go-w {place} {remedy}"
+    if is_own_folder and not _is_mine(found):
+        return f"belongs to user {found.st_uid}: chown {how}{os.geteuid()} {where} {remedy}"
+    others_write = _has_owners() and found.st_mode & (OTHERS_WRITE if is_own_folder else stat.S_IWOTH)
+    if others_write and (path == own[0] or not found.st_mode & stat.S_ISVTX):
+        mode = f"{stat.S_IMODE(found.st_mode):o}"
+        return f"may be written by others (mode {mode}): chmod {how}go-w {where} {remedy}"
     return None
 
 

@@ -203,7 +203,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         cwd=tmp_path,
         env={"AUTOTUNE_CACHE_DIR": "/proc/cache", "PATH": "/usr/bin"},
     )
-    assert done.returncode == 1 and "/proc/cache" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == 2 and "/proc/cache" in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_help_states_defaults_and_units() -> None:

@@ -90,20 +90,12 @@ class GuardedMemory:
 
     def __init__(self, index: int, driver: Any = None) -> None:
         self._driver = driver or _library()
-        device, supported = ctypes.c_int(), ctypes.c_int()
-        self._must(self._driver.cuDeviceGet(ctypes.byref(device), index), "cuDeviceGet")
-        status = self._driver.cuDeviceGetAttribute(ctypes.byref(supported), SUPPORTED, device)
-        if status or not supported.value:
-            raise Unavailable("this GPU has no virtual memory management")
-        self._properties = Properties(type=PINNED, location=Location(ON_DEVICE, device.value))
-        self._access = Access(Location(ON_DEVICE, device.value), READ_AND_WRITE)
-        granularity = ctypes.c_size_t()
-        status = self._driver.cuMemGetAllocationGranularity(
-            ctypes.byref(granularity), ctypes.byref(self._properties), MINIMUM
-        )
-        self._must(status, "cuMemGetAllocationGranularity")
-        self._granularity = granularity.value
         self._waiting: dict[int, list[Mapping]] = defaultdict(list)  # by size
+        try:
+            self._look_at(index)
+            self.give_back(self.take(1))
+        except (TrialFailure, MemoryError) as error:
+            raise Unavailable(f"the driver's virtual memory management does not work here ({error})") from error
 
     def take(self, n_bytes: int) -> Mapping:
         """A mapping of at least so many bytes; what it holds is left from who had it before.
@@ -134,6 +126,20 @@ class GuardedMemory:
         waiting = [mapping for mappings in self._waiting.values() for mapping in mappings]
         self._waiting.clear()
         self._unmap(waiting)
+
+    def _look_at(self, index: int) -> None:
+        device, supported, granularity = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+        self._must(self._driver.cuDeviceGet(ctypes.byref(device), index), "cuDeviceGet")
+        status = self._driver.cuDeviceGetAttribute(ctypes.byref(supported), SUPPORTED, device)
+        if status or not supported.value:
+            raise Unavailable("this GPU has no virtual memory management")
+        self._properties = Properties(type=PINNED, location=Location(ON_DEVICE, device.value))
+        self._access = Access(Location(ON_DEVICE, device.value), READ_AND_WRITE)
+        status = self._driver.cuMemGetAllocationGranularity(
+            ctypes.byref(granularity), ctypes.byref(self._properties), MINIMUM
+        )
+        self._must(status, "cuMemGetAllocationGranularity")
+        self._granularity = granularity.value
 
     def _map(self, n_bytes: int) -> Mapping:
         driver, n_reserved = self._driver, n_bytes + 2 * GUARD_BYTES
