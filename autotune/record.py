@@ -204,12 +204,9 @@ class SweepFolder:
             yield
 
     def trials(self) -> list[Trial]:
-        """Of several lines of a trial, the last one, where it is. Damaged lines are left out, and told."""
-        trials: dict[tuple[int, Config], Trial] = {}
-        for trial in self._rows():
-            trials.pop((trial.number, trial.config), None)
-            trials[trial.number, trial.config] = trial
-        return list(trials.values())
+        """By their numbers; of several lines of a trial, the last. Damaged lines are left out, and told."""
+        trials = {(trial.number, trial.config): trial for trial in self._rows()}
+        return sorted(trials.values(), key=lambda trial: trial.number)
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
         """The trials that held when the sweep was last run: neither their sources nor how they are measured changed.
@@ -267,15 +264,26 @@ class SweepFolder:
             tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
             return
         damaged: dict[int, Unsound] = {}
+        numbers: set[int] = set()
         for number, line in enumerate(data.split(b"\n")[:-1], 1):  # what follows the last newline is torn, or nothing
             try:
-                yield _trial(line)
+                trial = _trial(line)
+                numbers.add(trial.number)
+                yield trial
             except Unsound as error:
                 damaged[number] = error
+        if not damaged and not (self.path / VERDICT).exists():  # a verdict knows its trials
+            self._tell_gaps(numbers)
         if damaged:
             (first, why), *more = damaged.items()
             also = f" and {len(more)} more, such as line {more[0][0]}" if more else ""
             tell(f"{path}:{first}: left out this line{also}, which is damaged: {why}")
+
+    def _tell_gaps(self, numbers: set[int]) -> None:
+        n_gone = max(numbers, default=-1) + 1 - len(numbers)
+        if n_gone:
+            first = next(number for number in range(len(numbers) + 1) if number not in numbers)
+            tell(f"{self.path / TRIALS} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
 
     def _check_format(self) -> None:
         """What another version's record holds is not overwritten; a damaged sweep.json is."""
@@ -320,7 +328,10 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
         about = folder.about()
         fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
         fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
-        for trial in folder.trials():
+        trials, verdict = folder.trials(), folder.verdict()
+        if verdict is not None:
+            tell_missing(folder.path, verdict, trials)
+        for trial in trials:
             row = trial.as_json()
             rows.append({**fixed, **row.pop("config"), **row})
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -64,12 +64,23 @@ def rewrite_line(path: Path, number: int, /, **changes: Any) -> None:
 def test_a_damaged_line_is_left_out_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], why: str
 ) -> None:
-    path = outcomes.sweep(tmp_path)
+    path = outcomes.sweep(tmp_path, verdict=False)
     rewrite_line(path, 2, **changes)
     assert [t.number for t in SweepFolder(path).trials()] == [0, *range(2, N)]
     assert len(load(tmp_path)) == N - 1
     (told,) = caplog.messages
     assert told.startswith(f"{path}/trials.jsonl:2: left out this line, which is damaged: ") and why in told
+
+
+def test_a_gap_in_the_numbers_of_a_sweep_without_a_verdict_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = outcomes.sweep(tmp_path, verdict=False)
+    lines = (path / "trials.jsonl").read_text().splitlines(keepends=True)
+    (path / "trials.jsonl").write_text("".join(reversed(lines[:3] + lines[5:])))
+    assert [t.number for t in SweepFolder(path).trials()] == [0, 1, 2, *range(5, N)], "in whichever order they lie"
+    (told,) = caplog.messages
+    assert told.startswith(f"{path}/trials.jsonl lacks 2 trials, such as number 3")
 
 
 def test_many_damaged_lines_are_one_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,6 +24,7 @@ CompileOption = Annotated[
     typer.Option(
         "--compile-processes",
         min=1,
+        max=1024,
         help="Compilers of each device. [default: its share of this machine's cores, all of its GPUs counted]",
     ),
 ]

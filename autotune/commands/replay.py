@@ -27,7 +27,9 @@ def replay(
         list[str], typer.Option("--sampler", help="auto, gp, tpe, local, random, exhaustive. Repeatable.")
     ] = ["auto"],
     trials: Annotated[int, typer.Option("--trials", min=1, help="Configurations tried in one search.")] = 100,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Searches, each with a seed of its own.")] = 100,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, max=100_000, help="Searches, each with a seed of its own.")
+    ] = 100,
     ahead: Annotated[
         int, typer.Option("--ahead", min=1, help="Proposals outstanding at a time, as when compilers work ahead.")
     ] = 1,

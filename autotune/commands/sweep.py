@@ -59,7 +59,9 @@ def sweep(
     only: Annotated[
         list[str], typer.Option("--only", help="Keep to ALGORITHM=register, WGS=64 ...; repeat for more values.")
     ] = [],
-    samples: Annotated[int, typer.Option("--samples", min=3, help="Timed launches of a trial.")] = Protocol.n_samples,
+    samples: Annotated[
+        int, typer.Option("--samples", min=3, max=1_000_000, help="Timed launches of a trial.")
+    ] = Protocol.n_samples,
     finalists: Annotated[
         int | None,
         typer.Option(
@@ -83,7 +85,7 @@ def sweep(
     ] = None,
     hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
     compile_processes: Annotated[
-        int, typer.Option("--compile-processes", min=1, help="Compilers at work ahead of the device.")
+        int, typer.Option("--compile-processes", min=1, max=1024, help="Compilers at work ahead of the device.")
     ] = COMPILE_PROCESSES,
     compile_deadline: Annotated[
         float, typer.Option("--compile-deadline", help="Seconds that one compile may take.")

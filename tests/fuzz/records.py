@@ -1,0 +1,194 @@
+"""Every command that reads records, over records of which one file is damaged."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import autotune
+from autotune.bench import Bench
+from autotune.catalogue import load_kernel
+from autotune.devices import find_device
+from autotune.estimate import estimate
+from autotune.foreknowledge import foreknowledge
+from autotune.knowledge.neighbours import known
+from autotune.record import SweepFolder
+from autotune.settings import Settings
+from autotune.sweep import run_sweep
+
+from .. import outcomes
+from ..conftest import EXAMPLE
+from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed
+from .mutate import damaged
+from .run import Ended, call, command
+
+FILES = ("trials.jsonl", "trials.jsonl", "sweep.json", "verdict.json")
+ONE = "results/simulated/detect/n_time=1024,n_chan=256"
+OTHER = "results/NVIDIA_H200/detect/n_time=100,n_chan=4096"
+FILTER = "results/NVIDIA_H200/filter/taps=16,n_samples=4096"
+READERS: tuple[tuple[str, ...], ...] = (
+    ("show", "results"),
+    ("show", "results", "--all"),
+    ("show", "results", "--all", "--json"),
+    ("show", "results", "--json"),
+    ("show", FILTER),
+    ("show", OTHER),
+    ("show", ONE, "--json"),
+    ("compare", "whole", "results"),
+    ("compare", "results", "whole", "--json"),
+    ("export", "results"),
+    ("export", "results", "--format", "csv", "--out", "out/trials.csv"),
+    ("export", "results", "--format", "parquet", "--out", "out/trials.parquet"),
+    ("export", "results", "--format", "t4", "--out", "out/t4"),
+    ("export", "results", "--format", "kernel-tuner", "--out", "out/kernel-tuner"),
+    ("portfolio", "results"),
+    ("portfolio", "results", "--json", "--k", "2"),
+    ("emit", "results", "--out", "out/tuned", "--kernel", EXAMPLE),
+    ("emit", "results", "--out", "out/tuned", "--kernel", EXAMPLE, "--portfolio", "2"),
+    ("emit", "results", "--out", "out/tuned"),
+    ("replay", ONE, "--trials", "5", "--repeats", "1", "--jobs", "1", "--kernel", EXAMPLE),
+    ("replay", FILTER, "--trials", "5", "--repeats", "1", "--jobs", "1", "--json"),
+)
+INTERRUPTED = ", as if interrupted earlier"  # the end of a record without a verdict is gone: nothing can tell
+PYTHON = ("load", "estimate", "neighbours", "resume", "beside")
+
+
+def make(folder: Path, bench: Bench) -> None:
+    """Recorded sweeps of several kernels and devices; one of them by a sweep on a simulated device."""
+    for name in ("whole", "results"):
+        tree = folder / name
+        for n_chan in (1024, 4096):
+            record(tree, H200, {DEFAULT: 30.0, WIDE: 20.0, TALL: 25.0}, n_chan=n_chan)
+        record(tree, A100, {DEFAULT: 40.0, WIDE: 50.0}, verdict=False)
+        record(tree, H100, {DEFAULT: 3.0, WIDE: 2.0}, n_time=7)
+        record(tree, replace(H200, name="simulated", kind="simulated"), {DEFAULT: 4.0, WIDE: 5.0}, n_chan=512)
+        outcomes.sweep(tree)
+        outcomes.sweep(tree, taps=32, verdict=False)
+        for path in tree.rglob("verdict.json"):
+            _with_stamps(path)
+    kernel = load_kernel(EXAMPLE)
+    settings = Settings(results=folder / "results", trials=14, n_hints=0, finalist_samples=3, checked_launches=0)
+    sweep = run_sweep(kernel, kernel.problem({"n_chan": 256}), bench, settings)
+    relative = sweep.path.relative_to(folder / "results")
+    shutil.copytree(sweep.path, folder / "whole" / relative)
+    if f"results/{relative}" != ONE:
+        raise AssertionError(f"the sweep is at {relative}")
+
+
+def _with_stamps(path: Path) -> None:
+    """As a sweep writes it: the made-up verdicts say less of their trials."""
+    folder = SweepFolder(path.parent)
+    verdict = unsealed(path.read_text())
+    folder.write_verdict(verdict | {"stamps": {str(t.number): t.stamp for t in folder.trials()}})
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """The working directory for a while."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _python(name: str, bench: Bench) -> Callable[[], object]:
+    """What the commands do with neighbours' records, without a process for each."""
+    kernel, target, results = load_kernel(EXAMPLE), bench.target, Path("results")
+    problem = kernel.problem({"n_chan": 300})
+
+    def load() -> None:
+        print(autotune.load("results").to_csv())
+
+    def neighbours() -> None:
+        near = known(results, kernel, problem, target.device)
+        enumeration = kernel.space.enumerate(problem, target.device)
+        foreknowledge(kernel, problem, target.device, enumeration, near, {}, 4, ())
+
+    def swept(n_chan: int, trials: int) -> Callable[[], object]:
+        settings = Settings(results=results, trials=trials, finalist_samples=3, checked_launches=0)
+        return lambda: run_sweep(kernel, kernel.problem({"n_chan": n_chan}), bench, settings)
+
+    actions: dict[str, Callable[[], object]] = {
+        "load": load,
+        "estimate": lambda: print(estimate(results, kernel, target.device, 10, 1)),
+        "neighbours": neighbours,
+        "resume": swept(256, 14),
+        "beside": swept(300, 2),
+    }
+    return actions[name]
+
+
+class Records:
+    """The recorded sweeps, and what every reader says of them while they are whole."""
+
+    def __init__(self, folder: Path, rng: Random, bench: Bench) -> None:
+        self.folder, self.rng, self.bench = folder, rng, bench
+        make(folder / "base", bench)
+        self._n = 0
+        self._whole: dict[tuple[str, ...], Ended] = {}
+
+    def run(self, n: int) -> Iterator[tuple[str, Ended]]:
+        """``n`` runs: what was done to which file, and by which reader, and how it ended."""
+        readers = [*READERS, *((name,) for name in PYTHON)]
+        for i in range(n):
+            reader = readers[i % len(readers)]
+            if reader not in self._whole:
+                self._whole[reader] = self._ended(reader, None)[1]
+            what, ended = self._ended(reader, self.rng.choice(FILES))
+            whole = self._whole[reader]
+            differs = ended.code == 0 and ended.out != whole.out and not ended.err.strip()
+            if differs and reader[0] != "beside" and not what.endswith(INTERRUPTED):
+                ended.faults.append("another answer, and not a word of it on stderr")
+            yield f"{' '.join(reader)} over {what}", ended
+
+    def fresh(self, n: int) -> Iterator[tuple[str, Ended]]:
+        """``n`` runs in processes of their own, which must print what they print in this one."""
+        readers = [reader for reader in READERS if "--out" not in reader]
+        for i in range(n):
+            reader = readers[i % len(readers)]
+            what, ended = self._ended(reader, self.rng.choice(FILES), keep=True)
+            case = self.folder / what.partition("/")[0]
+            began = time.monotonic()
+            words = [sys.executable, "-m", "autotune", *reader]
+            done = subprocess.run(words, cwd=case, capture_output=True, text=True, timeout=120)
+            again = Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+            if (again.code, again.out, bool(again.err)) != (ended.code, ended.out, bool(ended.err)):
+                again.faults.append(f"it prints otherwise than in this process, which said {ended.err!r}")
+            if "Traceback" in again.err:
+                again.faults.append("a traceback on stderr")
+            shutil.rmtree(case)
+            yield f"{' '.join(reader)} over {what}, in a process of its own", again
+
+    def _ended(self, reader: tuple[str, ...], name: str | None, keep: bool = False) -> tuple[str, Ended]:
+        self._n += 1
+        case = self.folder / f"case{self._n}"
+        shutil.copytree(self.folder / "base", case)
+        what = "whole records"
+        if name is not None:
+            folder = case / reader[1] if len(reader) > 1 and reader[1].startswith("results/") else case / "results"
+            file = self.rng.choice(sorted(folder.rglob(name)) or sorted(folder.rglob("trials.jsonl")))
+            whole = file.read_bytes()
+            file.write_bytes(damaged(whole, self.rng))
+            what = str(file.relative_to(self.folder))
+            if name == "trials.jsonl" and not file.with_name("verdict.json").exists():
+                what += INTERRUPTED * whole.startswith(file.read_bytes().rpartition(b"\n")[0])
+        allowed = [case / "results", case / "out"]
+        (case / "out").mkdir()
+        with inside(case):
+            ended = call(_python(reader[0], self.bench), allowed) if len(reader) == 1 else command(reader, allowed)
+        if not ended.faults and not keep:
+            shutil.rmtree(case)
+        return what, ended
+
+
+def open_bench() -> Bench:
+    """A simulated device, opened once for all runs."""
+    return Bench(find_device("simulated"), 1)
