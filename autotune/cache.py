@@ -13,6 +13,7 @@ import platformdirs
 
 from .errors import UsageError
 from .kept import make_folder
+from .limits import BYTES, from_environment
 
 LIMIT_BYTES = 4 << 30  # of each kind; AUTOTUNE_CACHE_BYTES is another
 IN_USE_S = 3600.0  # what was used within the last hour may be needed by a sweep under way: it stays
@@ -36,7 +37,7 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
     """Delete the least recently used files of ``kind`` until it fits its limit; how many bytes went.
 
     Raises:
-        UsageError: when AUTOTUNE_CACHE_BYTES is no number.
+        UsageError: when AUTOTUNE_CACHE_BYTES is no such number.
     """
     limit = _limit() if limit_bytes is None else limit_bytes
     files = []
@@ -72,8 +73,4 @@ def scratch_dir() -> Iterator[Path]:
 
 
 def _limit() -> int:
-    text = os.environ.get("AUTOTUNE_CACHE_BYTES", str(LIMIT_BYTES))
-    try:
-        return int(float(text))
-    except ValueError as error:
-        raise UsageError(f"AUTOTUNE_CACHE_BYTES={text!r} is no number of bytes, such as 4e9") from error
+    return int(from_environment("AUTOTUNE_CACHE_BYTES", LIMIT_BYTES, BYTES))

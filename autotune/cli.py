@@ -13,7 +13,7 @@ from .commands.campaign import campaign, worker
 from .commands.compare import compare
 from .commands.emit import emit
 from .commands.export import export
-from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption
+from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
 from .commands.portfolio import portfolio
 from .commands.replay import replay
 from .commands.show import show
@@ -22,6 +22,7 @@ from .console import only_data, print_json, print_table, stderr, stdout, whole_s
 from .definition import Kernel
 from .devices import MODULES, Target, cuda, device_module, find_device
 from .errors import UsageError, one_line
+from .limits import DEADLINE
 from .processes import n_cpus
 from .render import render as render_variant
 from .request import parse_config, parse_values, problem_on, problems_on, resolve
@@ -96,7 +97,8 @@ def verify(
     ] = [],
     build: Annotated[str, typer.Option("--build", help="Only this build: check or plain on host, cubin on cuda.")] = "",
     deadline: Annotated[
-        float, typer.Option("--deadline", help="Seconds that one variant's verification may take.")
+        float,
+        typer.Option("--deadline", callback=within(DEADLINE), help="Seconds that one variant's verification may take."),
     ] = 60.0,
     json: JsonOption = False,
 ) -> None:

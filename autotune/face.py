@@ -1,10 +1,12 @@
 """The Python face: one call each for what the command line does, and ``run`` for notebooks, tests and bug reports."""
 
 import atexit
+import dataclasses
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,11 @@ from .devices import Target, find_device
 from .devices.worker import Job, Worker
 from .emit import emit as _emit
 from .errors import UsageError
+from .limits import COUNT, check_numbers, check_type
 from .memory import check_memory
 from .progress import Progress, Quiet
 from .render import render
-from .request import parse_restriction, problem_on
+from .request import of_types, parse_restriction, problem_on
 from .settings import Settings
 from .settings import effort as effort_of
 from .sweep import Sweep, run_sweep
@@ -48,10 +51,13 @@ def run(
         UsageError: for unknown names, or inputs of the wrong shape or dtype.
         TrialFailure: when the variant does not compile or the launch fails.
     """
-    definition, target = load_kernel(kernel), find_device(device)
+    definition, target = _resolved(kernel, device)
+    check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
     given = {**definition.scalar_defaults, **inputs}
     given = {name: np.asarray(v) if hasattr(v, "__array__") else v for name, v in given.items()}
-    chosen = definition.problem_for(problem or {}, given)
+    check_type("config", config, (Mapping, NoneType), "a dict of values by name, or None")
+    check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
+    chosen = definition.problem_for(of_types(definition, problem or {}), given)
     _check_inputs(definition, chosen, given)
     settled = definition.default_config(chosen, target.device) if config is None else definition.space.parse(config)
     binary = target.module.compile(render(definition, chosen, settled), target.device)
@@ -80,12 +86,23 @@ def sweep(
     Raises:
         UsageError: for unknown names and values, an empty space, or a record that cannot be written.
     """
-    definition, target = load_kernel(kernel), find_device(device)
-    try:
-        fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
-        chosen = Settings(results=Path(results), **fields)
-    except TypeError as error:
-        raise UsageError(f"{error}; settings are {', '.join(asdict(Settings()))}") from error
+    definition, target = _resolved(kernel, device)
+    for name, value, kinds, wanted in (
+        ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
+        ("results", results, (str, os.PathLike), "a path"),
+        ("only", only, Iterable, "a list of texts such as WGS=64"),
+    ):
+        check_type(name, value, kinds, wanted)
+    check_numbers({"compile_processes": compile_processes}, {"compile_processes": COUNT})
+    known = [field.name for field in dataclasses.fields(Settings)]
+    if unknown := set(settings) - set(known):
+        raise UsageError(f"{', '.join(sorted(unknown))} is no setting; settings are {', '.join(known)}")
+    restrict = settings.get("restrict", {})
+    check_type("restrict", restrict, Mapping, "a dict: name of a parameter -> tuple of values")
+    for name, values in restrict.items():
+        check_type(f"restrict[{name!r}]", values, tuple, "a tuple of values")
+    fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
+    chosen = Settings(results=Path(results), **fields)
     asked = problem_on(definition, problem or {}, target)
     check_memory(definition, asked)
     with Bench(target, compile_processes, note=(progress or Quiet()).note) as bench:
@@ -106,7 +123,19 @@ def emit(
     Raises:
         UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
     """
-    return _emit([Path(p) for p in paths], Path(out), portfolio, kernels)
+    check_type("paths", paths, (str, os.PathLike, Iterable), "a list of paths")
+    check_type("out", out, (str, os.PathLike), "a path")
+    check_numbers({"portfolio": portfolio}, {"portfolio": replace(COUNT, may_lack=True)})
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    for path in listed:
+        check_type("path", path, (str, os.PathLike), "a path")
+    return _emit([Path(p) for p in listed], Path(out), portfolio, kernels)
+
+
+def _resolved(kernel: str, device: str) -> tuple[Any, Target]:
+    check_type("kernel", kernel, str, "a kernel's name, or the path of its definition as text")
+    check_type("device", device, str, "a device's name, such as auto, host or cuda:0")
+    return load_kernel(kernel), find_device(device)
 
 
 def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from .catalogue import load_kernel
 from .definition import Kernel
 from .devices import Target, find_device
 from .errors import UsageError
+from .limits import check_type
 from .space import Config, Space, Value, reads_back
 
 
@@ -21,6 +22,7 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
     Raises:
         UsageError: for anything that is not name=value.
     """
+    check_type("values", text, str, "text such as taps=256,decimation=16")
     values: dict[str, Value] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (p.strip() for p in part.partition("="))
@@ -52,12 +54,8 @@ def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, b
     Raises:
         UsageError: for unknown fields, values of another type, or a problem that cannot be, or has an empty array.
     """
-    if not isinstance(values, Mapping):
-        raise UsageError(f"{kernel.name}: a problem is given as a dict of its fields, not as {values!r}")
-    types = _types(kernel)
-    settled = {name: _of_type(kernel, name, types.get(str(name)), value) for name, value in values.items()}
     small = {} if target.kind == "cuda" else kernel.host_sizes
-    problem = kernel.problem({**small, **settled}, base=base)
+    problem = kernel.problem({**small, **of_types(kernel, values)}, base=base)
     for name, array in kernel.arrays(problem).items():
         if any(extent < 1 for extent in array.shape):
             raise UsageError(
@@ -65,6 +63,16 @@ def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, b
                 "each of its extents must be at least 1"
             )
     return problem
+
+
+def of_types(kernel: Kernel[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` of fields of the problem, each in its field's type; names that are no fields stay as they are.
+
+    Raises:
+        UsageError: for a value of another type, a number that is not finite, or text that cannot be written.
+    """
+    types = _types(kernel)
+    return {name: _of_type(kernel, name, types.get(str(name)), value) for name, value in values.items()}
 
 
 def problems_on(kernel: Kernel[Any], texts: Iterable[str], target: Target) -> list[Any]:

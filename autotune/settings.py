@@ -1,11 +1,12 @@
 """What a sweep may spend, and how it searches and measures: by numbers, or by the name of an effort."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
+from .limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
 from .measure import Protocol
 from .space import Value
 
@@ -25,6 +26,18 @@ EFFORTS_HELP = (
     f"normal: {N_TRIALS_ELSEWHERE} trials (host: {N_TRIALS['host']}). full: every configuration, and twice the samples "
     "in a final round of 8, whose winner is launched 5000 times more, or for a second."
 )
+RANGES = {
+    "trials": replace(COUNT, may_lack=True),
+    "time_s": replace(DURATION, may_lack=True),
+    "seed": SEED,
+    "n_hints": FROM_ZERO,
+    "n_finalists": COUNT,
+    "finalist_samples": SAMPLES,
+    "placements": COUNT,
+    "sustained_s": DURATION,
+    "checked_launches": replace(FROM_ZERO, may_lack=True),
+    "launch_deadline_s": DEADLINE,
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,13 @@ class Settings:
     checked_launches: int | None = None  # of the winner, outputs of each checked; None: N_CHECKED of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
     launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
+
+    def __post_init__(self) -> None:
+        check_type("results", self.results, Path, "a path")
+        check_type("sampler", self.sampler, str, "a name")
+        check_type("protocol", self.protocol, Protocol, "a Protocol")
+        check_numbers(vars(self), RANGES)
+        check_numbers({"samples": self.protocol.n_samples}, {"samples": SAMPLES})
 
     def budget(self, kind: str, n_configs: int) -> int:
         """Trials of a sweep over ``n_configs`` on a device of that kind."""
@@ -69,6 +89,6 @@ def effort(name: str) -> dict[str, Any]:
     Raises:
         UsageError: for an unknown name.
     """
-    if name not in EFFORTS:
+    if not isinstance(name, str) or name not in EFFORTS:
         raise UsageError(f"no effort is called {name!r} (there are: {', '.join(EFFORTS)})")
     return EFFORTS[name]

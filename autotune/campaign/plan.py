@@ -23,6 +23,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from ..catalogue import load_kernel, reference_of
 from ..definition import Kernel
 from ..devices import Target
 from ..errors import UsageError
+from ..limits import FROM_ZERO, SAMPLES, check_numbers, check_type
 from ..measure import Protocol
 from ..request import problem_on
 from ..settings import Settings, effort
@@ -48,7 +50,17 @@ SWEEP_FIELDS = {
     "sustained": "sustained_s",
     "checked_launches": "checked_launches",
 }
+TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "kernel": (str, "a kernel's name, or the path of its definition"),
+    "results": (str, "a path"),
+    "devices": ((str, list), "a device's name, or a list of names"),
+    "pilot_effort": (str, "the name of an effort"),
+    "grid": (dict, "a table of lists"),
+    "problem": (dict, "a table"),
+    "sweep": (dict, "a table"),
+}
 N_REVISIT = 8
+MOST_PROBLEMS = 100_000
 OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilots have their own
 
 
@@ -100,24 +112,37 @@ def read_plan(path: Path, results: Path | None = None) -> Plan:
         text = tomllib.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"cannot read the campaign {path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of what is not UTF-8
         raise UsageError(f"{path} is not TOML: {error}") from error
+    try:
+        return _plan(path, text, results)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Plan:
     if unknown := set(text) - KEYS:
-        raise UsageError(f"{path}: {', '.join(sorted(unknown))} means nothing here; keys are {', '.join(sorted(KEYS))}")
+        raise UsageError(f"{', '.join(sorted(unknown))} means nothing here; keys are {', '.join(sorted(KEYS))}")
+    for name, (kinds, wanted) in TYPES.items():
+        if name in text:
+            check_type(name, text[name], kinds, wanted)
     if "kernel" not in text or not text.get("grid"):
-        raise UsageError(f'{path} needs kernel = "..." and a [grid] with at least one list of values')
+        raise UsageError('it needs kernel = "..." and a [grid] with at least one list of values')
+    check_numbers(text, {"pilots": FROM_ZERO, "revisit": FROM_ZERO})
     kernel = load_kernel(text["kernel"])
     folder = (results or Path(text.get("results", "results"))).resolve()
     devices = text.get("devices", "auto")
+    if not devices or not all(isinstance(device, str) for device in devices):
+        raise UsageError(f"devices={devices!r} must be a device's name, or a list of names")
     fields = text.get("sweep", {})
     pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
     return Plan(
         kernel=reference_of(kernel),
-        values=tuple(_values(path, text["grid"], text.get("problem", {}), kernel)),
-        n_pilots=int(text.get("pilots", 0)),
-        pilot=_settings(path, {**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
-        settings=_settings(path, fields, folder),
-        n_revisit=int(text.get("revisit", N_REVISIT)),
+        values=tuple(_values(text["grid"], text.get("problem", {}), kernel)),
+        n_pilots=text.get("pilots", 0),
+        pilot=_settings({**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
+        settings=_settings(fields, folder),
+        n_revisit=text.get("revisit", N_REVISIT),
         devices=None if devices == "auto" else tuple([devices] if isinstance(devices, str) else devices),
     )
 
@@ -143,21 +168,26 @@ def spread(problems: list[Any]) -> list[Any]:
 
 
 # ---------------------------------------------------------------------- parts of the file
-def _values(path: Path, grid: Mapping[str, Any], fixed: Mapping[str, Any], kernel: Kernel[Any]) -> list[dict[str, Any]]:
+def _values(grid: Mapping[str, Any], fixed: Mapping[str, Any], kernel: Kernel[Any]) -> list[dict[str, Any]]:
     lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
+    for name, value in [*((n, v) for n, values in lists.items() for v in values), *fixed.items()]:
+        check_type(name, value, (int, float, str, bool), "a number, true or false, or text")
+    if not 1 <= prod(map(len, lists.values())) <= MOST_PROBLEMS:
+        sizes = " x ".join(str(len(values)) for values in lists.values())
+        raise UsageError(f"[grid] has {sizes} combinations; it must have 1 to {MOST_PROBLEMS}")
     known = set(vars(kernel.tuned[0]))
-    nodes = [node for v in fixed.values() if isinstance(v, str) for node in ast.walk(_parsed(path, v))]
+    nodes = [node for v in fixed.values() if isinstance(v, str) for node in ast.walk(_parsed(v))]
     read = {node.id for node in nodes if isinstance(node, ast.Name)}
     for name in lists:
         if name not in known and name not in read:
             raise UsageError(
-                f"{path}: {name} in [grid] is no field of {kernel.name}'s problem (has {', '.join(known)}), and "
+                f"{name} in [grid] is no field of {kernel.name}'s problem (has {', '.join(known)}), and "
                 "nothing in [problem] is computed from it"
             )
     found = []
     for combination in product(*lists.values()):
         chosen = dict(zip(lists, combination, strict=True))
-        computed = {n: _evaluate(path, v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
+        computed = {n: _evaluate(v, chosen) if isinstance(v, str) else v for n, v in fixed.items()}
         found.append({name: value for name, value in {**chosen, **computed}.items() if name in known or name in fixed})
     return found
 
@@ -170,13 +200,15 @@ def _problem(kernel: Kernel[Any], values: Mapping[str, Any], target: Target) -> 
         raise UsageError(f"the campaign's problem {named}: {error}") from error
 
 
-def _settings(path: Path, given: Mapping[str, Any], results: Path) -> Settings:
+def _settings(given: Mapping[str, Any], results: Path) -> Settings:
     allowed = {*SWEEP_FIELDS, "effort", "samples"}
     if unknown := set(given) - allowed:
-        raise UsageError(f"{path}: {', '.join(sorted(unknown))} in [sweep]; it may have {', '.join(sorted(allowed))}")
+        raise UsageError(f"{', '.join(sorted(unknown))} in [sweep]; it may have {', '.join(sorted(allowed))}")
     fields = effort(given.get("effort", "normal"))
     fields = fields | {SWEEP_FIELDS[name]: v for name, v in given.items() if name in SWEEP_FIELDS}
-    protocol = Protocol(n_samples=given.get("samples", Protocol.n_samples))
+    samples = given.get("samples", Protocol.n_samples)
+    check_numbers({"samples": samples}, {"samples": SAMPLES})
+    protocol = Protocol(n_samples=samples)
     return Settings(results=results, protocol=protocol, **fields)
 
 
@@ -188,7 +220,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _evaluate(path: Path, text: str, names: Mapping[str, Any]) -> Any:
+def _evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """Integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
 
     def value(node: ast.AST) -> Any:
@@ -197,19 +229,30 @@ def _evaluate(path: Path, text: str, names: Mapping[str, Any]) -> Any:
         if isinstance(node, ast.Name) and node.id in names:
             return names[node.id]
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](value(node.left), value(node.right))
+            return _number(text, type(node.op), value(node.left), value(node.right))
         if isinstance(node, ast.Name):
             return node.id
-        raise UsageError(f"{path}: {text!r} is not made of integers, names of the [grid], + - * // and parentheses")
+        raise UsageError(f"{text!r} is not made of integers, names of the [grid], + - * // and parentheses")
 
-    return value(_parsed(path, text).body)
+    return value(_parsed(text).body)
 
 
-def _parsed(path: Path, text: str) -> ast.Expression:
+def _number(text: str, operation: type, left: Any, right: Any) -> int:
+    if not isinstance(left, int) or not isinstance(right, int):
+        raise UsageError(f"{text!r} computes with {left!r} and {right!r}; both must be integers")
+    if operation is ast.FloorDiv and right == 0:
+        raise UsageError(f"{text!r} divides by zero, where {left} // {right}")
+    found: int = OPERATORS[operation](left, right)
+    if abs(found) >= 2**63:
+        raise UsageError(f"{text!r} is beyond 64 bits")
+    return found
+
+
+def _parsed(text: str) -> ast.Expression:
     try:
         return ast.parse(text, mode="eval")
-    except SyntaxError as error:
-        raise UsageError(f"{path}: {text!r} in [problem] is no expression ({error.msg})") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # too deep, too, or with a null in it
+        raise UsageError(f"{text!r} in [problem] is no expression ({error})") from error
 
 
 def _level(value: Any) -> float:

@@ -1,9 +1,24 @@
 """Options that several commands have, alike in name and meaning."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ..limits import Range
+
+
+def within(allowed: Range) -> Callable[[float | None], float | None]:
+    """The callback of an option whose numbers are ``allowed``: typer's own limits let nan and inf pass."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not allowed.holds(value):
+            raise typer.BadParameter(f"{value} must be {allowed}")
+        return value
+
+    return check
+
 
 KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
 DefinitionsOption = Annotated[

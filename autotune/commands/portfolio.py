@@ -10,6 +10,8 @@ from ..console import print_json, print_table, stderr, stdout
 from ..errors import UsageError
 from ..knowledge.history import read_sweeps
 from ..knowledge.portfolio import Portfolio, Regret, Table, portfolios, tables
+from ..limits import REGRET
+from .options import within
 
 K_MAX = 8
 
@@ -28,7 +30,10 @@ def portfolio(
         ),
     ] = None,
     regret: Annotated[
-        float, typer.Option("--regret", min=0.0, help="0.02 accepts 2 % more time than the best, at any problem.")
+        float,
+        typer.Option(
+            "--regret", callback=within(REGRET), help="0.02 accepts 2 % more time than the best, at any problem."
+        ),
     ] = 0.02,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from ..console import print_json, print_table, stderr, stdout
+from ..limits import SEED
 from ..processes import n_cpus
 from ..recorded_space import RecordedSpace, read_space
 from ..replay import RANDOM, Replay
 from ..replay import replay as replay_space
 from ..search import check_sampler
-from .options import DefinitionsOption
+from .options import DefinitionsOption, within
 
 
 def replay(
@@ -33,7 +34,9 @@ def replay(
     ahead: Annotated[
         int, typer.Option("--ahead", min=1, help="Proposals outstanding at a time, as when compilers work ahead.")
     ] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the first repeat; the others count up from it.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", callback=within(SEED), help="Of the first repeat; the others count up from it.")
+    ] = 0,
     jobs: Annotated[
         int,
         typer.Option("--jobs", min=1, help="Processes that repeats run in. [default: the CPUs]", show_default=False),

@@ -10,6 +10,7 @@ from ..bench import COMPILE_PROCESSES, Bench
 from ..compile import DEADLINE_S
 from ..console import ConsoleProgress, print_json, stderr
 from ..devices import Target
+from ..limits import DEADLINE, DURATION, SEED
 from ..measure import Protocol
 from ..memory import check_memory
 from ..request import parse_restriction, problems_on, resolve
@@ -24,7 +25,7 @@ from ..settings import (
     effort,
 )
 from ..sweep import run_sweep
-from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption
+from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
 
 
 def sweep(
@@ -41,7 +42,10 @@ def sweep(
         ),
     ] = None,
     time: Annotated[
-        float | None, typer.Option("--time", min=0.0, help="Seconds after which no trial begins. [default: no limit]")
+        float | None,
+        typer.Option(
+            "--time", callback=within(DURATION), help="Seconds after which no trial begins. [default: no limit]"
+        ),
     ] = None,
     sampler: Annotated[
         str | None,
@@ -49,7 +53,7 @@ def sweep(
             "--sampler", help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}. [default: auto]"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the sampler.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", callback=within(SEED), help="Of the sampler.")] = 0,
     hints: Annotated[
         int,
         typer.Option(
@@ -72,7 +76,11 @@ def sweep(
     ] = None,
     sustained: Annotated[
         float,
-        typer.Option("--sustained", min=0.0, help="Seconds that each finalist is launched back to back as well."),
+        typer.Option(
+            "--sustained",
+            callback=within(DURATION),
+            help="Seconds that each finalist is launched back to back as well.",
+        ),
     ] = Settings.sustained_s,
     checked_launches: Annotated[
         int | None,
@@ -88,10 +96,13 @@ def sweep(
         int, typer.Option("--compile-processes", min=1, max=1024, help="Compilers at work ahead of the device.")
     ] = COMPILE_PROCESSES,
     compile_deadline: Annotated[
-        float, typer.Option("--compile-deadline", help="Seconds that one compile may take.")
+        float, typer.Option("--compile-deadline", callback=within(DEADLINE), help="Seconds that one compile may take.")
     ] = DEADLINE_S,
     deadline: Annotated[
-        float, typer.Option("--deadline", help="Seconds that one verification or measurement may take.")
+        float,
+        typer.Option(
+            "--deadline", callback=within(DEADLINE), help="Seconds that one verification or measurement may take."
+        ),
     ] = Settings.launch_deadline_s,
     results: ResultsOption = Path("results"),
     json: JsonOption = False,

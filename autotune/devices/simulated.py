@@ -7,7 +7,6 @@ know something of each other, as on real devices. Some configs fail to compile. 
 what it records is offered to no other one.
 """
 
-import os
 import time
 import zlib
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from ..cache import cache_dir
 from ..definition import Device, Launch, Tolerance
 from ..errors import TrialFailure
 from ..kept import keep, take
+from ..limits import DURATION, from_environment
 from ..render import Variant
 from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Finding, Sample
 
@@ -65,7 +65,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     path = cache_dir(kind) / f"{variant.key}.penalty"
     cached = take(path) is not None
     if not cached:
-        time.sleep(float(os.environ.get("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S)))
+        time.sleep(from_environment("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S, DURATION))
         keep(path, str(penalty(variant)).encode(), {"variant": variant.name})
     if _unit("fails", variant.name) < FAILING:
         raise TrialFailure("compile_failed", f"{variant.name}: the formula says no")
