@@ -27,11 +27,14 @@ def check_memory(kernel: Kernel[Any], problem: Any) -> None:
 
 
 def available_bytes() -> int | None:
-    """This process cannot get more; None where the system does not tell."""
+    """The most that one of those says who know; None where nobody does.
+
+    A virtual machine may be given memory only as it is used: what is free at the start is then less than there is.
+    """
     told = []
     with suppress(OSError, KeyError, ValueError):  # another system
         lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines() if ":" in line)
         told.append(int(lines["MemAvailable"].split()[0]) * 1024)
     with suppress(OSError, ValueError):  # no container, or one without a limit
         told.append(int(LIMIT.read_text()))
-    return min(told, default=None)
+    return max(told, default=None)
