@@ -185,7 +185,7 @@ def main() -> None:
     """The entry point: every foreseen error is one line on stderr."""
     whole_streams()
     try:
-        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = app(args=sys.argv[1:] or ["--help"], prog_name="autotune", standalone_mode=False)
     except WRONG_WORDS as error:
         where = f" (see `{error.ctx.command_path} -h`)" if error.ctx else ""
         _fail(f"{error.format_message()}{where}", 2)

@@ -8,6 +8,7 @@ device allow it. What was tuned on ``host`` is never offered to a GPU, nor the o
 import dataclasses
 import importlib.util
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -287,7 +288,7 @@ def _also(why: str, refused: list[str]) -> str:
 
 
 def _command(kernel: str, baked: Mapping[str, Any]) -> str:
-    return f"autotune sweep --kernel {kernel} --problem {fields_text(baked)}"
+    return shlex.join(["autotune", "sweep", "--kernel", kernel, "--problem", fields_text(baked)])
 
 
 def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from .console import percent, print_table, seconds, stdout
 from .definition import Device, Kernel
 from .record import SweepFolder, Trial
+from .shell import command, definition_words
 from .sweep import Sweep
 
 
@@ -40,8 +41,11 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
     }
 
 
-def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
-    """The table a sweep ends with, where its results are, and what to type next."""
+def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
+    """The table a sweep ends with, where its results are, and what to type next.
+
+    ``kernel``: what ``load_kernel`` finds the kernel by.
+    """
     rows = [_row(name, trial) for name, trial in (("best", sweep.best), ("default", sweep.default)) if trial]
     rows += [
         _row(f.relation, f.retimed())
@@ -75,7 +79,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str) -> None:
     if sweep.interrupted:
         stdout.print("next         the same command again goes on from here")
     elif sweep.best is not None:
-        stdout.print(f"next         autotune emit {sweep.path} --out {out}", markup=False)
+        emit = command("autotune", "emit", sweep.path, "--out", out, *definition_words(kernel))
+        stdout.print(f"next         {emit}", markup=False)
 
 
 def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .catalogue import named_kernels, recorded_kernel
+from .catalogue import named_kernels, recorded_kernel, reference_of
 from .definition import Kernel, baked_fields, runtime_fields
 from .errors import TrialFailure, UsageError
 from .knowledge.history import Swept, read_sweeps
@@ -27,6 +27,7 @@ from .knowledge.losses import Emitted, tier_losses
 from .knowledge.portfolio import portfolios, tables
 from .lookup import refusal
 from .render import Variant, render
+from .shell import command
 from .space import Config
 from .wisdom import KEY, Entry, Evidence, Fallback, Wisdom, fields_text
 
@@ -124,7 +125,8 @@ def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
 
 def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key: str | None) -> Variant:
     """The variant of ``config``; raises UsageError unless it has the ``key`` it was measured under."""
-    problem, again = _problem(kernel, sweep), f"autotune sweep --kernel {kernel.name} --problem {sweep.problem}"
+    problem = _problem(kernel, sweep)
+    again = command("autotune", "sweep", "--kernel", reference_of(kernel), "--problem", sweep.problem)
     if key is None or not KEY.fullmatch(key):
         raise UsageError(
             f"its record has no key for {fields_text(config)}, by which its source is known. Sweep again: {again}"

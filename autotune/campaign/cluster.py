@@ -14,6 +14,7 @@ from distributed.utils import get_ip
 from ..devices import MODULES, Target, device_module, find_device
 from ..errors import UsageError
 from ..processes import MOST_STARTS, n_cpus, without_main
+from ..shell import command
 from .security import Certificates, host_of, security_for, temporary
 from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
 
@@ -76,7 +77,9 @@ def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
             raise _unreachable(address, error) from error
         with client:
             if not client.scheduler_info()["workers"]:
-                raise UsageError(f"{address} has no workers; on each host run: autotune worker {address}")
+                raise UsageError(
+                    f"{address} has no workers; on each host run: {command('autotune', 'worker', address)}"
+                )
             _register(client, OneBench())
             yield client
 
@@ -141,17 +144,14 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def serve(
-    address: str, devices: Sequence[str], certificates: Certificates, compile_processes: int | None = None
-) -> None:
+def serve(address: str, devices: Sequence[str], security: Security, compile_processes: int | None = None) -> None:
     """Worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
 
     They listen on the address of this host that reaches the scheduler.
 
     Raises:
-        UsageError: for a device that is not here, certificates that do not fit, or when nobody answers at ``address``.
+        UsageError: for a device that is not here, or when nobody answers at ``address``, or not to ``security``.
     """
-    security = security_for(address, certificates)
     for device in devices:
         find_device(device)
 

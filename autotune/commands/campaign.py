@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..console import LINE_EVERY_S, percent, print_json, print_table, seconds, stderr, stdout
 from ..errors import UsageError
 from ..installation import install_with
+from ..shell import command, definition_words
 from .options import JsonOption
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def campaign(
     if json:
         print_json(_summary(done, plan.settings.results))
     else:
-        _print(done, plan.settings.results)
+        _print(done, plan.settings.results, plan.kernel)
     if done.interrupted:
         raise typer.Exit(130)
     if done.failed:
@@ -104,12 +105,13 @@ def worker(
     """Lend the devices of this host to a campaign, until stopped. The results folder must be shared between hosts."""
     _need_dask()
     from ..campaign.cluster import all_devices, serve
-    from ..campaign.security import Certificates
+    from ..campaign.security import Certificates, security_for
 
+    security = security_for(scheduler, Certificates(tls_ca, tls_cert, tls_key))
     _warn(scheduler)
     devices = tuple(device) or all_devices()
     stderr.print(f"serving {', '.join(devices)} to {scheduler}; Ctrl-C ends it", markup=False)
-    serve(scheduler, devices, Certificates(tls_ca, tls_cert, tls_key), compile_processes)
+    serve(scheduler, devices, security, compile_processes)
 
 
 def _warn(scheduler: str) -> None:
@@ -184,7 +186,7 @@ def _summary(done: "Campaign", results: Path) -> dict[str, object]:
     }
 
 
-def _print(done: "Campaign", results: Path) -> None:
+def _print(done: "Campaign", results: Path, kernel: str) -> None:
     tuned = [o for o in done.outcomes if not o.error]
     gains = [o.speed_up for o in tuned if o.speed_up]
     best = sorted((o for o in tuned if o.speed_up), key=lambda o: -(o.speed_up or 0.0))[:3]
@@ -207,4 +209,5 @@ def _print(done: "Campaign", results: Path) -> None:
     if done.interrupted:
         stdout.print("next         the same command again goes on from here")
     elif tuned:
-        stdout.print(f"next         autotune emit {results} --out tuned, or autotune portfolio {results}", markup=False)
+        emit = command("autotune", "emit", results, "--out", "tuned", *definition_words(kernel))
+        stdout.print(f"next         {emit}, or {command('autotune', 'portfolio', results)}", markup=False)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ..console import stdout
+from ..shell import pip_install
 from .options import DefinitionsOption
 
 
@@ -27,4 +28,4 @@ def emit(
     from ..emit import emit as emit_package
 
     written = emit_package(paths, out, portfolio, kernel)
-    stdout.print(f"wrote {written}: `import {out.name}` beside it, or `pip install {out}`", markup=False)
+    stdout.print(f"wrote {written}: `import {out.name}` beside it, or `{pip_install(out)}`", markup=False)

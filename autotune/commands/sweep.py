@@ -7,6 +7,7 @@ import typer
 
 from .. import report
 from ..bench import COMPILE_PROCESSES, Bench
+from ..catalogue import reference_of
 from ..compile import DEADLINE_S
 from ..console import ConsoleProgress, print_json, stderr
 from ..devices import Target
@@ -109,8 +110,6 @@ def sweep(
 ) -> None:
     """Find the fastest correct configuration, recording every trial. Started again, it goes on where it stopped."""
     definition, target = resolve(kernel, device)
-    if device == "auto":
-        _tell_device(target)
     given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
         results=results,
@@ -127,13 +126,15 @@ def sweep(
     problems = problems_on(definition, problem, target)
     for chosen in problems:
         check_memory(definition, chosen)
+    if device == "auto":
+        _tell_device(target)
     done = []
     with Bench(target, compile_processes, compile_deadline, note=_note) as bench:
         for chosen in problems:
             outcome = run_sweep(definition, chosen, bench, settings, ConsoleProgress(clock))
             done.append(outcome)
             if not json:
-                report.print_sweep(outcome, clock, out="tuned")
+                report.print_sweep(outcome, clock, out="tuned", kernel=reference_of(definition))
             if outcome.interrupted:
                 break
     if json:
