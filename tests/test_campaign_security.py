@@ -131,7 +131,19 @@ def options(folder: Path, *, ca: str = "--tls-ca") -> list[str]:
 def test_a_campaign_over_tls_and_a_client_without_a_certificate(tmp_path: Path, certificates: Path) -> None:
     told = tmp_path / "scheduler.json"
     told.touch()
-    words = ["--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)]
+    words = [
+        "--protocol",
+        "tls",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--no-dashboard",
+        "--dashboard-address",
+        "127.0.0.1:0",
+        "--scheduler-file",
+        str(told),
+    ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [
         subprocess.Popen(
