@@ -314,15 +314,17 @@ def test_a_home_that_cannot_be_written_is_one_line(words: list[str], tmp_path: P
     assert "/proc/1/no home" in told[0]
 
 
-def test_memory_is_what_the_system_and_the_container_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_the_most_that_the_system_or_the_container_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 900 kB\nMemAvailable:  700 kB\n")
     monkeypatch.setattr(memory, "MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "LIMIT", tmp_path / "max")
     assert memory.available_bytes() == 700 * 1024
     (tmp_path / "max").write_text("max\n")
     assert memory.available_bytes() == 700 * 1024
-    (tmp_path / "max").write_text("1000\n")
-    assert memory.available_bytes() == 1000
+    (tmp_path / "max").write_text("1000000\n")
+    assert memory.available_bytes() == 1000000, "more is given when it is used"
     monkeypatch.setattr(memory, "MEMORY", tmp_path / "none")
     monkeypatch.setattr(memory, "LIMIT", tmp_path / "none")
     assert memory.available_bytes() is None
