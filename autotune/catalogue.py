@@ -72,10 +72,11 @@ def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) 
         kernel = load_kernel(name)
         if kernel.name == name:
             return kernel
-    where = f"was recorded with the definition {made_with}" if made_with else "is not installed"
+    if made_with in ("", name):
+        raise UsageError(f"{name} is not installed here: give the path of its definition, --kernel PATH")
     raise UsageError(
-        f"{name} {where}, and a record alone decides on no code that runs here: "
-        f"give --kernel {shlex.quote(made_with or 'PATH')} if you trust that file"
+        f"{name} was recorded with the definition {made_with}, and a record alone decides on no code that runs here: "
+        f"give --kernel {shlex.quote(made_with)} if you trust that file"
     )
 
 

@@ -19,7 +19,7 @@ from .catalogue import named_kernels, recorded_kernel
 from .definition import Kernel
 from .errors import UsageError
 from .filling import known_of
-from .record import SWEEP, TRIALS, SweepFolder
+from .record import SWEEP, TRIALS, SweepFolder, tell_missing
 from .schema import Unsound, number, plain, scalar
 from .space import Config, Value
 from .wisdom import device_of
@@ -117,7 +117,10 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 # ---------------------------------------------------------------------- a sweep of ours
 def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
     folder = SweepFolder(path)
-    about, trials = folder.about(), folder.current()
+    about, recorded, verdict = folder.about(), folder.trials(), folder.verdict()
+    if verdict is not None:
+        tell_missing(path, verdict, recorded)
+    trials = folder.current(recorded)
     name = f"{about['kernel']} {plain(path.name)}, {about['device']['name']}"
     default = Config(about["default"])
     rows = [

@@ -457,7 +457,9 @@ def test_an_installed_kernels_name_stands_for_it_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ddc was recorded with the definition .*/ddc\.py"):
         gather([tmp_path])
     rewrite_about(path, kernel="nowhere", definition="nowhere")
-    with pytest.raises(UsageError, match=r"nowhere was recorded with the definition nowhere"):
+    with pytest.raises(
+        UsageError, match=r"nowhere is not installed here: give the path of its definition, --kernel PATH"
+    ):
         gather([tmp_path])
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +176,8 @@ def test_the_word_for_absent_is_no_value_and_reserved_names_are_refused(tmp_path
 
 def test_a_config_recorded_again_counts_once_with_its_latest_trial(tmp_path: Path) -> None:
     path = outcomes.sweep(tmp_path)
-    SweepFolder(path).append(outcomes.trials()[0])
-    assert [t.number for t in recorded(path).trials] == [*range(1, 16), 0]
+    SweepFolder(path).append(replace(outcomes.trials()[0], number=16))
+    assert [t.number for t in recorded(path).trials] == [*range(1, 17)]
     assert len(t4.results(recorded(path))["results"]) == 16
 
 

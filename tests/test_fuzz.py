@@ -11,7 +11,7 @@ from .fuzz.wisdoms import Wisdoms
 
 def test_damaged_records_cost_what_is_damaged(tmp_path: Path) -> None:
     with open_bench() as bench:
-        records = Records(tmp_path, Random(1), bench)
+        records = Records(tmp_path, 1, bench)
         assert report("damaged records", records.run(312)) == 0
     assert report("in a process of its own", records.fresh(2)) == 0
 

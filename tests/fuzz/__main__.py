@@ -28,7 +28,7 @@ def main() -> int:
         os.environ["AUTOTUNE_CACHE_DIR"] = str(folder / "cache")
         n_faults = 0
         with open_bench() as bench:
-            records = Records(folder / "records", Random(given.seed), bench)
+            records = Records(folder / "records", given.seed, bench)
             n_faults += report("damaged records", records.run(given.records))
             n_faults += report("damaged records, each in a process of its own", records.fresh(given.records // 50))
             make(folder / "deep" / "est" / "lines", bench)

@@ -1,6 +1,7 @@
 """Command lines of senseless values, for every command and option there is."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,10 +21,12 @@ detect ddc correlate host simulated simulated:0 cuda cuda:99 sm_90 sm_ quick ful
 n_time=3,n_chan=5 n_chan=0 n_chan=-1 n_chan=99999999999 n_chan=x n_time=nan taps=3 n_chan=1,n_chan=2
 BLOCK_C=32 BLOCK_C=32,BLOCK_T=4,UNROLL=1 UNROLL=9 UNROLL=1
 """
-ODD = ("", "\n", "\udcff", "\x1b[2J", "{{ x }}", "NVIDIA H200", "a" * 3000, "9" * 40, EXAMPLE, FAULTY)
+ODD = ("", "\n", "\udcff", "{{ x }}", "NVIDIA H200", "a" * 3000, "9" * 40, EXAMPLE, FAULTY)
 VALUES = (*WORDS.split(), *ODD)
 CHEAP = {"--trials": "2", "--device": "simulated", "--repeats": "1", "--samples": "3", "--jobs": "1", "--time": "0.5"}
 OFTEN = {"--kernel": EXAMPLE, "--out": "out/tuned"}  # without which little runs
+WHERE = ("--out", "--results")
+UNNAMED = ("/", "/dev", "/proc/self")  # of words that are no place to write to
 SLOW = ("campaign", "worker")  # these start processes of their own: --help and missing files only
 
 
@@ -41,7 +44,8 @@ class CommandLines:
             words = self._words(names[i % len(names)])
             (self.folder / "out").mkdir(exist_ok=True)
             with inside(self.folder):
-                ended = command(words, [self.folder], 60.0)
+                named = [Path(word).absolute().parent for flag, word in pairwise(words) if flag in WHERE]
+                ended = command(words, [self.folder, *(p for p in named if str(p) not in UNNAMED)], 60.0)
             yield " ".join(map(ascii, words)), ended
 
     def _words(self, name: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Every command that reads records, over records of which one file is damaged."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -25,7 +27,7 @@ from autotune.sweep import run_sweep
 from .. import outcomes
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed
-from .mutate import damaged
+from .mutate import damaged, n_seals
 from .run import Ended, call, command
 
 FILES = ("trials.jsonl", "trials.jsonl", "sweep.json", "verdict.json")
@@ -56,6 +58,7 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("replay", FILTER, "--trials", "5", "--repeats", "1", "--jobs", "1", "--json"),
 )
 INTERRUPTED = ", as if interrupted earlier"  # the end of a record without a verdict is gone: nothing can tell
+UNSEALED = ", as an older version wrote it"  # without a checksum
 PYTHON = ("load", "estimate", "neighbours", "resume", "beside")
 
 
@@ -126,13 +129,25 @@ def _python(name: str, bench: Bench) -> Callable[[], object]:
     return actions[name]
 
 
+def _answer(ended: Ended) -> str:
+    """What was written and printed, but for where, and for the time that a replayed searcher took itself."""
+    printed = re.sub(r'"ask_ms": \S+|(?<=  )\d+\.\d\d$', "", ended.out, flags=re.MULTILINE)
+    return re.sub(r"wrote \S+|`pip install.*", "", printed) + ended.written
+
+
+def _written(out: Path) -> str:
+    """Names and hashes of the files in ``out``."""
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    return "\n".join(f"{path.relative_to(out)} {sha256(path.read_bytes()).hexdigest()}" for path in files)
+
+
 class Records:
     """The recorded sweeps, and what every reader says of them while they are whole."""
 
-    def __init__(self, folder: Path, rng: Random, bench: Bench) -> None:
-        self.folder, self.rng, self.bench = folder, rng, bench
+    def __init__(self, folder: Path, seed: int, bench: Bench) -> None:
+        self.folder, self.seed, self.bench = folder, seed, bench
         make(folder / "base", bench)
-        self._n = 0
+        self._n, self.changed = 0, ""
         self._whole: dict[tuple[str, ...], Ended] = {}
 
     def run(self, n: int) -> Iterator[tuple[str, Ended]]:
@@ -142,11 +157,12 @@ class Records:
             reader = readers[i % len(readers)]
             if reader not in self._whole:
                 self._whole[reader] = self._ended(reader, None)[1]
-            what, ended = self._ended(reader, self.rng.choice(FILES))
+            what, ended = self._ended(reader, Random(f"{self.seed} {i}"))
             whole = self._whole[reader]
-            differs = ended.code == 0 and ended.out != whole.out and not ended.err.strip()
-            if differs and reader[0] != "beside" and not what.endswith(INTERRUPTED):
-                ended.faults.append("another answer, and not a word of it on stderr")
+            said = set(ended.err.splitlines()) - set(whole.err.splitlines())
+            differs = ended.code == 0 and _answer(ended) != _answer(whole) and not said
+            if differs and reader[0] != "beside" and not what.endswith((INTERRUPTED, UNSEALED)):
+                ended.faults.append(f"another answer, and not a word of it on stderr: {self.changed}")
             yield f"{' '.join(reader)} over {what}", ended
 
     def fresh(self, n: int) -> Iterator[tuple[str, Ended]]:
@@ -154,36 +170,43 @@ class Records:
         readers = [reader for reader in READERS if "--out" not in reader]
         for i in range(n):
             reader = readers[i % len(readers)]
-            what, ended = self._ended(reader, self.rng.choice(FILES), keep=True)
+            what, ended = self._ended(reader, Random(f"{self.seed} fresh {i}"), keep=True)
             case = self.folder / what.partition("/")[0]
             began = time.monotonic()
             words = [sys.executable, "-m", "autotune", *reader]
             done = subprocess.run(words, cwd=case, capture_output=True, text=True, timeout=120)
             again = Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
-            if (again.code, again.out, bool(again.err)) != (ended.code, ended.out, bool(ended.err)):
+            if (again.code, _answer(again), bool(again.err)) != (ended.code, _answer(ended), bool(ended.err)):
                 again.faults.append(f"it prints otherwise than in this process, which said {ended.err!r}")
             if "Traceback" in again.err:
                 again.faults.append("a traceback on stderr")
             shutil.rmtree(case)
             yield f"{' '.join(reader)} over {what}, in a process of its own", again
 
-    def _ended(self, reader: tuple[str, ...], name: str | None, keep: bool = False) -> tuple[str, Ended]:
+    def _ended(self, reader: tuple[str, ...], rng: Random | None, keep: bool = False) -> tuple[str, Ended]:
         self._n += 1
         case = self.folder / f"case{self._n}"
         shutil.copytree(self.folder / "base", case)
-        what = "whole records"
-        if name is not None:
+        what, self.changed = "whole records", ""
+        if rng is not None:
+            name = rng.choice(FILES)
             folder = case / reader[1] if len(reader) > 1 and reader[1].startswith("results/") else case / "results"
-            file = self.rng.choice(sorted(folder.rglob(name)) or sorted(folder.rglob("trials.jsonl")))
+            file = rng.choice(sorted(folder.rglob(name)) or sorted(folder.rglob("trials.jsonl")))
             whole = file.read_bytes()
-            file.write_bytes(damaged(whole, self.rng))
+            file.write_bytes(damaged(whole, rng))
             what = str(file.relative_to(self.folder))
+            if n_seals(file.read_bytes()) < n_seals(whole):
+                what += UNSEALED
+            before, after = whole.split(b"\n"), file.read_bytes().split(b"\n")
+            new, old = ([a[:800] for a in x if a not in y][:3] for x, y in ((after, before), (before, after)))
+            self.changed = f"{new} in place of {old}"
             if name == "trials.jsonl" and not file.with_name("verdict.json").exists():
                 what += INTERRUPTED * whole.startswith(file.read_bytes().rpartition(b"\n")[0])
         allowed = [case / "results", case / "out"]
         (case / "out").mkdir()
         with inside(case):
             ended = call(_python(reader[0], self.bench), allowed) if len(reader) == 1 else command(reader, allowed)
+        ended.written = _written(case / "out")
         if not ended.faults and not keep:
             shutil.rmtree(case)
         return what, ended

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autotune import cli, record
+from autotune import cli, console, record
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 MADE = {"os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "os.truncate": 0, "os.remove": 0, "os.rmdir": 0}
@@ -29,6 +29,7 @@ class Ended:
     err: str
     seconds: float
     faults: list[str] = field(default_factory=list)
+    written: str = ""  # what lies in the folder that it was to write to
 
 
 class Hang(BaseException):
@@ -60,7 +61,7 @@ class _Watch:
         try:
             real = os.path.realpath(os.fsdecode(path))
             inside = any(real == folder or real.startswith(folder + os.sep) for folder in allowed or ())
-            if not inside and "__pycache__" not in real and not real.startswith("/dev/"):
+            if not inside and "__pycache__" not in real and not real.startswith(("/dev/", "/proc/")):
                 self.found.append(f"{event} {real}")
         finally:
             self.allowed = allowed
@@ -86,7 +87,10 @@ def watched(folders: Sequence[Path]) -> Iterator[list[str]]:
 
 def call(action: Callable[[], object], folders: Sequence[Path], deadline_s: float = 20.0) -> Ended:
     """``action()``, which writes into ``folders`` only, as a command in a process of its own would be."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
+    console.stdout._buffer.clear()  # of what another run could not write
+    console.stderr._buffer.clear()
     handler = logging.StreamHandler(err)
     log = logging.getLogger("autotune")
     faults: list[str] = []
