@@ -1,6 +1,7 @@
 """Whatever is typed, printed by a definition, or set in the environment: one clear line, and data on stdout only."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
     monkeypatch.setattr(sys, "argv", ["autotune", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()
+    logging.disable(logging.NOTSET)  # as it was before `lookup`
     told = capsys.readouterr()
     assert "Traceback" not in told.err and told.out == "", told
     assert told.err.endswith("\n") and told.err.startswith("autotune: "), told.err
