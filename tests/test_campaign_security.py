@@ -93,7 +93,7 @@ def strangers_answered(ports: set[int]) -> list[int]:
 
 def test_a_local_campaign_listens_on_loopback_and_speaks_to_no_stranger(tmp_path: Path) -> None:
     devices = ["--device", "simulated:0", "--device", "simulated:1"]
-    words = ["autotune", "campaign", str(plan(tmp_path, 12)), *devices, "--results", str(tmp_path / "r"), "--json"]
+    words = ["autotune", "campaign", str(plan(tmp_path, 200)), *devices, "--results", str(tmp_path / "r"), "--json"]
     slow = {**os.environ, "AUTOTUNE_SIMULATED_COMPILE_S": "1.0"}  # it runs for as long as we look
     campaign = subprocess.Popen([*PYTHON, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=slow)
     try:
