@@ -11,6 +11,7 @@ from . import check, report
 from .catalogue import all_kernels, load_kernel
 from .commands.campaign import campaign, worker
 from .commands.compare import compare
+from .commands.digest import digest
 from .commands.emit import emit
 from .commands.export import export
 from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
@@ -138,6 +139,7 @@ app.command(cls=Command)(show)
 app.command(cls=Command)(compare)
 app.command(cls=Command)(export)
 app.command(cls=Command)(emit)
+app.command(cls=Command)(digest)
 app.command(cls=Command)(portfolio)
 app.command(cls=Command)(replay)
 

@@ -16,6 +16,7 @@ from .processes import Died, RankedPool, work_quietly
 from .render import Variant
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
+N_ANEW = 3  # compiles that may show that another text is the same machine code
 MOST_CACHES_LOST = 3  # in one compile
 PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
 
@@ -82,6 +83,11 @@ class CompilePool:
         self.deadline_s = deadline_s
         self._pool = RankedPool(n_processes, "autotune-build", work_quietly)
 
+    @property
+    def compiler(self) -> str:
+        """Its name, version and options, as records state it."""
+        return self.target.module.compiler(self.target.device)
+
     def __enter__(self) -> "CompilePool":
         """Starts the processes: they import what they need while the first sweep gets ready."""
         for _ in range(self.n_processes):
@@ -96,6 +102,10 @@ class CompilePool:
         arguments = (self.target.kind, variant, self.target.device, builds)
         future = self._pool.schedule(_compile, arguments, self.deadline_s, rank)
         return Pending(future, self.deadline_s)
+
+    def makes(self, variant: Variant, code: str, rank: int = 0) -> "Future[bool]":
+        """Whether the machine code of that digest comes out of ``variant``."""
+        return self._pool.schedule(makes, (self.target.kind, variant, self.target.device, code), self.deadline_s, rank)
 
     def prepare(
         self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
@@ -140,6 +150,19 @@ def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...
             if str(cache_dir(kind).parent) not in str(error):
                 raise
     return device_module(kind).compile(variant, device, builds)
+
+
+def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
+    """Whether the machine code of that digest comes out of ``variant``.
+
+    NVRTC may give one source several orders of instructions, so it is asked more than once.
+    """
+    try:
+        found = _compile(kind, variant, device, None).code
+    except TrialFailure:
+        return False
+    again = (device_module(kind).compiled_anew(variant, device) for _ in range(N_ANEW))
+    return found == code or any(each == code for each in again)
 
 
 def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> None:

@@ -5,6 +5,7 @@ results/<device>/<kernel>/<problem>/
                    longer held when it was last run (other sources, another definition, compiler or protocol)
     trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored, and a trial that turns out
                    wrong in the final round has a second line, which counts
+    digests.json   what `autotune digest` found of trials: digests of their machine code by the compilers that it had
     verdict.json   written when a sweep ends: winner, default, ties; `stamps`: of the trials that it was made from
 
 What is read has been checked by record_schema: a damaged line or file is left out, and said so once on the logger
@@ -20,7 +21,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -37,7 +38,7 @@ from .space import Config
 if TYPE_CHECKING:
     import pandas as pd
 
-TRIALS, SWEEP, VERDICT = "trials.jsonl", "sweep.json", "verdict.json"
+TRIALS, SWEEP, VERDICT, DIGESTS = "trials.jsonl", "sweep.json", "verdict.json", "digests.json"
 SUM = "sum"  # of a line: its checksum
 LONGEST_PART = 200  # bytes of a file's or folder's name, which may have 255: others are made from it
 log = logging.getLogger("autotune")
@@ -64,6 +65,9 @@ class Trial:
     config: Config
     key: str | None  # of the variant
     stamp: str
+    compiler: str = ""  # that made what ran
+    code: str = ""  # digest of what ran, whatever text it came from
+    conditions: str = ""  # digest of all else that the outcome depends on: geometry, mathematics, protocol
     message: str = ""
     reproduce: str = ""
     at: str = ""  # UTC, ISO 8601
@@ -114,6 +118,24 @@ class Trial:
         values = record_schema.trial(row)
         values["config"] = Config(values["config"])
         return Trial(**values)
+
+
+@dataclass(frozen=True)
+class Digests:
+    """What recorded trials ran, where their own lines do not say it: digests by the numbers of trials."""
+
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by compiler, then by number
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+    def code(self, trial: Trial, compiler: str) -> str:
+        """Of the machine code that ``compiler`` made of its source; "" where that is not known."""
+        if trial.code and trial.compiler == compiler:
+            return trial.code
+        return self.codes.get(compiler, {}).get(str(trial.number), "")
+
+    def condition(self, trial: Trial) -> str:
+        """Of what it depended on besides; "" where that is not known."""
+        return trial.conditions or self.conditions.get(str(trial.number), "")
 
 
 def is_of(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> bool:
@@ -225,6 +247,29 @@ class SweepFolder:
         if self._about is None:
             self._about = _content(self.path / SWEEP, record_schema.sweep)
         return dict(self._about)
+
+    def compiler(self) -> str:
+        """That made what trials ran which do not say it themselves; "" where sweep.json does not tell."""
+        with suppress(Damaged):
+            return str(self.about().get("compiler", ""))
+        return ""
+
+    def digests(self) -> Digests:
+        """The content of digests.json; nothing where there is none, or a damaged one, which is told."""
+        path = self.path / DIGESTS
+        if not path.exists():
+            return Digests()
+        try:
+            return Digests(**_content(path, record_schema.digests))
+        except Damaged as error:
+            tell(f"{error}. It is taken as absent; `autotune digest` makes it anew")
+            return Digests()
+
+    def write_digests(self, found: Digests) -> None:
+        try:
+            self._write_whole(DIGESTS, asdict(found))
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
 
     def write_verdict(self, verdict: dict[str, Any]) -> None:
         try:

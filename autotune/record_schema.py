@@ -56,7 +56,8 @@ TRIAL = {
     "status": one_of(STATUSES),
     "config": config,
     "key": optional(word),
-    "stamp": word,
+    **dict.fromkeys(("stamp", "code", "conditions"), word),
+    "compiler": text,
     "message": text,
     "reproduce": text,
     "at": text,
@@ -211,4 +212,17 @@ def verdict(content: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"finalists": (), **_verdict(sealed(content))}
     if found["finalists"] and not any(f["config"] == found["winner"]["config"] for f in found["finalists"]):
         raise Unsound("the winner is none of the finalists")
+    return found
+
+
+# ---------------------------------------------------------------------- digests.json
+_digests = fields(
+    {"codes": mapping(text, mapping(_digits, word)), "conditions": mapping(_digits, word)},
+    needed=("codes", "conditions"),
+)
+
+
+def digests(content: Any) -> dict[str, Any]:
+    """The content of digests.json. Raises Unsound when something is missing or cannot be."""
+    found: dict[str, Any] = _digests(sealed(content))
     return found

@@ -30,6 +30,7 @@ from .record import SweepFolder, Trial, is_of
 from .search import Searcher, check_sampler, searcher
 from .settings import Settings
 from .space import Config
+from .standing import standing
 from .trial import Started, Stations
 
 if TYPE_CHECKING:
@@ -113,7 +114,11 @@ class _Runner:
         self.folder = SweepFolder.opened(record.sweep_path(results, device, kernel.name, problem_name(problem)))
         stack.enter_context(self.folder.locked(progress.note))
         recorded = self.folder.trials()
-        self.trials = [t for t in recorded if t.stamp == self.stations.stamp(t.config)]
+        made_by = self.folder.compiler() if recorded else ""
+        held = standing(self.stations, recorded, self.folder.digests(), made_by)
+        self.trials = held.trials
+        if held.n_by_code:
+            progress.note(f"{held.n_by_code} recorded trials hold: their text has changed, their machine code has not")
         self.n_numbered = 1 + max((t.number for t in recorded), default=-1)  # stale ones keep their numbers
         current = {t.number for t in self.trials}
         self.folder.take_up(self._about([t.number for t in recorded if t.number not in current]))

@@ -15,6 +15,7 @@ from .bench import Bench
 from .case import too_large_for_numpy
 from .catalogue import reference_of
 from .compile import Pending, PendingCase, check_limits
+from .conditions import conditions_of
 from .definition import Kernel, problem_name
 from .devices.base import Binary, Ceilings
 from .devices.worker import Job
@@ -79,6 +80,7 @@ class Stations:
         self._stand_in: StandIn | None = None
         compiler = self.target.module.compiler(self.target.device)
         definition = "".join(path.read_text() for path in kernel.source_paths)
+        self.compiler = compiler
         self._fixed_stamp = (compiler, f"measuring {MEASURING}", definition)
 
     def check_definition(self, configs: Sequence[Config]) -> None:
@@ -155,6 +157,9 @@ class Stations:
             geometry = self.kernel.launch(self.problem, config)
             trial = replace(
                 trial,
+                compiler=self.compiler,
+                code=binary.code,
+                conditions=self.conditions(config),
                 compile_s=binary.compile_s,
                 registers=binary.registers,
                 spill_bytes=binary.spill_bytes,
@@ -210,6 +215,14 @@ class Stations:
         except TrialFailure as failure:
             text = failure.message
         return record.stamp(text, problem_name(self.problem), str(self.protocol), *self._fixed_stamp)
+
+    def conditions(self, config: Config) -> str:
+        """What the outcome of ``config`` depends on besides its machine code, whatever text says it.
+
+        Raises:
+            TrialFailure: definition_failed.
+        """
+        return conditions_of(self.kernel, self.problem, config, self.protocol)
 
     def with_rates(self, trial: Trial, median_s: float) -> Trial:
         """``trial`` with GB/s, TFLOP/s and efficiency of that median."""

@@ -20,12 +20,15 @@ import numpy as np
 
 from . import __version__
 from .catalogue import named_kernels, recorded_kernel, reference_of
+from .compile import makes
 from .definition import Kernel, baked_fields, runtime_fields
+from .devices import device_module
 from .errors import TrialFailure, UsageError
 from .knowledge.history import Swept, read_sweeps
 from .knowledge.losses import Emitted, tier_losses
 from .knowledge.portfolio import portfolios, tables
 from .lookup import refusal
+from .record import SweepFolder
 from .render import Variant, render
 from .shell import command
 from .space import Config
@@ -135,12 +138,29 @@ def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key:
     if (reason := refusal(kernel, problem, config, sweep.device)) is not None:
         raise UsageError(f"{sweep.device.name} can no longer run {config}: {reason}. Sweep again: {again}")
     variant = render(kernel, problem, config)
-    if key != variant.key:
+    if key != variant.key and (reason := _other_code(sweep, variant)) is not None:
         raise UsageError(
             f"the template of {kernel.name} has changed since: {key}, which was measured, now renders as "
-            f"{variant.key}. Sweep again: {again}"
+            f"{variant.key}, and {reason}. Sweep again: {again}"
         )
     return variant
+
+
+def _other_code(sweep: Swept, variant: Variant) -> str | None:
+    """None where the machine code of ``variant`` is the recorded one, whatever has become of its text; else why not."""
+    folder, module = SweepFolder(sweep.path), device_module(sweep.device.kind)
+    try:
+        compiler = module.compiler(sweep.device)
+    except UsageError:
+        return "no compiler is at hand to compare machine code"
+    trial = next((t for t in reversed(folder.current()) if t.config == variant.config), None)
+    code = folder.digests().code(trial, compiler) if trial is not None else ""
+    if not code:
+        return f"nothing is recorded of the machine code that {compiler.partition(' -')[0]} made of it"
+    if not makes(sweep.device.kind, variant, sweep.device, code):
+        return "its machine code is another, too"
+    log.warning("%s holds: its text has changed, its machine code has not", variant.name)
+    return None
 
 
 def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:

@@ -8,18 +8,17 @@ not, the number stays. What only reads differently (comments, docstrings, layout
 import ast
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import autotune
+from autotune.machine_code import without_comments
 from autotune.measure import MEASURING
 
 PINNED = Path(__file__).with_name("pinned.json")
 ROOT = Path(autotune.__file__).parent
 STARTS = ("trial.py", "devices/worker.py", "devices/cuda/session.py", "devices/host/session.py", "devices/simulated.py")
-COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")""", re.DOTALL)
 
 
 def now() -> dict[str, Any]:
@@ -30,7 +29,7 @@ def now() -> dict[str, Any]:
 def digest(path: Path) -> str:
     """Changes with the meaning of a file: not with comments, docstrings and layout, nor with the version of Python."""
     text = path.read_text()
-    said = "\0".join(_said(ast.parse(text))) if path.suffix == ".py" else _without_comments(text)
+    said = "\0".join(_said(ast.parse(text))) if path.suffix == ".py" else " ".join(without_comments(text).split())
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
@@ -72,11 +71,6 @@ def _said(node: ast.AST) -> Iterator[str]:
 def _is_docstring(node: ast.AST) -> bool:
     """A string that stands alone does nothing, wherever it stands."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _without_comments(text: str) -> str:
-    """C++ in one line, its comments left out and its strings kept."""
-    return " ".join(COMMENT.sub(lambda match: match[1] or " ", text).split())
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ def nothing_placed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def timed(session: Timed, *seconds: str, n_placements: int = 1) -> list[Measurement]:
     given: Any = session
-    configs = [(Config(KERNEL.default), Binary("v", "detect", each, {})) for each in seconds]
+    configs = [(Config(KERNEL.default), Binary("v", "detect", each, "code", {})) for each in seconds]
     return interleaved(given, KERNEL, CASE, configs, Protocol(n_samples=7), n_placements)
 
 

@@ -100,33 +100,6 @@ def test_the_second_sweep_on_a_device_waits_and_says_who_holds_it(tmp_path: Path
     assert [SweepFolder(f.path).verdict() is not None for f in find_sweeps(tmp_path)] == [True, True]
 
 
-def test_changed_sources_make_recorded_trials_stale(tmp_path: Path) -> None:
-    definition, template = tmp_path / "detect.py", tmp_path / "detect.cu.j2"
-    source = Path(EXAMPLE)
-    definition.write_text(source.read_text())
-    template.write_text(source.with_name("detect.cu.j2").read_text())
-    command = [
-        *SWEEP,
-        "--kernel",
-        str(definition),
-        "--results",
-        str(tmp_path / "r"),
-        "--only",
-        "BLOCK_C=32",
-        "--only",
-        "UNROLL=1",
-    ]
-    counts = []
-    for edit in ("", "// a remark\n"):
-        template.write_text(template.read_text() + edit)
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        (folder,) = find_sweeps(tmp_path / "r")
-        counts.append(len(folder.trials()))
-    assert counts[1] == 2 * counts[0]
-    assert len({t.stamp for t in folder.trials()}) == 2 * counts[0]
-    assert [t.number for t in folder.trials()] == list(range(counts[1]))
-
-
 @pytest.mark.parametrize("device", ["host", "simulated"])
 def test_processes_that_are_killed_are_replaced(device: str, tmp_path: Path) -> None:
     disturb(sweep_job(device), tmp_path, random.Random(device), Tally(), most=2)

@@ -20,7 +20,7 @@ from .conftest import EXAMPLE
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 3, "n_chan": 40})
 CONFIG = Config(KERNEL.default)
-BINARY = Binary("v", "detect", "k", {})
+BINARY = Binary("v", "detect", "k", "code", {})
 FAST = 2e9
 
 
@@ -126,7 +126,7 @@ def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(
     session: Any = Scripted([])
     without = read_case(KERNEL, PROBLEM, tmp_path)
     assert not without.reference
-    case = case_of_oracle(session, KERNEL, without, CONFIG, Binary("oracle", "detect", "oracle", {}))
+    case = case_of_oracle(session, KERNEL, without, CONFIG, Binary("oracle", "detect", "oracle", "code", {}))
     assert case.reference["power"].dtype == np.float32  # the oracle's own output
     monkeypatch.setattr("autotune.measure._placed", OrderedDict())
     assert measure(session, KERNEL, case, CONFIG, BINARY, Protocol()).max_error == 0.0

@@ -21,9 +21,9 @@ def copied_example(folder: Path) -> Path:
     return folder / "detect.py"
 
 
-def sweep(definition: Path, results: Path) -> dict[str, Any]:
-    command = ["sweep", "--kernel", str(definition), "--device", "simulated", "--trials", "100", "--json"]
-    command += ["--only", "UNROLL=1", "--results", str(results)]
+def sweep(definition: Path, results: Path, device: str = "simulated") -> dict[str, Any]:
+    command = ["sweep", "--kernel", str(definition), "--device", device, "--trials", "100", "--json"]
+    command += ["--only", "UNROLL=1", "--only", "BLOCK_C=32", "--results", str(results)]
     done = subprocess.run([sys.executable, "-m", "autotune", *command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     (answer,) = json.loads(done.stdout)
@@ -49,18 +49,24 @@ def check(results: Path, told: dict[str, Any], standing: range) -> None:
     assert answer["best_s"] == told["best"]["median_s"] and answer["config"] == told["best"]["config"]
 
 
-@pytest.mark.parametrize("edited", ["detect.py", "detect.cu.j2"])
-def test_what_is_edited_and_reverted_has_its_own_winner_each_time(edited: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("edited", "before", "after", "device"),
+    [("detect.py", "flops=4", "flops=5", "simulated"), ("detect.cu.j2", "half /= 2", "half >>= 1", "host")],
+)
+def test_what_is_edited_and_reverted_has_its_own_winner_each_time(
+    edited: str, before: str, after: str, device: str, tmp_path: Path
+) -> None:
     definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"
     path = definition.with_name(edited)
     text = path.read_text()
-    first = sweep(definition, results)
+    first = sweep(definition, results, device)
     n = len(SweepFolder(Path(first["path"])).trials())
     check(results, first, range(n))
-    path.write_text(text + "\n")
-    check(results, sweep(definition, results), range(n, 2 * n))
+    assert before in text
+    path.write_text(text.replace(before, after))
+    check(results, sweep(definition, results, device), range(n, 2 * n))
     path.write_text(text)
-    again = sweep(definition, results)
+    again = sweep(definition, results, device)
     check(results, again, range(n))
     assert again["trials"] == first["trials"]
 
@@ -68,7 +74,7 @@ def test_what_is_edited_and_reverted_has_its_own_winner_each_time(edited: str, t
 def test_two_definitions_of_one_name_do_not_share_a_winner(tmp_path: Path) -> None:
     results = tmp_path / "results"
     one, other = copied_example(tmp_path / "one"), copied_example(tmp_path / "other")
-    other.write_text(other.read_text() + "\n")
+    other.write_text(other.read_text().replace("flops=4", "flops=5"))
     n = sum(sweep(one, results)["trials"].values())
     for definition, standing in ((other, range(n, 2 * n)), (one, range(n)), (other, range(n, 2 * n))):
         check(results, sweep(definition, results), standing)

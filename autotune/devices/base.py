@@ -25,6 +25,7 @@ class Binary:
     variant: str  # the variant's name
     kernel: str  # name of the __global__ function
     key: str  # content address: source, options, architecture, compiler
+    code: str  # digest of what runs, whatever text it came from
     files: dict[str, Path]
     registers: int | None = None  # for one thread; None where the device has none
     spill_bytes: int | None = None  # stores and loads
@@ -175,6 +176,13 @@ class DeviceModule(Protocol):
 
     def compile(self, variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
         """Compile, or find in the cache.
+
+        Raises:
+            TrialFailure: compile_failed or resources.
+        """
+
+    def compiled_anew(self, variant: Variant, device: Device) -> str:
+        """The ``code`` of another compile, past the cache: a compiler may not make the same each time.
 
         Raises:
             TrialFailure: compile_failed or resources.

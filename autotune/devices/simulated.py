@@ -22,6 +22,7 @@ from ..definition import Device, Launch, Tolerance
 from ..errors import TrialFailure
 from ..kept import keep, take
 from ..limits import DURATION, from_environment
+from ..machine_code import digest
 from ..render import Variant
 from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Finding, Sample
 
@@ -71,7 +72,8 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
         raise TrialFailure("compile_failed", f"{variant.name}: the formula says no")
     registers = 32 + int(200 * _unit("registers", str(variant.config)))
     took_s = time.monotonic() - began
-    return Binary(variant.name, variant.kernel, variant.key, {"formula": path}, registers, 0, 0, took_s, cached)
+    code, files = digest(penalty(variant), registers), {"formula": path}
+    return Binary(variant.name, variant.kernel, variant.key, code, files, registers, 0, 0, took_s, cached)
 
 
 def penalty(variant: Variant) -> float:
@@ -88,6 +90,11 @@ def penalty(variant: Variant) -> float:
     for (a, x), (b, y) in pairwise(items):
         total += 0.1 * _unit(f"{a}{x}", f"{b}{y}")
     return 1.0 + total
+
+
+def compiled_anew(variant: Variant, device: Device) -> str:
+    """The same: it is a formula."""
+    return compile(variant, device).code
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import gpu, nvrtc
+from ... import gpu, machine_code, nvrtc
 from ...cache import cache_dir
 from ...definition import Device
 from ...errors import UsageError
@@ -75,6 +75,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
         variant=variant.name,
         kernel=variant.kernel,
         key=cubin.key,
+        code=_code(cubin),
         files={"cubin": cubin.path},
         registers=cubin.registers,
         spill_bytes=cubin.spill_bytes,
@@ -83,6 +84,15 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
         cached=cubin.cached,
         log=cubin.log,
     )
+
+
+def compiled_anew(variant: Variant, device: Device) -> str:
+    """What NVRTC makes of ``variant`` this time."""
+    return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, OPTIONS))
+
+
+def _code(cubin: nvrtc.Cubin) -> str:
+    return machine_code.of_cubin(cubin.data, cubin.registers, cubin.spill_bytes, cubin.shared_bytes)
 
 
 def open(identifier: str) -> "CudaSession":

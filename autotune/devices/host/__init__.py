@@ -61,6 +61,11 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     return compile_variant(variant, device, builds)
 
 
+def compiled_anew(variant: Variant, device: Device) -> str:
+    """The same: the digest is of the text without its comments."""
+    return compile(variant, device).code
+
+
 def open(identifier: str) -> Session:
     """For the worker process: a kernel that crashes takes its process along."""
     return HostSession(describe(identifier))

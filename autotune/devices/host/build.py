@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ... import elf, machine_code
 from ...cache import cache_dir
 from ...definition import Device
 from ...errors import TrialFailure, UsageError, clipped
 from ...kept import facts_of, keep, take
 from ...render import Variant
 from ..base import Binary
-from . import elf
 from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
 
 HERE = Path(__file__).resolve().parent
@@ -110,6 +110,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         variant=variant.name,
         kernel=variant.kernel,
         key=_digest(key, *included.values()) if any(included.values()) else key,
+        code=machine_code.of_text(text + "".join(included.values())),
         files=files,
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
@@ -269,10 +270,11 @@ def _variables(library: Path) -> tuple[Variable, ...]:
     Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1L<length><name>E else.
     """
     found = []
-    for symbol in elf.variables(library):
-        if "9cuda_user" not in symbol.name:
+    sections = elf.sections(library.read_bytes())
+    for symbol in elf.symbols(sections):
+        if symbol.kind != elf.OBJECT or not 0 < symbol.section < len(sections) or "9cuda_user" not in symbol.name:
             continue
-        if symbol.name.startswith("_ZZ") and symbol.starts_zero:
+        if symbol.name.startswith("_ZZ") and sections[symbol.section].kind == elf.ZEROS:
             found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
         elif symbol.name.startswith("_ZN"):
             found.append(Variable(_last_name(symbol.name.removesuffix("E")), symbol.offset, symbol.n_bytes, "v"))

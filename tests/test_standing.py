@@ -1,0 +1,150 @@
+"""Records outlive comments: what is rewritten but does the same holds, and what does something else does not."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autotune import machine_code, nvrtc
+from autotune.catalogue import load_kernel
+from autotune.devices import cuda
+from autotune.record import SweepFolder, find_sweeps
+from autotune.render import render
+
+from .conftest import EXAMPLE
+from .test_verdict import copied_example
+
+TEMPLATE = "detect.cu.j2"
+HELD = "recorded trials hold: their text has changed, their machine code has not"
+
+
+def sweep(definition: Path, results: Path) -> str:
+    """One on the host; what it tells on the way."""
+    command = ["sweep", "--kernel", str(definition), "--device", "host", "--only", "BLOCK_C=32", "--only", "UNROLL=1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "autotune", *command, "--results", str(results)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def rows(results: Path) -> int:
+    (folder,) = find_sweeps(results)
+    return len(SweepFolder(folder.path).trials())
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "replacement"),
+    [
+        (TEMPLATE, r"\Z", "// a remark\n"),
+        (TEMPLATE, r"// .*", "// another remark"),
+        ("detect.py", r"\Z", "\n# a remark\n"),
+        ("detect.py", r'"""voltage: unit-variance noise."""', '"""Noise."""'),
+        ("detect.py", r"\bparts\b", "noise"),
+        ("detect.py", r"n_samples = problem.n_time \* problem.n_chan", "n_samples = problem.n_chan * problem.n_time"),
+    ],
+)
+def test_what_reads_differently_is_not_measured_again(
+    name: str, pattern: str, replacement: str, tmp_path: Path
+) -> None:
+    definition = copied_example(tmp_path / "kernel")
+    sweep(definition, tmp_path / "results")
+    n = rows(tmp_path / "results")
+    path = definition.with_name(name)
+    text, n_changed = re.subn(pattern, replacement, path.read_text())
+    assert n_changed
+    path.write_text(text)
+    told = sweep(definition, tmp_path / "results")
+    assert f"{n} {HELD}" in told and rows(tmp_path / "results") == n and "measuring" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "replacement"),
+    [
+        (TEMPLATE, r"sum \+= v\.x \* v\.x \+ v\.y \* v\.y", "sum += v.y * v.y + v.x * v.x"),
+        ("detect.py", r"float\(4 \* np\.sqrt", "float(5 * np.sqrt"),
+        ("detect.py", r"flops=4 \* n_samples", "flops=5 * n_samples"),
+        ("detect.py", r"n_chan=config\.BLOCK_C \+ 1", "n_chan=config.BLOCK_C + 2"),
+        ("detect.py", r"rng\.normal\(", "2 * rng.normal("),
+    ],
+)
+def test_what_does_something_else_is_measured_again(name: str, pattern: str, replacement: str, tmp_path: Path) -> None:
+    definition = copied_example(tmp_path / "kernel")
+    sweep(definition, tmp_path / "results")
+    n = rows(tmp_path / "results")
+    path = definition.with_name(name)
+    text, n_changed = re.subn(pattern, replacement, path.read_text())
+    assert n_changed
+    path.write_text(text)
+    told = sweep(definition, tmp_path / "results")
+    assert HELD not in told and rows(tmp_path / "results") == 2 * n
+
+
+# ---------------------------------------------------------------------- what else reads records
+def autotune(*words: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "autotune", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_emit_takes_a_winner_whose_machine_code_is_as_it_was(tmp_path: Path) -> None:
+    definition, results, out = copied_example(tmp_path / "kernel"), tmp_path / "results", tmp_path / "tuned"
+    sweep(definition, results)
+    template = definition.with_name(TEMPLATE)
+    template.write_text(template.read_text() + "// a remark\n")
+    emitted = autotune("emit", results, "--out", out, "--kernel", definition)
+    assert emitted.returncode == 0 and "holds: its text has changed, its machine code has not" in emitted.stderr
+    assert any(path.read_text().endswith("// a remark\n") for path in out.glob("sources/*.cu"))
+    template.write_text(template.read_text().replace("half /= 2", "half >>= 1"))
+    emitted = autotune("emit", results, "--out", out, "--kernel", definition)
+    assert emitted.returncode == 2 and "and its machine code is another, too" in emitted.stderr
+
+
+def test_what_was_recorded_without_digests_gets_them_while_its_text_is_as_it_was(tmp_path: Path) -> None:
+    definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"
+    sweep(definition, results)
+    (path,) = results.rglob("trials.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for name in ("code", "conditions", "compiler", "sum"):
+            del line[name]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    n = len(lines)
+    digested = autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
+    assert digested.stdout.startswith(f"digests      {n} new, 0 known"), digested.stderr
+    again = autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
+    assert again.stdout.startswith(f"digests      0 new, {n} known")
+    template = definition.with_name(TEMPLATE)
+    template.write_text(template.read_text() + "// a remark\n")
+    assert f"{n} {HELD}" in sweep(definition, results) and rows(results) == n
+    path.with_name("digests.json").unlink()
+    late = autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
+    assert f"{n} not to be had: their source has changed" in late.stdout
+    assert HELD not in sweep(definition, results) and rows(results) == 2 * n
+
+
+# ---------------------------------------------------------------------- digests of cubins
+def code(source: str) -> str:
+    cubin = nvrtc.compile_cubin(source, "detect", "sm_90")
+    return machine_code.of_cubin(cubin.data, cubin.registers, cubin.spill_bytes, cubin.shared_bytes)
+
+
+def test_comments_names_and_order_leave_no_trace_in_machine_code() -> None:
+    if (reason := nvrtc.available()) is not None:
+        pytest.skip(reason)
+    kernel, device = load_kernel(EXAMPLE), cuda.of_architecture("sm_90")
+    problem = kernel.tuned[0]
+    source = render(kernel, problem, kernel.default_config(problem, device)).source
+    first = code(source)
+    unused = "\n\n__device__ int unused() { return 1; }\n"
+    for pattern, replacement in ((r"//.*", ""), (r"\bsum\b", "total"), (r"\A", unused)):
+        text, n = re.subn(pattern, replacement, source)
+        assert n and code(text) == first
+    for pattern, replacement in (("half /= 2", "half /= 4"), ("half > 0", "half > 1"), (r"v\.x \* v\.x", "v.x * v.y")):
+        text, n = re.subn(pattern, replacement, source)
+        assert n and code(text) != first
