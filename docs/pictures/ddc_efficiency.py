@@ -1,0 +1,88 @@
+"""How near ddc comes to the speed of a copy, over decimation and bits: the recorded winners of results/."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+from svg import Picture
+
+RECORDS = Path(__file__).parents[2] / "results" / "NVIDIA_H200" / "ddc"
+CELL_W, CELL_H, LEFT, TOP, GAP_X, GAP_Y = 98, 44, 90, 110, 110, 92
+# From low to high: a scale that is told apart in grey, too.
+SCALE = (
+    (0.10, (122, 42, 60)),
+    (0.40, (214, 96, 77)),
+    (0.60, (250, 200, 140)),
+    (0.75, (190, 222, 235)),
+    (0.9, (67, 147, 195)),
+)
+
+
+def efficiencies() -> dict[tuple[int, int, int], tuple[float, float, str]]:
+    """(taps / decimation, decimation, bits) -> efficiency, time in us and instruction of the winner."""
+    found = {}
+    for folder in sorted(RECORDS.iterdir()):
+        problem = json.loads((folder / "sweep.json").read_text())["problem"]
+        verdict = json.loads((folder / "verdict.json").read_text())
+        winner = verdict["winner"]
+        trials = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
+        trial = next(t for t in reversed(trials) if t["number"] == winner["number"])
+        least_s = trial["efficiency"] * trial["median_s"]  # by the roofline, which is the same for all its trials
+        taps, decimation, bits = problem["taps"], problem["decimation"], problem["sample_bits"]
+        by = winner["config"].get("MMA", winner["config"]["ALGORITHM"])
+        found[taps // decimation, decimation, bits] = least_s / winner["median_s"], winner["median_s"] * 1e6, by
+    return found
+
+
+def colour(value: float) -> tuple[str, bool]:
+    """The fill of a cell, and whether white text is needed on it."""
+    value = min(max(value, SCALE[0][0]), SCALE[-1][0])
+    for (low, a), (high, b) in pairwise(SCALE):
+        if value <= high:
+            share = (value - low) / (high - low)
+            red, green, blue = (round(p + share * (q - p)) for p, q in zip(a, b, strict=True))
+            return f"#{red:02x}{green:02x}{blue:02x}", 0.299 * red + 0.587 * green + 0.114 * blue < 120
+    raise AssertionError("the scale covers all values")
+
+
+def picture() -> str:
+    found = efficiencies()
+    ratios, decimations, bits = (sorted({key[i] for key in found}) for i in range(3))
+    width = LEFT + 2 * len(decimations) * CELL_W + GAP_X + 30
+    height = TOP + 2 * len(bits) * CELL_H + GAP_Y + 88
+    p = Picture(width, height, "ddc: efficiency of the winners over decimation and sample bits, NVIDIA H200")
+    p.text(24, 34, "ddc on one NVIDIA H200: efficiency of the recorded winners", "title")
+    p.text(
+        24,
+        57,
+        "Least time by the measured roofline over the median, cold L2; below it the median. 2 x 32 Mi samples.",
+        "muted",
+    )
+    for n, ratio in enumerate(ratios):
+        x0 = LEFT + n % 2 * (len(decimations) * CELL_W + GAP_X)
+        y0 = TOP + n // 2 * (len(bits) * CELL_H + GAP_Y)
+        p.text(x0, y0 - 12, f"taps = {ratio} D", "bold")
+        for j, value in enumerate(bits):
+            p.text(x0 - 10, y0 + j * CELL_H + 27, f"{value} bits", anchor="end")
+            for i, decimation in enumerate(decimations):
+                _cell(p, x0 + i * CELL_W, y0 + j * CELL_H, found[ratio, decimation, value])
+        for i, decimation in enumerate(decimations):
+            p.text(x0 + (i + 0.5) * CELL_W, y0 + len(bits) * CELL_H + 19, f"D = {decimation}", anchor="middle")
+    p.text(
+        24,
+        height - 34,
+        "Instruction of the winner: f16 wgmma of halves, i8 wgmma_int8, m mma_sync, r register (no tensor cores).",
+        "muted",
+    )
+    p.text(24, height - 15, "Made from results/NVIDIA_H200/ddc by docs/pictures/ddc_efficiency.py.", "muted small")
+    return p.svg()
+
+
+def _cell(p: Picture, x: float, y: float, what: tuple[float, float, str]) -> None:
+    efficiency, microseconds, by = what
+    fill, dark = colour(efficiency)
+    ink = "white" if dark else ""
+    p.box(x, y, CELL_W, CELL_H, fill, radius=0, edge="#ffffff")
+    p.text(x + CELL_W / 2, y + 20, f"{efficiency:.0%}", f"bold {ink}".strip(), anchor="middle")
+    short = {"wgmma": "f16", "wgmma_int8": "i8", "mma_sync": "m", "register": "r"}.get(by, by)
+    p.text(x + CELL_W / 2, y + 36, f"{microseconds:.1f} us {short}", f"small {ink}".strip(), anchor="middle")
