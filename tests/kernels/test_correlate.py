@@ -315,7 +315,7 @@ def test_the_lowest_integers_are_counted(values: dict[str, Any], target: Target)
 
 
 def test_halves_of_any_size_are_within_the_bound(target: Target) -> None:
-    """Derived in docs/kernels/correlate.md: 17 terms an instruction, each off by less than 2^-23 of the largest."""
+    """Derived in docs/design/correlate.md: 17 terms an instruction, each off by less than 2^-23 of the largest."""
     problem = small(n_receivers=5, bits=16, n_times=8, n_batches=40)
     rng = np.random.default_rng(4)
     shapes = {name: array.shape for name, array in KERNEL.arrays(problem).items()}
