@@ -1,6 +1,7 @@
 """An F-engine made of the kernels, against theory: pfb_fir, FFT, postproc; and ddc before a complex pfb_fir.
 
-Each figure has a bound, derived where it is made. `python -m tests.test_chain` prints them, as docs/chain.md has them.
+Each figure has a bound, derived where it is made. `python -m tests.test_chain` prints them, as
+docs/lab/2026-11-21-chain-against-theory.md has them.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ N_SAMPLES = (N_SPECTRA + TAPS) * L  # a spectrum more than is made, for the offs
 WEIGHTS = prototype(TAPS, L)
 SUM, ABSOLUTE = float(WEIGHTS.sum(dtype=float)), float(np.abs(WEIGHTS).sum(dtype=float))
 ENERGY = float(np.sum(WEIGHTS.astype(float) ** 2))
-POSTPROC_ERROR = 5e-6  # of a voltage, before it is rounded: docs/kernels/postproc.md
+POSTPROC_ERROR = 5e-6  # of a voltage, before it is rounded: docs/design/postproc.md
 APART = 0.7  # radians that the polarisations are set apart
 
 LATE = (0.0, 21.3)  # samples that each polarisation is late: what offsets and fine delays make up for
@@ -260,7 +261,7 @@ def narrow(target: Target, mixer: float = -MIXER, weights: np.ndarray = NARROW) 
 
 def narrow_bound() -> float:
     """As ``clean_bound``: an output of ddc is off by half the sum of |weights|, and its own roundings, 16 besides its
-    taps (docs/kernels/ddc.md).
+    taps (docs/design/ddc-arithmetic.md).
     """
     given, _ = narrow_theory()
     passed, spread = (float(np.abs(w).sum(dtype=float)) for w in (LOW_PASS, NARROW))

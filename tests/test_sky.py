@@ -1,7 +1,8 @@
 """A correlator made of the kernels, under a sky of two sources, against theory: pfb_fir, FFT, postproc, correlate,
 accumulate.
 
-Each figure has a bound, derived where it is made. `python -m tests.test_sky` prints them, as docs/chain.md has them.
+Each figure has a bound, derived where it is made. `python -m tests.test_sky` prints them, as
+docs/lab/2026-11-21-correlator-against-theory.md has them.
 """
 
 from collections.abc import Callable, Sequence
