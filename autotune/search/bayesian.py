@@ -2,7 +2,7 @@
 
 Expected improvement (Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998)
 and the lower confidence bound (Srinivas, Krause, Kakade and Seeger, Gaussian Process Optimization in the Bandit
-Setting, 2010). docs/search.md tells the rest: features, slow configs, failures, outcomes that are outstanding.
+Setting, 2010). docs/design/search.md tells the rest: features, slow configs, failures, outcomes that are outstanding.
 """
 
 import math
