@@ -1,0 +1,133 @@
+"""The pages of docs/: links hold, user pages are short, the commands they name exist, and pictures are current."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from autotune.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+USER_PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "kernels").glob("*.md")])
+MOST_LINES, MOST_WORDS = 120, 95
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+OPTION = re.compile(r"(?<!\S)--?[a-z][a-z-]*")
+COMMANDS: Any = typer.main.get_command(app)
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """The text without blocks of code."""
+    return "\n".join(line for line in FENCE.sub("", page.read_text()).split("\n") if not line.startswith("    "))
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to sections of a page may end in, as GitHub makes it of headings."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    for link in LINK.findall(prose(page)):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            yield f"{name(page)}: {link}: there is no such file"
+        elif anchor and (target.suffix != ".md" or anchor not in anchors(target)):
+            yield f"{name(page)}: {link}: there is no such section"
+
+
+def commands(page: Path) -> Iterator[str]:
+    """What a page tells to type after ``autotune``, in blocks and in code within lines."""
+    text = page.read_text().replace("\\\n", " ")
+    code = re.findall(r"`([^`\n]+)`", prose(page))
+    blocks = [line.strip() for line in text.split("\n") if line.startswith("    ")]
+    fenced = [line for block in FENCE.findall(text) for line in block.split("\n")]
+    for line in (*code, *blocks, *fenced):
+        for part in re.split(r" && |# made by: ", line):
+            if found := re.match(r"(?:\S*/bin/)?autotune ([a-z-]+.*)", part):
+                yield found.group(1)
+
+
+def wrong_command(line: str) -> str | None:
+    """Why no such command can be typed; None if it can."""
+    command = COMMANDS.commands.get(line.split()[0])
+    if command is None:
+        return f"there is no command {line.split()[0]!r}"
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    unknown = [option for option in OPTION.findall(line) if option not in {*known, "-h", "--help"}]
+    return f"{line.split()[0]} has no {', '.join(unknown)}" if unknown else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(dead_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_exist(page: Path) -> None:
+    wrong = [f"autotune {line}: {why}" for line in commands(page) if (why := wrong_command(line))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", USER_PAGES, ids=name)
+def test_user_pages_are_short(page: Path) -> None:
+    assert len(page.read_text().splitlines()) <= MOST_LINES
+    blocks = re.split(r"\n\s*\n|\n(?=- |\d+\. |\|)", prose(page))
+    long = [block[:60] for block in blocks if not block.startswith("|") and len(block.split()) > MOST_WORDS]
+    assert long == [], f"paragraphs of more than {MOST_WORDS} words"
+
+
+def test_the_index_names_every_page() -> None:
+    index = DOCS / "README.md"
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in LINK.findall(index.read_text())}
+    assert [name(page) for page in sorted(DOCS.rglob("*.md")) if page not in linked | {index}] == []
+
+
+def test_lab_notes_are_dated() -> None:
+    notes = sorted((DOCS / "lab").glob("*"))
+    assert notes
+    assert [note.name for note in notes if not re.fullmatch(r"\d{4}-\d\d-\d\d-[a-z0-9-]+\.md", note.name)] == []
+
+
+def test_pictures_are_what_their_scripts_make() -> None:
+    made = subprocess.run(
+        [sys.executable, DOCS / "pictures" / "make.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert (made.returncode, made.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("sweep --kernel ddc --effort quick", None),
+        ("sweeep --kernel ddc", "there is no command 'sweeep'"),
+        ("sweep --kernal ddc", "sweep has no --kernal"),
+    ],
+)
+def test_what_is_no_command_is_found(line: str, why: str | None) -> None:
+    assert wrong_command(line) == why
+
+
+def test_what_is_no_link_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\n[a](#a-page) [b](#b) [c](c.md) [d](https://d)\n\n    [no](link.md)\n")
+    assert list(dead_links(page)) == [
+        "page.md: #b: there is no such section",
+        "page.md: c.md: there is no such file",
+    ]
