@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .as_recorded import config_of, of_definition, problem_of, protocol_of
 from .compile import CompilePool, Pending
 from .conditions import conditions_of
 from .definition import Device, Kernel
 from .devices import Target
 from .devices.base import Binary
-from .errors import TrialFailure
-from .measure import Protocol
-from .record import SweepFolder, Trial
+from .errors import TrialFailure, UsageError
+from .record import Damaged, SweepFolder, Trial, tell
 from .render import render
 from .wisdom import device_of
 
@@ -29,9 +29,13 @@ class Found:
 
 
 def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found:
-    """Add the digests of all trials in ``folder`` by the compiler of ``pool``."""
+    """Add the digests of all trials in ``folder`` by the compiler of ``pool``.
+
+    Raises:
+        UsageError: when the record is not of that definition, or does not say how it was measured.
+    """
     about, known, compiler = folder.about(), folder.digests(), pool.compiler
-    problem, protocol = kernel.problem(about["problem"]), Protocol(**about["settings"]["protocol"])
+    problem, protocol = of_definition(kernel, problem_of, kernel, about), protocol_of(about)
     trials = folder.trials()
     lacking = [t for t in trials if not known.code(t, compiler) or not known.condition(t)]
     codes, conditions = dict(known.codes.get(compiler, {})), dict(known.conditions)
@@ -39,11 +43,11 @@ def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found
     n_new = 0
     for trial, pending in started:
         try:
-            found = conditions_of(kernel, problem, trial.config, protocol)
+            found = of_definition(kernel, conditions_of, kernel, problem, trial.config, protocol)
             codes[str(trial.number)] = pending.result().code
             conditions[str(trial.number)] = found
             n_new += 1
-        except TrialFailure:
+        except (TrialFailure, UsageError):
             continue
     if n_new:
         folder.write_digests(replace(known, codes={**known.codes, compiler: codes}, conditions=conditions))
@@ -54,7 +58,10 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
     """The sweeps of each device, with compile processes for it, whether or not it is here."""
     by_device: dict[Device, list[SweepFolder]] = {}
     for folder in folders:
-        by_device.setdefault(device_of(folder.about()["device"]), []).append(folder)
+        try:
+            by_device.setdefault(device_of(folder.about()["device"]), []).append(folder)
+        except Damaged as error:
+            tell(f"{error}. This sweep is left out")
     for device, its_own in by_device.items():
         with CompilePool(Target(device.kind, device.name, device), n_processes) as pool:
             yield pool, its_own
@@ -63,7 +70,7 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
 def _start(kernel: Kernel[Any], problem: Any, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
     """Compile what ``trial`` ran; None where its text is another today."""
     try:
-        variant = render(kernel, problem, trial.config)
-    except TrialFailure:
+        variant = of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))
+    except (TrialFailure, UsageError):
         return None
     return pool.submit(variant) if variant.key == trial.key else None

@@ -68,7 +68,7 @@ def sealed(content: Any, needed: bool = False) -> Any:
 
 
 def _sha256(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
 
 
 def plain(text: str) -> str:

@@ -2,16 +2,12 @@
 
 That is the sweep's winner, or where a portfolio is asked for, the portfolio's member that serves the problem best. It
 is rendered anew: what no longer renders as it was measured is stale and is left out, with the reason.
-
-A record is data from anywhere. Its definition is one that is installed or that the user names; its values enter a
-template only if they are values of that definition's space and of its fields' types.
+A record is data from anywhere: its definition is one that is installed or that the user names.
 """
 
 import dataclasses
 import logging
-import re
-import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from . import __version__
+from .as_recorded import config_of, of_definition, problem_of
 from .catalogue import named_kernels, recorded_kernel, reference_of
 from .compile import makes
-from .definition import Kernel, baked_fields, runtime_fields
+from .definition import Kernel
 from .devices import device_module
 from .errors import TrialFailure, UsageError
 from .knowledge.history import Swept, read_sweeps
@@ -35,12 +32,9 @@ from .space import Config
 from .wisdom import KEY, Entry, Evidence, Fallback, Wisdom, fields_text
 
 log = logging.getLogger("autotune")
-WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # what a field of a problem may put into a source
 MOST_INPUT_BYTES = 1 << 32  # of arrays that are made only to see their order
 
 
-TYPES = (int, float, bool, str)
-T = typing.TypeVar("T")
 Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
 
 
@@ -62,7 +56,7 @@ def gather(
     for sweep in sweeps:
         try:
             kernel = recorded_kernel(sweep.about, named)
-            winners[sweep.path] = _of_definition(kernel, _winner, sweep, kernel)
+            winners[sweep.path] = of_definition(kernel, _winner, sweep, kernel)
             definitions[kernel.name] = kernel
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
@@ -77,11 +71,11 @@ def gather(
     for sweep in fresh:
         try:
             kernel = definitions[sweep.about["kernel"]]
-            fallback = _of_definition(kernel, _fallback, sweep, kernel, orders, sources)
+            fallback = of_definition(kernel, _fallback, sweep, kernel, orders, sources)
             fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
                 raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
-            entry = _of_definition(kernel, _entry, sweep, winners[sweep.path], *chosen[sweep.path], kernel, sources)
+            entry = of_definition(kernel, _entry, sweep, winners[sweep.path], *chosen[sweep.path], kernel, sources)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
@@ -104,23 +98,6 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
     return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
 
 
-def _of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) -> T:
-    """``make(*arguments)``, which calls the definition with values of a record.
-
-    Raises:
-        UsageError, TrialFailure: what it raises; whatever else a definition may raise becomes a UsageError.
-    """
-    try:
-        return make(*arguments)
-    except (UsageError, TrialFailure):
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"{kernel.source_path} raises {type(error).__name__}: {error} for what is recorded; the record is damaged, "
-            f"or {kernel.name} has changed since. Sweep again"
-        ) from error
-
-
 def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
     """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
     return _rendered(sweep, kernel, sweep.winner["config"], sweep.winner.get("key"))
@@ -128,7 +105,7 @@ def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
 
 def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key: str | None) -> Variant:
     """The variant of ``config``; raises UsageError unless it has the ``key`` it was measured under."""
-    problem = _problem(kernel, sweep)
+    problem = problem_of(kernel, sweep.about)
     again = command("autotune", "sweep", "--kernel", reference_of(kernel), "--problem", sweep.problem)
     if key is None or not KEY.fullmatch(key):
         raise UsageError(
@@ -161,40 +138,6 @@ def _other_code(sweep: Swept, variant: Variant) -> str | None:
         return "its machine code is another, too"
     log.warning("%s holds: its text has changed, its machine code has not", variant.name)
     return None
-
-
-def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
-    """``values`` of a record as a configuration of the kernel's space.
-
-    Raises:
-        UsageError: for one that is not in it; True is not 1 here, since a template writes them differently.
-    """
-    config = kernel.space.parse(values)
-    for name, value in config.items():
-        if not any(value == own and type(value) is type(own) for own in kernel.space.parameters[name].values):
-            raise UsageError(
-                f"{kernel.name}: {name}={value!r} of the record is not in the space, which has no such value"
-            )
-    return config
-
-
-def _problem(kernel: Kernel[Any], sweep: Swept) -> Any:
-    """The sweep's problem; raises UsageError unless its fields are those of the definition, and of their types."""
-    values, kind = sweep.about["problem"], kernel.problem_type
-    own = {"baked": baked_fields(kind), "runtime": runtime_fields(kind)}
-    for what, names in own.items():
-        if set(names) != set(sweep.about.get(what, ())):
-            raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
-    if missing := [name for names in own.values() for name in names if name not in values]:
-        raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
-    types = typing.get_type_hints(kind)
-    for name, value in values.items():
-        wanted = types.get(name)
-        fits = type(value) is wanted or (wanted is float and type(value) is int) or wanted not in TYPES
-        if not fits or not isinstance(value, TYPES) or (isinstance(value, str) and not WORD.fullmatch(value)):
-            called = getattr(wanted, "__name__", wanted)
-            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is no plain value of the type {called}")
-    return kernel.problem(values)
 
 
 def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
@@ -234,7 +177,7 @@ def _entry(
 
 def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
     """The sweep's default configuration, whose source is added. Raises TrialFailure when it no longer renders."""
-    problem, baked = _problem(kernel, sweep), sweep.fields("baked")
+    problem, baked = problem_of(kernel, sweep.about), sweep.fields("baked")
     default = render(kernel, problem, config_of(kernel, sweep.about["default"]))
     place = kernel.name, fields_text(baked)
     if place not in orders:

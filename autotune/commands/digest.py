@@ -7,6 +7,7 @@ import typer
 
 from ..catalogue import named_kernels, recorded_kernel
 from ..console import stderr, stdout
+from ..errors import UsageError
 from ..processes import n_cpus
 from ..record import find_sweeps
 from .options import DefinitionsOption
@@ -31,7 +32,11 @@ def digest(
     for pool, folders in pools((folder for path in paths for folder in find_sweeps(path)), compile_processes):
         stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, by {pool.compiler}", markup=False)
         for number, folder in enumerate(folders, 1):
-            found = digest_sweep(folder, recorded_kernel(folder.about(), named), pool)
+            try:
+                found = digest_sweep(folder, recorded_kernel(folder.about(), named), pool)
+            except UsageError as error:
+                stderr.print(f"left out {folder.path}: {error}", markup=False)
+                continue
             total = [a + b for a, b in zip(total, (found.n_known, found.n_new, found.n_changed), strict=True)]
             if found.n_new:
                 stderr.print(f"  {number} of {len(folders)}: {found.n_new} trials of {folder.path}", markup=False)

@@ -26,7 +26,13 @@ class Target:
 
 
 def device_module(kind: str) -> DeviceModule:
-    """The module of one kind of device, imported when first asked for."""
+    """The module of one kind of device, imported when first asked for.
+
+    Raises:
+        UsageError: for a kind that there is not; a record may name anything.
+    """
+    if kind not in (*MODULES, *ON_REQUEST):
+        raise UsageError(f"{kind!r} is no kind of device (there are: {', '.join((*MODULES, *ON_REQUEST))})")
     return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
 
 

@@ -16,7 +16,7 @@ from .run import Ended, command
 
 WORDS = """
 x 0 -1 1 2 3.5 nan inf -inf 1e999 99999999999 0x10 true None , = a=b=c -- - [red]x[/] é
-. .. / /nowhere results out/x x.py ../../ESC /proc/self/mem /dev/null t4 csv kernel-tuner parquet
+. .. / nowhere/there results out/x x.py ../../ESC /proc/self/mem /dev/null t4 csv kernel-tuner parquet
 detect ddc correlate host simulated simulated:0 cuda cuda:99 sm_90 sm_ quick full gp random
 n_time=3,n_chan=5 n_chan=0 n_chan=-1 n_chan=99999999999 n_chan=x n_time=nan taps=3 n_chan=1,n_chan=2
 BLOCK_C=32 BLOCK_C=32,BLOCK_T=4,UNROLL=1 UNROLL=9 UNROLL=1

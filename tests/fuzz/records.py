@@ -55,6 +55,7 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("emit", "results", "--out", "out/tuned", "--kernel", EXAMPLE, "--portfolio", "2"),
     ("emit", "results", "--out", "out/tuned"),
     ("replay", ONE, "--trials", "5", "--repeats", "1", "--jobs", "1", "--kernel", EXAMPLE),
+    ("digest", ONE, "--kernel", EXAMPLE, "--compile-processes", "1"),
     ("replay", FILTER, "--trials", "5", "--repeats", "1", "--jobs", "1", "--json"),
 )
 INTERRUPTED = ", as if interrupted earlier"  # the end of a record without a verdict is gone: nothing can tell
