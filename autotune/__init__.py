@@ -5,20 +5,25 @@ What is listed here is public. A definition needs the first group only.
 
 from pathlib import Path
 
-__version__ = "0.1.0"
-
 _root = Path(__file__).resolve().parent.parent
 if (_root / "kernels" / "__init__.py").is_file() and (_root / "templates").is_dir():
     __path__.append(str(_root))  # a checkout: kernels/ and templates/ lie beside this package
 
 from . import kernels  # type: ignore[attr-defined]  # noqa: E402
-from .definition import (  # noqa: E402
+
+# First the rooms, then the words: ``runtime``, ``sweep`` and ``emit`` are names of both.
+from .api import emit, run, sweep  # noqa: E402
+from .core import (  # noqa: E402
     Array,
+    Config,
     Device,
     Kernel,
     Launch,
+    Space,
     TensorMap,
     Tolerance,
+    TrialFailure,
+    UsageError,
     Work,
     array_in,
     array_inout,
@@ -26,12 +31,13 @@ from .definition import (  # noqa: E402
     baked,
     ceil_div,
     runtime,
+    unpack_samples,
+    when,
 )
-from .errors import TrialFailure, UsageError  # noqa: E402
-from .face import emit, run, sweep  # noqa: E402
-from .record import load  # noqa: E402
-from .samples import unpack_samples  # noqa: E402
-from .space import Config, Space, when  # noqa: E402
+from .records.folder import load  # noqa: E402
+from .system.installation import VERSION  # noqa: E402
+
+__version__ = VERSION
 
 __all__ = [
     "Array",

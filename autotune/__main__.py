@@ -1,5 +1,5 @@
 """``python -m autotune`` is the command ``autotune``."""
 
-from .cli import main
+from .cli.program import main
 
 main()

@@ -10,17 +10,17 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from autotune.bench import Bench
-from autotune.console import print_table, seconds
-from autotune.errors import UsageError
-from autotune.finals import side_by_side
-from autotune.ledger import Ledger
-from autotune.progress import Quiet
-from autotune.request import problems_on, resolve
-from autotune.roofline import rates
-from autotune.settings import Settings
-from autotune.sweep import run_sweep
-from autotune.trial import Stations
+from autotune.cli.console import print_table, seconds
+from autotune.core.errors import UsageError
+from autotune.sweep.final_round import side_by_side
+from autotune.sweep.loop import run_sweep
+from autotune.sweep.progress import Quiet
+from autotune.sweep.request import problems_on, resolve
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
+from autotune.trial.ledger import Ledger
+from autotune.trial.roofline import rates
+from autotune.trial.stations import Stations
 
 
 def main() -> None:

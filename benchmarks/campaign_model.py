@@ -23,15 +23,15 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from autotune import Config
 from autotune.campaign.plan import spread
-from autotune.catalogue import load_kernel
-from autotune.definition import Kernel
-from autotune.filling import filling
-from autotune.foreknowledge import foreknowledge
-from autotune.knowledge.history import Swept, read_sweeps
-from autotune.knowledge.neighbours import N_READ, SAME_DEVICE, Neighbour, octave
+from autotune.core.definition import Kernel
+from autotune.records.history import Swept, read_sweeps
 from autotune.search import searcher
 from autotune.search.features import levels_of
-from autotune.settings import Settings
+from autotune.search.neighbours import N_READ, SAME_DEVICE, Neighbour, octave
+from autotune.search.occupancy import occupancy
+from autotune.search.warm_start import warm_start
+from autotune.source.registry import load_kernel
+from autotune.sweep.settings import Settings
 
 AHEAD, UNDER_WAY, NOISE = 4, (4, 12), 0.004  # proposals; problems beside each other; of a measurement
 Times = dict[Config, float]
@@ -59,7 +59,7 @@ class Model:
     def _features(self, problem: Any, configs: tuple[Config, ...]) -> np.ndarray:
         fields = [octave(float(v)) for v in asdict(problem).values() if isinstance(v, (int, float))]
         levels = self._levels.table[[self._row[c] for c in configs]]
-        filled = filling(self.kernel, problem, configs, self.device)
+        filled = occupancy(self.kernel, problem, configs, self.device)
         return np.hstack([levels, filled, np.tile(fields, (len(configs), 1))])
 
 
@@ -82,7 +82,7 @@ class Campaign:
         model, own = self.model, self.measured[problem]
         kernel, device, space = model.kernel, model.device, model.spaces[problem]
         near = list(self._neighbours(problem, known))
-        hints, columns = foreknowledge(kernel, problem, device, space, near, own, Settings.n_hints, own)
+        hints, columns = warm_start(kernel, problem, device, space, near, own, Settings.n_hints, own)
         default = space.nearest(kernel.default_config(problem, device))
         _, search = searcher("auto", space.configs, default, budget, list(own), self.seed, hints, columns)
         for config, seconds in own.items():

@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-from autotune.case import numpy_case
-from autotune.check import sample_of
-from autotune.compile import CompilePool
-from autotune.definition import Kernel
+from autotune.core.config import Config
+from autotune.core.definition import Kernel
+from autotune.core.errors import TrialFailure
 from autotune.devices.base import Binary
-from autotune.errors import TrialFailure
-from autotune.processes import n_cpus
-from autotune.render import render
-from autotune.request import problems_on, resolve
-from autotune.space import Config
-from autotune.verify import Placed, verify
+from autotune.source.render import render
+from autotune.sweep.request import problems_on, resolve
+from autotune.system.processes import n_cpus
+from autotune.trial.case import numpy_case
+from autotune.trial.compile import CompilePool
+from autotune.trial.verify import Placed, verify
+from autotune.trial.verify_configs import sample_of
 
 WAYS = {  # name -> (guarded buffers, launches on outputs that hold something)
     "neither": (False, False),

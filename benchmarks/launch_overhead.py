@@ -92,7 +92,7 @@ def bare_launch(
     package: ModuleType, kernel: Any, problem: Any, arrays: dict[str, Any], scalars: dict[str, Any], choice: Any
 ) -> Callable[[], Any]:
     """The same binary through cupy.RawKernel alone, with its arguments at hand."""
-    gpu = importlib.import_module(f"{package.__name__}._core.gpu")
+    gpu = importlib.import_module(f"{package.__name__}._autotune.runtime.gpu")
     cubin = gpu.cubin_of(package._package.source(choice.source_key), kernel.name, gpu.describe(gpu.current()).arch)
     function = gpu.load(cubin, kernel.name)
     geometry = kernel.launch(problem, choice.config)

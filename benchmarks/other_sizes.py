@@ -12,16 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune import Config
-from autotune.bench import Bench
-from autotune.console import print_table, seconds
-from autotune.finals import side_by_side
-from autotune.ledger import Ledger
-from autotune.lookup import report_choice
-from autotune.progress import Quiet
-from autotune.request import problems_on, resolve
-from autotune.settings import Settings
-from autotune.sweep import run_sweep
-from autotune.trial import Stations
+from autotune.cli.console import print_table, seconds
+from autotune.runtime.lookup import report_choice
+from autotune.sweep.final_round import side_by_side
+from autotune.sweep.loop import run_sweep
+from autotune.sweep.progress import Quiet
+from autotune.sweep.request import problems_on, resolve
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
+from autotune.trial.ledger import Ledger
+from autotune.trial.stations import Stations
 
 
 def main() -> None:

@@ -11,14 +11,14 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.bench import Bench
-from autotune.console import ConsoleProgress, print_table, seconds
-from autotune.finals import side_by_side
-from autotune.ledger import Ledger
-from autotune.request import problems_on, resolve
-from autotune.settings import Settings
-from autotune.sweep import run_sweep
-from autotune.trial import Stations
+from autotune.cli.console import ConsoleProgress, print_table, seconds
+from autotune.sweep.final_round import side_by_side
+from autotune.sweep.loop import run_sweep
+from autotune.sweep.request import problems_on, resolve
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
+from autotune.trial.ledger import Ledger
+from autotune.trial.stations import Stations
 
 
 def main() -> None:

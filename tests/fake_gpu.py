@@ -82,12 +82,14 @@ def import_package(folder: Path, name: str) -> ModuleType:
 def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Device) -> FakeGpu:
     """Make the emitted ``package`` see ``devices`` as its GPUs."""
     fake = FakeGpu(list(devices))
-    gpu = sys.modules[f"{package.__name__}._core.gpu"]
-    launcher = sys.modules[f"{package.__name__}._core.launcher"]
+    gpu = sys.modules[f"{package.__name__}._autotune.runtime.gpu"]
+    launcher = sys.modules[f"{package.__name__}._autotune.runtime.launcher"]
 
     def allocate(specs: Any, library: str, index: int, stream: Any) -> list[Any]:
         assert library == "cupy"
-        sys.modules[f"{package.__name__}._core.arrays"].readers.setdefault(cupy.ndarray, gpu_arrays_reader(package))
+        sys.modules[f"{package.__name__}._autotune.runtime.arrays"].readers.setdefault(
+            cupy.ndarray, gpu_arrays_reader(package)
+        )
         return [array(np.zeros(spec.shape, spec.dtype), index=index) for spec in specs]
 
     def load(cubin: Any, name: str) -> Raw:
@@ -109,4 +111,4 @@ def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Devi
 
 def gpu_arrays_reader(package: ModuleType) -> Any:
     """The reader of cupy.ndarray in ``package``."""
-    return sys.modules[f"{package.__name__}._core.arrays"].read_cupy  # type: ignore[attr-defined]
+    return sys.modules[f"{package.__name__}._autotune.runtime.arrays"].read_cupy  # type: ignore[attr-defined]

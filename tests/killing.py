@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.record import find_sweeps
+from autotune.records.folder import find_sweeps
 
 from .conftest import DEFINITIONS
 from .family import command_of, descendants, name_of

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune import Config, Device
-from autotune.errors import STATUSES
-from autotune.record import SweepFolder, Trial, sweep_path
+from autotune.core.errors import STATUSES
+from autotune.records.folder import SweepFolder, sweep_path
+from autotune.trial.row import Trial
 
 REGISTER = [Config(ALGORITHM="register", WGS=wgs, PHASES=p) for wgs in (64, 128, 256) for p in (2, 4, 8)]
 SUBGROUP = [Config(ALGORITHM="subgroup", WGS=wgs, SG_SIZE=s) for wgs in (64, 128, 256) for s in (2, 4)] + [

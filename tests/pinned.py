@@ -1,8 +1,8 @@
 """The code that decides how a trial ends and what its time means, pinned as it was when MEASURING got its number.
 
 `python -m tests.pinned` pins it as it is now. Whoever changes this code decides first: where a trial may end otherwise
-than it would have before, MEASURING in autotune/measure.py is raised, and all recorded trials are stale; where it may
-not, the number stays. What only reads differently (comments, docstrings, layout) needs neither.
+than it would have before, MEASURING in autotune/trial/measure.py is raised, and all recorded trials are stale; where it
+may not, the number stays. What only reads differently (comments, docstrings, layout) needs neither.
 """
 
 import ast
@@ -13,12 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import autotune
-from autotune.machine_code import without_comments
-from autotune.measure import MEASURING
+from autotune.devices.machine_code import without_comments
+from autotune.trial.measure import MEASURING
 
 PINNED = Path(__file__).with_name("pinned.json")
 ROOT = Path(autotune.__file__).parent
-STARTS = ("trial.py", "devices/worker.py", "devices/cuda/session.py", "devices/host/session.py", "devices/simulated.py")
+STARTS = (
+    "trial/stations.py",
+    "trial/worker.py",
+    "devices/cuda/session.py",
+    "devices/host/session.py",
+    "devices/simulated.py",
+)
 
 
 def now() -> dict[str, Any]:
@@ -34,14 +40,14 @@ def digest(path: Path) -> str:
 
 
 def _files() -> set[Path]:
-    """The Python files that the device's process imports, and trial.py; the C++ and CUDA that devices compile."""
+    """The Python files that the device's process imports, and stations.py; the C++ and CUDA that devices compile."""
     found = {path for path in (ROOT / "devices").rglob("*") if path.suffix in (".cu", ".hpp", ".cpp")}
     unread = [ROOT / start for start in STARTS]
     while unread:
         path = unread.pop()
         if path not in found:
             found.add(path)
-            unread += [] if path.name == "trial.py" else _imported(path)
+            unread += [] if path.name == "stations.py" else _imported(path)
     return found
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from autotune import Config, Device
-from autotune.catalogue import load_kernel
-from autotune.definition import baked_fields, problem_name, runtime_fields
-from autotune.record import SweepFolder, Trial, sweep_path
-from autotune.render import render
+from autotune.core.definition import baked_fields, problem_name, runtime_fields
+from autotune.records.folder import SweepFolder, sweep_path
+from autotune.source.registry import load_kernel
+from autotune.source.render import render
+from autotune.trial.row import Trial
 
 from .conftest import DEFINITIONS, EXAMPLE
 

@@ -15,8 +15,8 @@ from autotune.kernels.postproc import Postproc
 
 from autotune import Kernel
 from autotune.devices import Target
-from autotune.render import render
-from autotune.verify import POISONS, Placed
+from autotune.source.render import render
+from autotune.trial.verify import POISONS, Placed
 
 from .kernels.common import packed_bits, session_on
 

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from autotune import Tolerance, UsageError
-from autotune.bench import Bench
-from autotune.cache import cache_dir, prune, scratch_dir
-from autotune.catalogue import load_kernel
 from autotune.devices import find_device
-from autotune.estimate import estimate
-from autotune.ledger import Ledger, idle_share
-from autotune.record import SweepFolder, find_sweeps
-from autotune.settings import EFFORTS, Settings, effort
-from autotune.sweep import Sweep, run_sweep
+from autotune.records.estimate import estimate
+from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.source.registry import load_kernel
+from autotune.sweep.loop import Sweep, run_sweep
+from autotune.sweep.settings import EFFORTS, Settings, effort
+from autotune.system.cache import cache_dir, prune, scratch_dir
+from autotune.trial.bench import Bench
+from autotune.trial.ledger import Ledger, idle_share
 
 from .conftest import EXAMPLE
 
@@ -71,7 +71,7 @@ def test_more_trials_later_continue_and_a_longer_final_round_is_made_again(tmp_p
 def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
     folder = SweepFolder.create(tmp_path / "sweep", {})
     code = (
-        "import sys; from pathlib import Path; from autotune.record import SweepFolder\n"
+        "import sys; from pathlib import Path; from autotune.records.folder import SweepFolder\n"
         "with SweepFolder(Path(sys.argv[1])).locked(lambda text: print(text, flush=True)): print('mine', flush=True)\n"
     )
     with folder.locked(lambda text: None):
@@ -134,7 +134,7 @@ def test_the_least_recently_used_files_go_first(monkeypatch: pytest.MonkeyPatch,
 def test_scratch_of_a_dead_process_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
     code = (
-        "import os, signal; from autotune.cache import scratch_dir\n"
+        "import os, signal; from autotune.system.cache import scratch_dir\n"
         "with scratch_dir() as path: (path / 'large').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     subprocess.run([sys.executable, "-c", code], timeout=60)

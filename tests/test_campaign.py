@@ -17,7 +17,7 @@ import pytest
 from autotune import UsageError
 from autotune.campaign.plan import read_plan
 from autotune.devices import find_device
-from autotune.record import SweepFolder, find_sweeps
+from autotune.records.folder import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
 from .family import descendants, gone

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from autotune import UsageError
-from autotune.record import find_sweeps
+from autotune.records.folder import find_sweeps
 
 from .conftest import EXAMPLE
 from .family import descendants

@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune import Config, TrialFailure, measure
-from autotune.case import small_case
-from autotune.catalogue import load_kernel
-from autotune.commands.show import show
+from autotune import Config, TrialFailure
+from autotune.cli.commands.show import show
 from autotune.devices import Target, device_module, find_device
-from autotune.devices.worker import Job, Worker
-from autotune.lookup import evidence_text
-from autotune.measure import repeated
-from autotune.record import SweepFolder
-from autotune.render import render
-from autotune.sweep import Sweep
-from autotune.wisdom import Evidence
+from autotune.records.folder import SweepFolder
+from autotune.runtime.lookup import evidence_text
+from autotune.runtime.wisdom import Evidence
+from autotune.source.registry import load_kernel
+from autotune.source.render import render
+from autotune.sweep.loop import Sweep
+from autotune.trial import measure
+from autotune.trial.case import small_case
+from autotune.trial.measure import repeated
+from autotune.trial.worker import Job, Worker
 
 from .conftest import EXAMPLE
 

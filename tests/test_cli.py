@@ -11,11 +11,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from autotune import Config, check
-from autotune.catalogue import load_kernel
-from autotune.definition import problem_name
+from autotune import Config
+from autotune.core.definition import problem_name
 from autotune.devices import find_device
-from autotune.record import SweepFolder, find_sweeps
+from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.source.registry import load_kernel
+from autotune.trial import verify_configs
 
 from .conftest import EXAMPLE, FAULTY
 
@@ -158,14 +159,15 @@ def test_verify_leaves_out_a_size_for_which_numpy_would_need_minutes(monkeypatch
 
     def outcome() -> str:
         work = [(problem, Config(kernel.default))]
-        (one,) = check.check_all(kernel, work, check.Plan(find_device("host"), compile_processes=1))
+        checking = verify_configs.Checking(find_device("host"), compile_processes=1)
+        (one,) = verify_configs.check_all(kernel, work, checking)
         assert one.status == "passed", one.message
         return one.message
 
     assert problem_name(problem) in outcome()
-    monkeypatch.setattr(check, "too_large_for_numpy", lambda kernel, problem: True)
+    monkeypatch.setattr(verify_configs, "too_large_for_numpy", lambda kernel, problem: True)
     message = outcome()
-    assert problem_name(problem) not in message and message.endswith(check.TOO_LARGE)
+    assert problem_name(problem) not in message and message.endswith(verify_configs.TOO_LARGE)
 
 
 def test_verify_compiles_for_gpus_that_are_not_here() -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import autotune
-from autotune import cli, memory
+from autotune.cli import program
+from autotune.core.space import Space
 from autotune.devices import find_device
-from autotune.request import parse_config, problem_on, problems_on
-from autotune.space import Space
+from autotune.sweep.request import parse_config, problem_on, problems_on
+from autotune.system import memory
 
 from .conftest import DEFINITIONS, EXAMPLE
 from .test_cli import autotune as typed
@@ -29,7 +30,7 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
     """The exit code and the one line of a command that goes wrong."""
     monkeypatch.setattr(sys, "argv", ["autotune", *words])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        program.main()
     logging.disable(logging.NOTSET)  # as it was before `lookup`
     told = capsys.readouterr()
     assert "Traceback" not in told.err and told.out == "", told
@@ -210,7 +211,7 @@ def test_what_python_gives_to_run_and_emit_is_checked() -> None:
 
 # ---------------------------------------------------------------------- values that read as something else
 def test_a_config_reads_back_as_it_is_written() -> None:
-    kernel = autotune.face.load_kernel(TALKATIVE)
+    kernel = autotune.api.load_kernel(TALKATIVE)
     target = find_device("host")
     problem = problem_on(kernel, {}, target)
     configs = kernel.space.enumerate(problem, target.device).configs
@@ -228,7 +229,7 @@ def test_values_that_do_not_read_back_are_refused(values: tuple[Any, ...]) -> No
 
 
 def test_a_field_that_cannot_be_written_is_refused() -> None:
-    kernel = autotune.face.load_kernel(TALKATIVE)
+    kernel = autotune.api.load_kernel(TALKATIVE)
     for word in ("a,n=3", "", "a\nb", " a"):
         with pytest.raises(autotune.UsageError, match="cannot be written as a problem"):
             problem_on(kernel, {"word": word}, find_device("host"))

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autotune.cli import app
-from autotune.knowledge.noise import noise, pairs
-from autotune.knowledge.recorded import Recorded
-from autotune.record import find_sweeps
+from autotune.analysis.noise import noise, pairs
+from autotune.cli.program import app
+from autotune.records.folder import find_sweeps
+from autotune.records.recorded import Recorded
 
 from .recorded import DEFAULT, H200, TALL, WIDE, record
 

@@ -25,11 +25,11 @@ from autotune import (
     ceil_div,
     runtime,
 )
-from autotune.case import numpy_case, write_case
-from autotune.catalogue import load_kernel
 from autotune.devices import find_device
-from autotune.devices.compare import compare
-from autotune.verify import verify
+from autotune.devices.comparison import compare_arrays
+from autotune.source.registry import load_kernel
+from autotune.trial.case import numpy_case, write_case
+from autotune.trial.verify import verify
 
 from .devices.bench import Bench, variant
 
@@ -260,26 +260,26 @@ def test_a_definition_without_edge_sizes_is_refused() -> None:
 # ---------------------------------------------------------------------- the comparison itself
 def test_a_reference_that_the_type_cannot_hold_is_no_match() -> None:
     for want in (300, -212):  # both are 44 in int8
-        assert compare(np.array([44], np.int8), np.array([want]), Tolerance()).n_bad == 1
-    assert compare(np.array([2**64 - 1], np.uint64), np.array([-1]), Tolerance()).n_bad == 1
+        assert compare_arrays(np.array([44], np.int8), np.array([want]), Tolerance()).n_bad == 1
+    assert compare_arrays(np.array([2**64 - 1], np.uint64), np.array([-1]), Tolerance()).n_bad == 1
 
 
 def test_the_distance_of_integers_does_not_wrap() -> None:
     for dtype, a, b in ((np.int8, 127, -128), (np.uint8, 0, 255), (np.int64, 2**63 - 1, -(2**63))):
         for got, want in ((a, b), (b, a)):
-            found = compare(np.array([got], dtype), np.array([want], dtype), Tolerance(atol=2))
+            found = compare_arrays(np.array([got], dtype), np.array([want], dtype), Tolerance(atol=2))
             assert found.n_bad == 1
 
 
 def test_an_rms_that_overflows_its_type_allows_nothing() -> None:
     want = np.full(4, 1e30, np.float32)
-    assert compare(2 * want, want, Tolerance(of_rms=1e-3)).n_bad == 4
+    assert compare_arrays(2 * want, want, Tolerance(of_rms=1e-3)).n_bad == 4
 
 
 def test_inputs_with_nan_are_unchanged_when_their_bits_are() -> None:
     data = np.array([np.nan, 1.0, -np.inf], np.float32)
-    assert compare(data.copy(), data, Tolerance()).n_bad == 0
-    assert compare(np.array([np.nan, 2.0, -np.inf], np.float32), data, Tolerance()).first_bad == (1,)
+    assert compare_arrays(data.copy(), data, Tolerance()).n_bad == 0
+    assert compare_arrays(np.array([np.nan, 2.0, -np.inf], np.float32), data, Tolerance()).first_bad == (1,)
 
 
 @pytest.mark.parametrize("name", ["accumulate", "correlate", "ddc", "dequantize", "pfb_fir", "postproc"])

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import autotune
 from autotune import UsageError
-from autotune.catalogue import load_kernel
-from autotune.cli import app
-from autotune.knowledge.neighbours import known
-from autotune.record import NewerFormat, SweepFolder, find_sweeps, load, missing, part, sweep_path
-from autotune.sweep import Sweep
+from autotune.cli.program import app
+from autotune.records.folder import NewerFormat, SweepFolder, find_sweeps, load, missing, part, sweep_path
+from autotune.search.neighbours import known
+from autotune.source.registry import load_kernel
+from autotune.sweep.loop import Sweep
 
 from . import outcomes
 from .conftest import EXAMPLE

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune.bench import Bench
-from autotune.catalogue import load_kernel
 from autotune.devices import find_device
-from autotune.request import problem_on
-from autotune.settings import Settings
-from autotune.sweep import Sweep, run_sweep
+from autotune.source.registry import load_kernel
+from autotune.sweep.loop import Sweep, run_sweep
+from autotune.sweep.request import problem_on
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
 
 from .conftest import DEFINITIONS, EXAMPLE
 

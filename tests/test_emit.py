@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autotune
 from autotune import UsageError
-from autotune.catalogue import load_kernel
-from autotune.emit import _definitions, _docstring, emit
-from autotune.lookup import report_choice
-from autotune.package import Package
-from autotune.recorded_space import read_space
-from autotune.schema import seal
-from autotune.vendor import CORE, definition_sources
-from autotune.winners import gather
-from autotune.wisdom import Wisdom
+from autotune.core.schema import seal
+from autotune.emit.vendor import BROUGHT, ROOMS, definition_sources
+from autotune.emit.winners import gather
+from autotune.emit.writer import _definitions, _docstring, emit
+from autotune.runtime.lookup import report_choice
+from autotune.runtime.package import Package
+from autotune.runtime.wisdom import Wisdom
+from autotune.search.recorded_space import read_space
+from autotune.source.registry import load_kernel
 
 from .conftest import EXAMPLE
 from .recorded import A100, DEFAULT, H100, H200, HOST, INTEGRATE, KERNELS, TALL, WIDE, record, rewrite_about, unsealed
@@ -100,12 +101,12 @@ def test_emitting_again_gives_the_same_bytes(package: Path, tmp_path: Path) -> N
         assert (package / name).read_bytes() == (again / name).read_bytes()
 
 
-def test_core_is_copied_unchanged(package: Path) -> None:
-    import autotune.nvrtc
-
-    for name in CORE:
-        own = Path(autotune.nvrtc.__file__).with_name(f"{name}.py")
-        assert (package / "_core" / f"{name}.py").read_text() == own.read_text()
+def test_rooms_are_copied_unchanged(package: Path) -> None:
+    for room in ROOMS:
+        own, copied = Path(autotune.__file__).parent / room, package / BROUGHT / room
+        names = {path.name for path in own.iterdir() if path.suffix == ".py"}
+        assert {path.name for path in copied.iterdir()} - {"__pycache__"} == names
+        assert all((copied / name).read_text() == (own / name).read_text() for name in names)
 
 
 # ---------------------------------------------------------------------- which trial wins
@@ -227,7 +228,7 @@ def test_an_emitted_package_is_replaced_as_a_whole(package: Path, tmp_path: Path
         ("import scipy.signal", "import scipy.signal"),
         ("import autotune", "import autotune"),
         ("from autotune import sweep", "from autotune import sweep"),
-        ("from autotune.record import load", "from autotune.record import"),
+        ("from autotune.records.folder import load", "from autotune.records.folder import"),
         ("from .helpers import window", "from .helpers import"),
         ("def late():\n    import cupy", "import cupy"),
     ],
@@ -255,7 +256,7 @@ def test_definition_changes_in_its_imports_only() -> None:
         if before != after
     ]
     assert len(changed) == 1 and changed[0][0].startswith("from autotune import ")
-    assert changed[0][1] == changed[0][0].replace("from autotune import ", "from .._core import ")
+    assert changed[0][1] == changed[0][0].replace("from autotune import ", "from .._autotune.core import ")
 
 
 def test_a_definition_brings_its_parts(tmp_path: Path) -> None:
@@ -268,7 +269,7 @@ def test_a_definition_brings_its_parts(tmp_path: Path) -> None:
     assert [path.name for path in kernel.source_paths] == ["split.py", "_one.py", "_two.py"]
     sources = definition_sources(kernel)
     assert sorted(sources) == ["_one.py", "_two.py", "detect.py"]
-    assert sources["_two.py"].startswith("from .._core import Space")
+    assert sources["_two.py"].startswith("from .._autotune.core import Space")
     (tmp_path / "_two.py").write_text("import cupy\n")
     with pytest.raises(UsageError, match=r"_two\.py:1: `import cupy` cannot be emitted"):
         definition_sources(kernel)
@@ -291,7 +292,7 @@ def test_parts_of_one_name_must_be_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["correlate", "ddc"])
 def test_own_kernels_can_be_emitted(name: str) -> None:
-    assert "from .._core" in definition_sources(load_kernel(name))[f"{name}.py"]
+    assert "from .._autotune.core" in definition_sources(load_kernel(name))[f"{name}.py"]
 
 
 # ---------------------------------------------------------------------- the package on its own
@@ -360,7 +361,7 @@ def test_pip_installs_it_beside_numpy_alone(package: Path, tmp_path: Path) -> No
     subprocess.run([sys.executable, *install, str(package)], check=True, capture_output=True, text=True)
     installed = site / "tuned"
     assert sorted(p.name for p in installed.iterdir() if p.name != "__pycache__") == sorted(
-        ["__init__.py", "_core", "kernels", "py.typed", "sources", "wisdom.json"]
+        ["__init__.py", "_autotune", "kernels", "py.typed", "sources", "wisdom.json"]
     )
     alone = ["-S", "-P", "-E"]  # no site-packages, no current folder, no environment
     code = f"sys.path.insert(0, {str(site)!r})\n" + ASK.replace("import cupy\n", "print(tuned.__file__)")

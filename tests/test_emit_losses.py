@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from autotune import Config
-from autotune.emit import emit
-from autotune.lookup import report_choice
-from autotune.winners import gather
-from autotune.wisdom import Entry, Wisdom
+from autotune.emit.winners import gather
+from autotune.emit.writer import emit
+from autotune.runtime.lookup import report_choice
+from autotune.runtime.wisdom import Entry, Wisdom
 
 from .recorded import A100, DEFAULT, H100, H200, HOST, KERNELS, TALL, WIDE, record, unsealed
 

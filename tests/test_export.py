@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from autotune import Config, UsageError, load
-from autotune.commands.export import Format, export
-from autotune.errors import STATUSES
-from autotune.export import kernel_tuner, t4
-from autotune.export.table import uniform
-from autotune.knowledge.recorded import Recorded, merged_order
-from autotune.record import SweepFolder
+from autotune.cli.commands.export import Format, export
+from autotune.core.errors import STATUSES
+from autotune.records.export import kernel_tuner, t4
+from autotune.records.export.table import uniform
+from autotune.records.folder import SweepFolder
+from autotune.records.recorded import Recorded, merged_order
 
 from . import outcomes
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from autotune import Config
-from autotune.bench import Bench
-from autotune.catalogue import load_kernel
 from autotune.devices import Target
-from autotune.render import render
-from autotune.request import problem_on
-from autotune.settings import Settings
-from autotune.sweep import Sweep, run_sweep
+from autotune.source.registry import load_kernel
+from autotune.source.render import render
+from autotune.sweep.loop import Sweep, run_sweep
+from autotune.sweep.request import problem_on
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
 
 from .conftest import FAULTY
 

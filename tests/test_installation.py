@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune import installation
+from autotune.system import installation
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = re.compile(r"""pip install(?: -\S+)* ['"]?(?:autotune|tuned)\b(?!/)""")  # by a bare name
@@ -17,6 +17,7 @@ OURS = re.compile(r"""pip install(?: -\S+)* ['"]?(?:autotune|tuned)\b(?!/)""")  
 def test_the_distribution_has_a_name_of_its_own() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["name"] == installation.DISTRIBUTION != "autotune"
+    assert project["version"] == installation.VERSION
     assert project["scripts"] == {"autotune": "autotune.cli:main"}
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from autotune import Config, Device, TrialFailure
-from autotune.case import numpy_case
-from autotune.catalogue import load_kernel
 from autotune.devices.base import Binary, Sample
 from autotune.devices.host.buffer import HostBuffer
-from autotune.interleaved import interleaved
-from autotune.measure import Measurement, Protocol
+from autotune.source.registry import load_kernel
+from autotune.trial.case import numpy_case
+from autotune.trial.interleaved import interleaved
+from autotune.trial.measure import Measurement, Protocol
 
 from .conftest import EXAMPLE
 
@@ -63,7 +63,7 @@ class _Function:
 
 @pytest.fixture(autouse=True)
 def nothing_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
+    monkeypatch.setattr("autotune.trial.measure._placed", OrderedDict())
 
 
 def timed(session: Timed, *seconds: str, n_placements: int = 1) -> list[Measurement]:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotune import Config, Launch, TrialFailure, UsageError, gpu, nvrtc
-from autotune.cache import cache_dir
+from autotune import Config, Launch, TrialFailure, UsageError
 from autotune.devices import host as module
 from autotune.devices import simulated
 from autotune.devices.host import build, toolchain
-from autotune.render import Variant
+from autotune.runtime import gpu, nvrtc
+from autotune.source.render import Variant
+from autotune.system.cache import cache_dir
 
 from .devices.bench import variant
 

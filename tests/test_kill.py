@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.record import SweepFolder, find_sweeps
+from autotune.records.folder import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
 from .family import descendants, gone

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from autotune import Config
-from autotune.emit import emit
-from autotune.signature import MISSING
+from autotune.emit.writer import emit
+from autotune.runtime.signature import MISSING
 
 from .fake_gpu import FakeGpu, array, import_package, install
 from .recorded import A100, DEFAULT, H100, H200, INTEGRATE, KERNELS, TALL, WIDE, record
@@ -138,7 +138,7 @@ def test_large_shared_memory_is_opted_in_and_stays(tuned: ModuleType, gpu: FakeG
 
 
 def test_streams_of_all_kinds(tuned: ModuleType, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    core = sys.modules[f"{tuned.__name__}._core.gpu"]
+    core = sys.modules[f"{tuned.__name__}._autotune.runtime.gpu"]
     monkeypatch.setattr(core, "_stream_at", lambda address, index: ("stream", address, index))
     detect, data, power = tuned.detect(n_time=100), voltage(10), array(np.zeros(10, np.float32))
     own = SimpleNamespace(ptr=77)
@@ -283,7 +283,7 @@ def test_an_unwritable_cache_is_no_obstacle(tuned: ModuleType, gpu: FakeGpu, mon
 
 
 def test_cache_place_follows_the_environment(tuned: ModuleType, monkeypatch: Any, tmp_path: Path) -> None:
-    core = sys.modules[f"{tuned.__name__}._core.gpu"]
+    core = sys.modules[f"{tuned.__name__}._autotune.runtime.gpu"]
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
     assert core.cache_folder() == tmp_path / "cubin"
     monkeypatch.delenv("AUTOTUNE_CACHE_DIR")
@@ -325,7 +325,7 @@ def torch(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, tuned: ModuleType) -> A
     stream = SimpleNamespace(cuda_stream=99)
     module = SimpleNamespace(Tensor=Tensor, cuda=SimpleNamespace(current_stream=lambda index: stream))
     monkeypatch.setitem(sys.modules, "torch", module)
-    core = sys.modules[f"{tuned.__name__}._core.gpu"]
+    core = sys.modules[f"{tuned.__name__}._autotune.runtime.gpu"]
     monkeypatch.setattr(core, "_stream_at", lambda address, index: ("stream", address))
     return module
 

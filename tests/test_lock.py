@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune import lock
-from autotune.lock import device_lock
+from autotune.system import lock
+from autotune.system.lock import device_lock
 
 from .conftest import EXAMPLE
 

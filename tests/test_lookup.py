@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from autotune import Config, Device, UsageError
-from autotune.catalogue import load_kernel
-from autotune.lookup import choose, find_device
-from autotune.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
+from autotune.runtime.lookup import choose, device_named
+from autotune.runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
+from autotune.source.registry import load_kernel
 
 from .conftest import EXAMPLE
 from .recorded import A100, DEFAULT, H100, H200, HOST, TALL, WIDE
@@ -165,16 +165,16 @@ def test_unknown_baked_fields_are_listed_with_the_command() -> None:
 
 def test_devices_by_name() -> None:
     known = wisdom(entry(H200, 1000, WIDE), entry(A100, 1000, TALL))
-    assert find_device(known, "NVIDIA A100") == A100
-    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, find_device(known, "sm_90")).tier == "architecture"
-    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, find_device(known, "sm_120")).tier == "default"
+    assert device_named(known, "NVIDIA A100") == A100
+    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device_named(known, "sm_90")).tier == "architecture"
+    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device_named(known, "sm_120")).tier == "default"
     for name, arch, tier in (
         ("NVIDIA H100 80GB HBM3", "sm_90", "architecture"),
         ("NVIDIA A100-SXM4-80GB", "sm_80", "architecture"),
         ("NVIDIA GeForce RTX 4090", "sm_89", "default"),
         ("A GPU of the future", "unknown", "default"),
     ):
-        device = find_device(known, name)
+        device = device_named(known, name)
         assert (device.name, device.arch) == (name, arch)
         assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device).tier == tier
 

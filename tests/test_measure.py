@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from autotune import Config, Device, TrialFailure
-from autotune.case import numpy_case, read_case, write_case
-from autotune.catalogue import load_kernel
 from autotune.devices.base import Binary, Sample
 from autotune.devices.host.buffer import HostBuffer
-from autotune.measure import Protocol, measure
-from autotune.verify import case_of_oracle
+from autotune.source.registry import load_kernel
+from autotune.trial.case import numpy_case, read_case, write_case
+from autotune.trial.measure import Protocol, measure
+from autotune.trial.verify import case_of_oracle
 
 from .conftest import EXAMPLE
 
@@ -58,7 +58,7 @@ class Scripted:
 
 
 def run(script: list[Sample], monkeypatch: pytest.MonkeyPatch, wrong: bool = False, **protocol: Any) -> Any:
-    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
+    monkeypatch.setattr("autotune.trial.measure._placed", OrderedDict())
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     session: Any = Scripted([Sample(9.0, FAST)] * 2 + script, wrong)  # two to warm up
     case = numpy_case(KERNEL, PROBLEM)
@@ -109,7 +109,7 @@ def test_what_one_config_spoils_is_not_held_against_the_next(monkeypatch: pytest
             super().launch(launch, arguments)
             arguments[1].write(0 * arguments[1].read())
 
-    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
+    monkeypatch.setattr("autotune.trial.measure._placed", OrderedDict())
     vandal: Any = Vandal([])
     case = numpy_case(KERNEL, PROBLEM)
     with pytest.raises(TrialFailure, match="the input was written"):
@@ -121,14 +121,14 @@ def test_what_one_config_spoils_is_not_held_against_the_next(monkeypatch: pytest
 def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("autotune.case.REFERENCE_FLOPS", 0)
+    monkeypatch.setattr("autotune.trial.case.REFERENCE_FLOPS", 0)
     write_case(KERNEL, PROBLEM, tmp_path)
     session: Any = Scripted([])
     without = read_case(KERNEL, PROBLEM, tmp_path)
     assert not without.reference
     case = case_of_oracle(session, KERNEL, without, CONFIG, Binary("oracle", "detect", "oracle", "code", {}))
     assert case.reference["power"].dtype == np.float32  # the oracle's own output
-    monkeypatch.setattr("autotune.measure._placed", OrderedDict())
+    monkeypatch.setattr("autotune.trial.measure._placed", OrderedDict())
     assert measure(session, KERNEL, case, CONFIG, BINARY, Protocol()).max_error == 0.0
     bad: Any = Scripted([], wrong=True)
     with pytest.raises(TrialFailure, match="wrong"):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune import TrialFailure, nvrtc
+from autotune import TrialFailure
+from autotune.runtime import nvrtc
 
 SCALE = """
 extern "C" __global__ void other(float* x) { x[threadIdx.x] = 1.0f; }

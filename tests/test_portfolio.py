@@ -11,12 +11,12 @@ import typer
 from typer.testing import CliRunner
 
 from autotune import Config
-from autotune.commands.portfolio import portfolio as command
-from autotune.errors import UsageError
-from autotune.knowledge import subset
-from autotune.knowledge.history import read_sweeps
-from autotune.knowledge.portfolio import Table, portfolios, tables
-from autotune.knowledge.subset import best_subsets
+from autotune.analysis import subset
+from autotune.analysis.portfolio import Table, portfolios, tables
+from autotune.analysis.subset import best_subsets
+from autotune.cli.commands.portfolio import portfolio as command
+from autotune.core.errors import UsageError
+from autotune.records.history import read_sweeps
 
 from .recorded import A100, DEFAULT, H200, TALL, WIDE, record, unsealed
 

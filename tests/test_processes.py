@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from autotune.processes import Child, Died, RankedPool, uninterrupted, work_quietly
+from autotune.system.processes import Child, Died, RankedPool, uninterrupted, work_quietly
 
 from .family import gone
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from autotune.ranked import RankedLock
+from autotune.system.ranked import RankedLock
 
 
 def begun(target: Callable[[int], None], rank: int) -> threading.Thread:

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from autotune import Config, TrialFailure
-from autotune.catalogue import all_kernels, load_kernel
 from autotune.devices import cuda
-from autotune.render import render
+from autotune.source.registry import all_kernels, load_kernel
+from autotune.source.render import render
 
 from .conftest import EXAMPLE, FAULTY
 
@@ -29,7 +29,7 @@ def test_line_directives_name_the_line_of_the_template(name: str) -> None:
     kernel = load_kernel(name)
     problem = kernel.tuned[0]
     variant = render(kernel, problem, kernel.default_config(problem, H200))
-    from autotune.render import library_path, template_path
+    from autotune.source.render import library_path, template_path
 
     folders = [template_path(kernel).parent, library_path()]
     templates: dict[str, list[str]] = {}

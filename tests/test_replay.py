@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from autotune import Config, Device, UsageError
-from autotune.commands.replay import replay as command
-from autotune.record import SweepFolder, Trial
-from autotune.recorded_space import RecordedSpace, middle, read_space
-from autotune.replay import expected_minimum, replay
+from autotune.cli.commands.replay import replay as command
+from autotune.records.folder import SweepFolder
+from autotune.search.recorded_space import RecordedSpace, middle, read_space
+from autotune.search.replay import expected_minimum, replay
+from autotune.trial.row import Trial
 
 AXES = {"X": (1, 2, 4, 8), "Y": (1, 2, 3, 4, 5), "MODE": ("row", "column")}
 FAILS = {"X": 8, "Y": 5, "MODE": "row"}

@@ -9,10 +9,11 @@ from random import Random
 import pytest
 
 from autotune import Config
-from autotune.commands.show import show
-from autotune.knowledge import chart
-from autotune.knowledge.importance import epsilon_squared, importances
-from autotune.record import SweepFolder, Trial
+from autotune.analysis.importance import epsilon_squared, importances
+from autotune.cli import chart
+from autotune.cli.commands.show import show
+from autotune.records.folder import SweepFolder
+from autotune.trial.row import Trial
 
 from . import outcomes
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune import machine_code, nvrtc
-from autotune.catalogue import load_kernel
-from autotune.devices import cuda
-from autotune.record import SweepFolder, find_sweeps
-from autotune.render import render
+from autotune.devices import cuda, machine_code
+from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.runtime import nvrtc
+from autotune.source.registry import load_kernel
+from autotune.source.render import render
 
 from .conftest import EXAMPLE
 from .test_verdict import copied_example

@@ -8,9 +8,9 @@ import pytest
 import autotune
 from autotune import TrialFailure
 from autotune.devices import Target, find_device
-from autotune.devices.worker import Job, Worker
-from autotune.measure import Sustained
-from autotune.sweep import Sweep
+from autotune.sweep.loop import Sweep
+from autotune.trial.measure import Sustained
+from autotune.trial.worker import Job, Worker
 
 from .conftest import EXAMPLE
 

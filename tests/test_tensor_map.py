@@ -9,9 +9,9 @@ from autotune.kernels.accumulate import Accumulate
 
 from autotune import Launch, TensorMap, TrialFailure
 from autotune.devices import find_device
-from autotune.render import render
-from autotune.tensor_map import addresses
-from autotune.verify import Placed
+from autotune.runtime.tensor_map import addresses
+from autotune.source.render import render
+from autotune.trial.verify import Placed
 
 from .kernels.common import session_on
 

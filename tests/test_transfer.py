@@ -8,10 +8,10 @@ import numpy as np
 from autotune.kernels.ddc import Ddc, Problem
 
 from autotune import Config
+from autotune.core.space import Enumeration
 from autotune.devices import cuda
-from autotune.knowledge.neighbours import OTHER_DEVICE, SAME_DEVICE, Neighbour
-from autotune.knowledge.transfer import expect
-from autotune.space import Enumeration
+from autotune.search.neighbours import OTHER_DEVICE, SAME_DEVICE, Neighbour
+from autotune.search.transfer import expect
 
 KERNEL = Ddc()
 DEVICE = cuda.of_architecture("sm_90")

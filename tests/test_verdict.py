@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autotune.record import SweepFolder, find_sweeps
+from autotune.records.folder import SweepFolder, find_sweeps
 
 from .conftest import EXAMPLE
 

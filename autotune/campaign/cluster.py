@@ -11,12 +11,12 @@ import dask.config
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from distributed.utils import get_ip
 
+from ..core.errors import UsageError
 from ..devices import MODULES, Target, device_module, find_device
-from ..errors import UsageError
-from ..processes import MOST_STARTS, n_cpus, without_main
-from ..shell import command
+from ..system.processes import MOST_STARTS, n_cpus, without_main
+from ..system.shell import command
 from .security import Certificates, host_of, security_for, temporary
-from .worker import COMPILE_PROCESSES, DEVICE, SHARING, OneBench
+from .worker import COMPILE_PROCESSES, DEVICE_VARIABLE, SHARING, OneBench
 
 LOOPBACK = "127.0.0.1"
 N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
@@ -107,7 +107,7 @@ def worker_spec(device: str, host: str, security: Security, compile_processes: i
         security: whom they speak to.
         compile_processes: None if the plugin will say.
     """
-    environment = {DEVICE: device, SHARING: str(N_SHARING)}
+    environment = {DEVICE_VARIABLE: device, SHARING: str(N_SHARING)}
     if compile_processes is not None:
         environment[COMPILE_PROCESSES] = str(compile_processes)
     options = {"nthreads": N_SHARING, "env": environment, "memory_limit": 0, "silence_logs": 40}

@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from ..catalogue import load_kernel, reference_of
-from ..definition import Kernel
+from ..core.definition import Kernel
+from ..core.errors import UsageError
 from ..devices import Target
-from ..errors import UsageError
-from ..limits import FROM_ZERO, SAMPLES, check_numbers, check_type
-from ..measure import Protocol
-from ..request import problem_on
-from ..settings import Settings, effort
+from ..source.registry import load_kernel, reference_of
+from ..sweep.request import problem_on
+from ..sweep.settings import Settings, effort
+from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
+from ..trial.measure import Protocol
 
 KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "sweep"}
 SWEEP_FIELDS = {
@@ -65,10 +65,10 @@ OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilot
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """A campaign, in the order in which its problems are tuned."""
 
-    kernel: str  # as catalogue.load_kernel takes it
+    kernel: str  # as registry.load_kernel takes it
     values: tuple[dict[str, Any], ...]  # of the problems' fields
     n_pilots: int
     pilot: Settings
@@ -102,7 +102,7 @@ class Plan:
         return replace(first, trials=trials, n_hints=min(Settings.n_hints, self.n_revisit), trust_recorded=True)
 
 
-def read_plan(path: Path, results: Path | None = None) -> Plan:
+def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
     """The plan in the file ``path``; ``results`` goes before the file's own.
 
     Raises:
@@ -120,7 +120,7 @@ def read_plan(path: Path, results: Path | None = None) -> Plan:
         raise UsageError(f"{path}: {error}") from error
 
 
-def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Plan:
+def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> CampaignPlan:
     if unknown := set(text) - KEYS:
         raise UsageError(f"{', '.join(sorted(unknown))} means nothing here; keys are {', '.join(sorted(KEYS))}")
     for name, (kinds, wanted) in TYPES.items():
@@ -136,7 +136,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Plan:
         raise UsageError(f"devices={devices!r} must be a device's name, or a list of names")
     fields = text.get("sweep", {})
     pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
-    return Plan(
+    return CampaignPlan(
         kernel=reference_of(kernel),
         values=tuple(_values(text["grid"], text.get("problem", {}), kernel)),
         n_pilots=text.get("pilots", 0),

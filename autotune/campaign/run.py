@@ -9,12 +9,12 @@ from typing import Protocol
 
 from distributed import Client, Future, KilledWorker, as_completed
 
-from ..catalogue import load_kernel
 from ..devices import Target
-from ..estimate import estimate
-from ..ledger import DEVICE
+from ..records.estimate import estimate
+from ..source.registry import load_kernel
+from ..trial.ledger import ON_DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
-from .plan import Plan
+from .plan import CampaignPlan
 from .security import Certificates
 from .worker import Outcome, Task, target_here, tune
 
@@ -61,7 +61,7 @@ class Campaign:
     @property
     def idle_share(self) -> float:
         """The share of the devices' time in which no sweep used them."""
-        busy_s = sum(self.spent_s.get(what, 0.0) for what in DEVICE)
+        busy_s = sum(self.spent_s.get(what, 0.0) for what in ON_DEVICE)
         return max(0.0, 1.0 - busy_s / (self.wall_s * max(1, len(self.devices)))) if self.wall_s else 0.0
 
     @property
@@ -78,7 +78,7 @@ class Campaign:
 
 
 def run_campaign(
-    plan: Plan,
+    plan: CampaignPlan,
     progress: CampaignProgress,
     scheduler: str | None = None,
     devices: tuple[str, ...] | None = None,
@@ -126,7 +126,7 @@ def run_campaign(
 
 @contextmanager
 def _cluster(
-    plan: Plan,
+    plan: CampaignPlan,
     scheduler: str | None,
     certificates: Certificates,
     devices: tuple[str, ...] | None,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from distributed import Security
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 
 
 @dataclass(frozen=True)

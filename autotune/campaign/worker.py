@@ -16,18 +16,18 @@ from typing import Any
 from distributed import WorkerPlugin
 from distributed.worker import Worker
 
-from ..bench import Bench
-from ..catalogue import load_kernel
+from ..core.errors import UsageError
 from ..devices import Target, find_device
-from ..errors import UsageError
-from ..memory import check_memory
-from ..processes import keep_freed_memory, n_cpus
-from ..progress import Quiet
-from ..record import Trial
-from ..settings import Settings
-from ..sweep import run_sweep
+from ..source.registry import load_kernel
+from ..sweep.loop import run_sweep
+from ..sweep.progress import Quiet
+from ..sweep.settings import Settings
+from ..system.memory import check_memory
+from ..system.processes import keep_freed_memory, n_cpus
+from ..trial.bench import Bench
+from ..trial.row import Trial
 
-DEVICE = "AUTOTUNE_DEVICE"  # environment of a worker process: the device it is for
+DEVICE_VARIABLE = "AUTOTUNE_DEVICE"  # environment of a worker process: the device it is for
 COMPILE_PROCESSES = "AUTOTUNE_COMPILE_PROCESSES"
 SHARING = "AUTOTUNE_SHARING"  # sweeps under way at a time
 
@@ -117,7 +117,7 @@ def _open_early() -> None:
 
 def found_here() -> tuple[Target, int]:
     """The device of this process, and its number of compile processes."""
-    name = os.environ.get(DEVICE, "auto")
+    name = os.environ.get(DEVICE_VARIABLE, "auto")
     if name in OneBench.found:
         return OneBench.found[name]
     return find_device(name), int(os.environ.get(COMPILE_PROCESSES, max(1, n_cpus() - 1)))
@@ -145,7 +145,7 @@ class _Counter(Quiet):
 def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
     """One sweep on this process's device; ``earlier`` is there to be waited for."""
     began = time.monotonic()
-    device = os.environ.get(DEVICE, "auto")
+    device = os.environ.get(DEVICE_VARIABLE, "auto")
     try:
         bench = OneBench.bench()
         kernel = load_kernel(task.kernel)

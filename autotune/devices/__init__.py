@@ -1,11 +1,15 @@
-"""Devices: one module each behind the interface of ``base``; the first that finds hardware is ``auto``."""
+"""Drivers: one module for each kind of device, behind the interface of ``base``; the first that is here is ``auto``.
+
+They describe, compile, load and launch; they verify and measure nothing. The room imports ``system``, ``source``,
+``runtime`` and ``core``.
+"""
 
 from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from ..definition import Device
-from ..errors import UsageError
+from ..core.definition import Device
+from ..core.errors import UsageError
 from .base import DeviceModule
 
 MODULES = ("cuda", "host")  # in the order in which ``auto`` asks them

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..definition import Device, Launch, Tolerance
-from ..render import Variant
+from ..core.definition import Device, Launch, Tolerance
+from ..source.render import Variant
 
 CANARY_BYTES = 16  # at least, on each side of a buffer: the widest store of a thread, so that a near one is told apart
 TIMED_ALIGN = 256  # bytes: of a timed problem's arrays, as allocators of devices give it

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from ..cache import cache_dir
-from ..definition import Device, Launch, Tolerance
-from ..errors import TrialFailure
-from ..kept import keep, take
-from ..limits import DURATION, from_environment
-from ..machine_code import digest
-from ..render import Variant
+from ..core.definition import Device, Launch, Tolerance
+from ..core.errors import TrialFailure
+from ..core.kept import keep, take
+from ..source.render import Variant
+from ..system.cache import cache_dir
+from ..system.limits import DURATION, from_environment
 from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Finding, Sample
+from .machine_code import digest
 
 kind = "simulated"
 clock = "simulated time"

@@ -1,14 +1,15 @@
 """What to try next. A searcher sees configs, what is known of them, and times; never a device, a source or a problem.
 
 Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
+The room imports ``records`` and the rooms below it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ..errors import UsageError
-from ..space import Config
+from ..core.config import Config
+from ..core.errors import UsageError
 from .base import Request, Searcher
 from .bayesian import GaussianProcess
 from .local import LocalSearch

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..space import Config
+from ..core.config import Config
 
 
 class Searcher(Protocol):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..space import Config, Value
+from ..core.config import Config, Value
 
 ABSENT = -1  # the level of a parameter that a config does not have
 SAME = 1 - 1e-9  # cosine of the angle between columns that are equal up to an affine map

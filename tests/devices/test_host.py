@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from autotune import Launch, TrialFailure, UsageError
-from autotune.cache import cache_dir
 from autotune.devices import host as module
 from autotune.devices.base import CANARY_BYTES
 from autotune.devices.host import toolchain
+from autotune.system.cache import cache_dir
 
 from .bench import Bench, variant
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from autotune.cli import app
+from autotune.cli.program import app
 
 from ..conftest import EXAMPLE, FAULTY
 from .records import inside

@@ -14,15 +14,15 @@ from pathlib import Path
 from random import Random
 
 import autotune
-from autotune.bench import Bench
-from autotune.catalogue import load_kernel
 from autotune.devices import find_device
-from autotune.estimate import estimate
-from autotune.foreknowledge import foreknowledge
-from autotune.knowledge.neighbours import known
-from autotune.record import SweepFolder
-from autotune.settings import Settings
-from autotune.sweep import run_sweep
+from autotune.records.estimate import estimate
+from autotune.records.folder import SweepFolder
+from autotune.search.neighbours import known
+from autotune.search.warm_start import warm_start
+from autotune.source.registry import load_kernel
+from autotune.sweep.loop import run_sweep
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
 
 from .. import outcomes
 from ..conftest import EXAMPLE
@@ -114,7 +114,7 @@ def _python(name: str, bench: Bench) -> Callable[[], object]:
     def neighbours() -> None:
         near = known(results, kernel, problem, target.device)
         enumeration = kernel.space.enumerate(problem, target.device)
-        foreknowledge(kernel, problem, target.device, enumeration, near, {}, 4, ())
+        warm_start(kernel, problem, target.device, enumeration, near, {}, 4, ())
 
     def swept(n_chan: int, trials: int) -> Callable[[], object]:
         settings = Settings(results=results, trials=trials, finalist_samples=3, checked_launches=0)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autotune import cli, console, record
+from autotune.cli import console, program
+from autotune.records import folder
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 MADE = {"os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "os.truncate": 0, "os.remove": 0, "os.rmdir": 0}
@@ -99,7 +100,7 @@ def call(action: Callable[[], object], folders: Sequence[Path], deadline_s: floa
     def hang(*_: object) -> None:
         raise Hang
 
-    record._told.clear()
+    folder._told.clear()
     before = signal.signal(signal.SIGALRM, hang)
     log.addHandler(handler)
     temporary, tempfile.tempdir = tempfile.tempdir, str(folders[0])
@@ -146,7 +147,7 @@ def command(words: Sequence[str], folders: Sequence[Path], deadline_s: float = 2
     def run() -> None:
         before, sys.argv = sys.argv, ["autotune", *words]
         try:
-            cli.main()
+            program.main()
         finally:
             sys.argv = before
 

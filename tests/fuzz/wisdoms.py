@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from autotune.emit import emit
-from autotune.wisdom import Wisdom
+from autotune.emit.writer import emit
+from autotune.runtime.wisdom import Wisdom
 
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record
@@ -54,7 +54,7 @@ class Wisdoms:
 
     def sources(self, n: int) -> Iterator[tuple[str, Ended]]:
         """``n`` readings of a damaged source."""
-        from autotune.package import Package
+        from autotune.runtime.package import Package
 
         package = Package("tuned", self.package)
         key = package.wisdom.entries[0].source_key
@@ -82,7 +82,7 @@ def _as_command(action):  # type: ignore[no-untyped-def]
     """Errors as the command line ends with them."""
     import sys
 
-    from autotune.errors import UsageError
+    from autotune.core.errors import UsageError
 
     def run() -> None:
         try:

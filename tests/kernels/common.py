@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from autotune import Config, Kernel, TrialFailure
-from autotune.bench import Bench
 from autotune.devices import Target, find_device
 from autotune.devices.base import Session
-from autotune.devices.worker import Job
-from autotune.render import Variant, render
-from autotune.verify import verify
+from autotune.source.render import Variant, render
+from autotune.trial.bench import Bench
+from autotune.trial.verify import verify
+from autotune.trial.worker import Job
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 _sessions: dict[str, Session] = {}

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from autotune.bench import Bench
 from autotune.devices import Target, find_device
+from autotune.trial.bench import Bench
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from autotune.kernels import accumulate, postproc
 from autotune.kernels.correlate import Correlate, Problem, n_blocks, samples
 
 from autotune import Config, Launch, UsageError
-from autotune.definition import Device
+from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.render import render
-from autotune.verify import Placed
+from autotune.source.render import render
+from autotune.trial.verify import Placed
 
 from ..devices.bench import Bench
 from .common import check, check_golden, covering, session_on, write_goldens

@@ -9,11 +9,11 @@ from autotune.kernels._correlate_clusters import members
 from autotune.kernels.correlate import Correlate, Problem, n_chains
 
 from autotune import Config, TrialFailure
-from autotune.bench import Bench
-from autotune.definition import Device
+from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.render import render
-from autotune.verify import Placed, verify
+from autotune.source.render import render
+from autotune.trial.bench import Bench
+from autotune.trial.verify import Placed, verify
 
 from .common import check as check_variant
 from .common import check_gpu_mutant, check_mutant, mutated, session_on

@@ -9,10 +9,10 @@ import pytest
 from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at
 
 from autotune import Config, UsageError, unpack_samples
-from autotune.case import numpy_case
 from autotune.devices import Target, find_device
-from autotune.render import render
-from autotune.verify import Placed
+from autotune.source.render import render
+from autotune.trial.case import numpy_case
+from autotune.trial.verify import Placed
 
 from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 

@@ -10,10 +10,10 @@ from autotune.kernels._ddc_matrices import Matrices
 from autotune.kernels.ddc import Ddc
 
 from autotune import Config
-from autotune.definition import Device
+from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.render import render
-from autotune.verify import Placed
+from autotune.source.render import render
+from autotune.trial.verify import Placed
 
 from .common import check, check_golden, check_mutant, mutated, packed_bits, session_on, write_goldens
 

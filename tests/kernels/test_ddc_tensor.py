@@ -9,8 +9,8 @@ from autotune.kernels.ddc import Ddc, tile_outputs
 
 from autotune import Config
 from autotune.devices import Target, find_device
-from autotune.render import render
-from autotune.verify import Placed
+from autotune.source.render import render
+from autotune.trial.verify import Placed
 
 from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 

@@ -8,12 +8,12 @@ from autotune.kernels._ddc_matrices import Matrices
 from autotune.kernels.ddc import Ddc
 
 from autotune import Config
-from autotune.bench import Bench
-from autotune.case import small_case
-from autotune.definition import Device
+from autotune.core.definition import Device
 from autotune.devices import Target
-from autotune.measure import repeated
-from autotune.render import render
+from autotune.source.render import render
+from autotune.trial.bench import Bench
+from autotune.trial.case import small_case
+from autotune.trial.measure import repeated
 
 from .common import check, check_golden, check_gpu_mutant, check_mutant, mutated, session_on, write_goldens
 

@@ -8,10 +8,10 @@ import pytest
 from autotune.kernels.dequantize import Dequantize, Problem, rounded
 
 from autotune import Config, UsageError
-from autotune.definition import Device
+from autotune.core.definition import Device
 from autotune.devices import Target, find_device
-from autotune.render import render
-from autotune.verify import Placed
+from autotune.source.render import render
+from autotune.trial.verify import Placed
 
 from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
 

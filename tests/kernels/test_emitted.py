@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune.catalogue import all_kernels
-from autotune.contract import tolerance_of
 from autotune.devices import find_device
-from autotune.devices.compare import compare
-from autotune.emit import emit
-from autotune.request import problem_on
+from autotune.devices.comparison import compare_arrays
+from autotune.emit.writer import emit
+from autotune.source.registry import all_kernels
+from autotune.sweep.request import problem_on
+from autotune.trial.contract import tolerance_of
 
 
 @pytest.mark.gpu
@@ -40,6 +40,6 @@ def test_an_emitted_kernel_is_right(name: str, tmp_path: Path, monkeypatch: pyte
         outputs |= updated
         reference = kernel.reference(problem, **inputs)
         for output, array in outputs.items():
-            found = compare(array.get(), reference[output], tolerance_of(kernel, problem, output))
+            found = compare_arrays(array.get(), reference[output], tolerance_of(kernel, problem, output))
             assert found.n_bad == 0, (problem, output, found)
         del sys.modules[package]

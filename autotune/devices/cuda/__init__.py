@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import gpu, machine_code, nvrtc
-from ...cache import cache_dir
-from ...definition import Device
-from ...errors import UsageError
-from ...installation import install_with
-from ...render import Variant
+from ...core.definition import Device
+from ...core.errors import UsageError
+from ...runtime import gpu, nvrtc
+from ...source.render import Variant
+from ...system.cache import cache_dir
+from ...system.installation import install_with
+from .. import machine_code
 from ..base import Binary, Finding
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 kind = "cuda"
 clock = "GPU time"
 builds = ("cubin",)
-OPTIONS = nvrtc.OPTIONS  # recorded with every binary; CuPy would add -ftz=true
 
 # Limits by compute capability, for compiling where there is no GPU: opted-in shared bytes of a block.
 SHARED_BYTES = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376, "sm_90": 232448, "sm_120": 101376}
@@ -64,12 +64,12 @@ def compiler(device: Device) -> str:
     """NVRTC's version, the architecture and the options."""
     if (reason := nvrtc.available()) is not None:
         raise UsageError(f"NVRTC cannot be used: {reason}")
-    return f"NVRTC {nvrtc.version()} {device.arch} {' '.join(OPTIONS)}"
+    return f"NVRTC {nvrtc.version()} {device.arch} {' '.join(nvrtc.OPTIONS)}"
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
     """To a cubin, in the cache."""
-    cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch, OPTIONS)
+    cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch)
     assert cubin.path is not None  # it was cached
     return Binary(
         variant=variant.name,
@@ -88,7 +88,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
 
 def compiled_anew(variant: Variant, device: Device) -> str:
     """What NVRTC makes of ``variant`` this time."""
-    return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, OPTIONS))
+    return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, nvrtc.OPTIONS))
 
 
 def _code(cubin: nvrtc.Cubin) -> str:

@@ -11,12 +11,11 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...cache import cache_dir
-from ...definition import Device, Tolerance
-from ...nvrtc import cached_cubin
+from ...core.definition import Device, Tolerance
+from ...runtime.nvrtc import cached_cubin
+from ...system.cache import cache_dir
 from ..base import Comparison
-from ..compare import INTEGERS, compare, fits
-from . import OPTIONS
+from ..comparison import INTEGERS, compare_arrays, fits
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
 FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])
@@ -29,7 +28,7 @@ class Comparer:
     def __init__(self, device: Device, keep_bytes: int) -> None:
         self._keep_bytes = keep_bytes
         source = files(__package__).joinpath("compare.cu").read_text()
-        cubin = cached_cubin(cache_dir("cubin"), source, "differ", device.arch, OPTIONS)
+        cubin = cached_cubin(cache_dir("cubin"), source, "differ", device.arch)
         module = cupy.RawModule(path=str(cubin.path))
         self._differ = module.get_function("differ")
         self._changed = module.get_function("changed")
@@ -70,7 +69,7 @@ class Comparer:
         return int(found["n_bad"])
 
     def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> Comparison:
-        return compare(got.get(), np.asarray(want), tolerance)
+        return compare_arrays(got.get(), np.asarray(want), tolerance)
 
     def _run(self, function: Any, *arguments: Any) -> Any:
         self._found.data.memset(0, FOUND.itemsize)

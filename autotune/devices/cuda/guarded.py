@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...errors import TrialFailure
+from ...core.errors import TrialFailure
 
 GUARD_BYTES = 1 << 30  # of addresses on each side: a multiple of every granularity
 KEPT_BYTES = 1 << 30  # of memory that waits for the next buffer, at most

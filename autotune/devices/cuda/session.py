@@ -10,13 +10,12 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...cache import cache_dir
-from ...definition import Device, Launch, Tolerance
-from ...errors import TrialFailure
-from ...nvrtc import cached_cubin
-from ...tensor_map import addresses, encoded
+from ...core.definition import Device, Launch, Tolerance
+from ...core.errors import TrialFailure
+from ...runtime.nvrtc import cached_cubin
+from ...runtime.tensor_map import addresses, encoded
+from ...system.cache import cache_dir
 from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Sample
-from . import OPTIONS
 from .comparer import Comparer
 from .guarded import GuardedMemory, Mapping, Unavailable
 
@@ -149,7 +148,7 @@ class CudaSession:
         self.device, self._index = device, index
         cupy.cuda.Device(index).use()
         source = files(__package__).joinpath("probes.cu").read_text()
-        cubin = cached_cubin(cache_dir("cubin"), source, "spin", device.arch, OPTIONS)
+        cubin = cached_cubin(cache_dir("cubin"), source, "spin", device.arch)
         probes = cupy.RawModule(path=str(cubin.path))
         self.spin = probes.get_function("spin")
         self._read_all = probes.get_function("read_all")
@@ -225,7 +224,7 @@ class CudaSession:
         n_steps, blocks, threads = 2048, 4 * max(1, self.device.n_multiprocessors), 256
         rates = []
         for name, n_k in (("multiply_halves", 16), ("multiply_bytes", 32)):
-            cubin = cached_cubin(cache_dir("cubin"), source, name, self.device.arch, OPTIONS)
+            cubin = cached_cubin(cache_dir("cubin"), source, name, self.device.arch)
             probe = cupy.RawModule(path=str(cubin.path)).get_function(name)
             arguments = (self._sink, np.int32(n_steps))
             seconds = _best_of(5, lambda probe=probe, arguments=arguments: probe((blocks,), (threads,), arguments))

@@ -8,9 +8,9 @@ of a GPU.
 
 from collections.abc import Sequence
 
-from ...definition import Device
-from ...errors import UsageError
-from ...render import Variant
+from ...core.definition import Device
+from ...core.errors import UsageError
+from ...source.render import Variant
 from ..base import Binary, Finding, Session
 from .build import BUILD_FLAGS, compile_variant, flags, package_fingerprint
 from .session import HostSession

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...definition import Tolerance
+from ...core.definition import Tolerance
 from ..base import CANARY_BYTES, TIMED_ALIGN, Comparison
-from ..compare import compare
+from ..comparison import compare_arrays
 from .runtime import runtime
 
 # Of address space on each side, without memory: 1 GiB, or less where a limit (`ulimit -v`) leaves no more.
@@ -75,7 +75,7 @@ class HostBuffer:
         return None
 
     def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
-        return compare(self._array, reference, tolerance)
+        return compare_arrays(self._array, reference, tolerance)
 
     def free(self) -> None:
         """Give the memory back; the buffer must not be used after."""

@@ -14,12 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ... import elf, machine_code
-from ...cache import cache_dir
-from ...definition import Device
-from ...errors import TrialFailure, UsageError, clipped
-from ...kept import facts_of, keep, take
-from ...render import Variant
+from ...core.definition import Device
+from ...core.errors import TrialFailure, UsageError, clipped
+from ...core.kept import facts_of, keep, take
+from ...source.render import Variant
+from ...system.cache import cache_dir
+from .. import elf, machine_code
 from ..base import Binary
 from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...definition import Device, Launch, TensorMap
-from ...errors import TrialFailure
+from ...core.definition import Device, Launch, TensorMap
+from ...core.errors import TrialFailure
 from ..base import TIMED_ALIGN, Argument, Binary, Sample
 from .buffer import HostBuffer
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts

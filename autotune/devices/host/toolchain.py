@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...errors import UsageError
+from ...core.errors import UsageError
 
 MINIMUM_GCC = 12  # the first with _Float16 on x86-64 in C++
 REMEDY = (

@@ -1,0 +1,78 @@
+"""What each tier of the lookup loses, measured on the records themselves: leave a problem out, ask, and look it up.
+
+The lookup is asked as an emitted package asks it. What it then chooses was, where luck has it, measured in the sweep
+that was left out; its median there over the least there, minus one, is the loss. No times of two devices meet.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Kernel
+from ..records.history import Swept
+from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
+from ..runtime.wisdom import Entry, Fallback, Loss, Wisdom, fields_text
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A sweep, and what is emitted of it."""
+
+    sweep: Swept
+    entry: Entry
+    fallback: Fallback
+
+
+def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
+    """The loss of each tier, by kernel, for every device, every architecture and every kind of device.
+
+    nearest       without the problem's own entry: the others of its device with its baked fields
+    architecture  without any entry of its device: those of other devices of its architecture
+    default       the default configuration of the problem's own sweep
+    """
+    found: defaultdict[tuple[str, str, str], list[float | None]] = defaultdict(list)
+    for together in _by_baked_fields(emitted):
+        for one in together:
+            device, kernel = one.sweep.device, kernels[one.entry.kernel]
+            others = [e for e in together if e is not one]
+            strangers = [e for e in others if e.sweep.device.name != device.name]
+            chosen = {
+                NEAREST: _chosen(kernel, one, others, NEAREST),
+                ARCHITECTURE: _chosen(kernel, one, strangers, ARCHITECTURE),
+                DEFAULT: Config(one.sweep.about["default"]),
+            }
+            for tier, config in chosen.items():
+                if config is not None:
+                    for where in {device.name, device.arch, device.kind}:
+                        found[kernel.name, where, tier].append(one.sweep.loss(config))
+    losses = (_summary(*about, values) for about, values in sorted(found.items()))
+    return tuple(loss for loss in losses if loss is not None)
+
+
+def _chosen(kernel: Kernel[Any], one: Emitted, rest: Iterable[Emitted], tier: str) -> Config | None:
+    """What a package of the ``rest`` runs ``one``'s problem with, if it answers by ``tier``."""
+    wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
+    try:
+        choice = choose(wisdom, kernel, one.entry.baked, one.entry.runtime, one.sweep.device)
+    except Exception:  # nothing of the rest can run here, nor the default; a definition may raise anything at that
+        return None
+    return choice.config if choice.tier == tier else None
+
+
+def _by_baked_fields(emitted: Iterable[Emitted]) -> Iterable[list[Emitted]]:
+    groups: defaultdict[tuple[str, str], list[Emitted]] = defaultdict(list)
+    for one in emitted:
+        groups[one.entry.kernel, fields_text(one.entry.baked)].append(one)
+    return groups.values()
+
+
+def _summary(kernel: str, where: str, tier: str, values: list[float | None]) -> Loss | None:
+    """None where no choice was measured."""
+    told = [value for value in values if value is not None]
+    if not told:
+        return None
+    typical, worst = round(median(told), 4), round(max(told), 4)
+    return Loss(kernel, where, tier, n=len(told), n_untold=len(values) - len(told), median=typical, worst=worst)

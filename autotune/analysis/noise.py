@@ -1,0 +1,89 @@
+"""How far two measurements of one thing differ on a device, and whether two sets of records agree within that.
+
+Each config of a final round was measured twice in its sweep: once in the search, once at its end, seconds or minutes
+later, among others. The ratios of the two medians are what repeating a measurement does on that device.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from ..core.config import Config
+from ..records.recorded import Recorded
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of one device. ``typical`` is the median of |ratio - 1|, ``p95`` its 95 % quantile."""
+
+    device: str
+    n: int  # pairs of measurements
+    typical: float
+    p95: float
+
+    def __str__(self) -> str:
+        shares = f"{100 * self.typical:.2f} % (median), {100 * self.p95:.2f} % (95 % of them)"
+        return f"two measurements of a config on {self.device} differ by {shares}, from {self.n} pairs"
+
+
+def noise(sweeps: Iterable[Recorded]) -> dict[str, Noise]:
+    """By device, of those that have at least two pairs."""
+    differences: dict[str, list[float]] = {}
+    for sweep in sweeps:
+        found = {t.config: t.median_s for t in sweep.trials if t.median_s} if sweep.finalists else {}
+        for finalist in sweep.finalists:
+            if first := found.get(Config(finalist["config"])):
+                differences.setdefault(sweep.device, []).append(abs(finalist["median_s"] / first - 1))
+    return {
+        device: Noise(device, len(values), median(values), quantiles(values, n=20, method="inclusive")[-1])
+        for device, values in differences.items()
+        if len(values) > 1
+    }
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One problem in two sets of records: the winners' medians, in seconds."""
+
+    title: str
+    before_s: float
+    after_s: float
+    same_config: bool
+    exchanged: tuple[float, ...]  # what each side loses with the other's winner, where it measured that
+    allowed: float  # what repeating a measurement explains
+
+    @property
+    def change(self) -> float:
+        return self.after_s / self.before_s - 1
+
+    @property
+    def verdict(self) -> str:
+        """same, faster or slower: of ``after`` to ``before``."""
+        if abs(self.change) <= self.allowed:
+            return "same"
+        return "slower" if self.change > 0 else "faster"
+
+
+def pairs(before: Sequence[Recorded], after: Sequence[Recorded]) -> list[Pair]:
+    """The problems that both hold, of the same kernel and device; what each allows is its device's 95 % noise."""
+    known = noise([*before, *after])
+    others = {sweep.title: sweep for sweep in after}
+    found = []
+    for sweep in before:
+        other = others.get(sweep.title)
+        if other is None or not sweep.winner or not other.winner:
+            continue
+        same = dict(sweep.winner["config"]) == dict(other.winner["config"])
+        allowed = known[sweep.device].p95 if sweep.device in known else 0.0
+        losses = (_loss(sweep, other), _loss(other, sweep))
+        exchanged = tuple(loss for loss in losses if loss is not None)
+        medians = sweep.winner["median_s"], other.winner["median_s"]
+        found.append(Pair(sweep.title, *medians, same, exchanged, allowed))
+    return found
+
+
+def _loss(sweep: Recorded, other: Recorded) -> float | None:
+    """Of ``sweep``'s problem with ``other``'s winner, by the medians of ``sweep``'s search: whatever GPU ran either."""
+    found = {t.config: t.median_s for t in sweep.trials if t.median_s}
+    winner = Config((other.winner or {})["config"])
+    return found[winner] / min(found.values()) - 1 if winner in found else None

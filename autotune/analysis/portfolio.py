@@ -1,0 +1,124 @@
+"""A few configurations that serve many problems: for each number of them, those with the least worst-case regret.
+
+The regret of a configuration at a problem is its median over the best median recorded there, minus one, both of the
+same sweep's search. One that failed there, or was not measured, has infinite regret: nothing says that it would do.
+A portfolio serves each problem with the member that has the least.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.config import Config
+from ..records.history import Swept
+from .subset import Subset, best_subsets
+
+N_FOLDS = 10  # of the cross-validation; with no more problems than LEAVE_ONE_OUT each is a fold of its own
+LEAVE_ONE_OUT = 20
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was measured of one kernel on one device; ``regret`` is float64 [n_problems, n_configs]."""
+
+    kernel: str
+    device: str
+    problems: tuple[str, ...]
+    configs: tuple[Config, ...]
+    regret: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Over problems, each served by the best of a few configurations; infinite where one is not served at all."""
+
+    worst: float
+    mean: float
+    median: float
+    n_unserved: int
+
+    @staticmethod
+    def of(regret: npt.NDArray[np.float64]) -> "Regret":
+        """``regret``: float64 [n_problems]."""
+        values = (float(regret.max()), float(regret.mean()), float(np.median(regret)))
+        return Regret(*values, n_unserved=int(np.isinf(regret).sum()))
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """The best configurations found of their number."""
+
+    configs: tuple[Config, ...]  # the one that serves the most problems first
+    total: Regret
+    left_out: Regret | None  # of problems that had no part in choosing; None with a single problem
+    chosen: tuple[int | None, ...]  # for each problem, which of ``configs`` serves it; None: none of them can
+    regret: tuple[float, ...]  # for each problem
+    exact: bool  # no other choice of k is better; otherwise found by local search
+
+
+def tables(sweeps: Iterable[Swept]) -> list[Table]:
+    """One for each (kernel, device), in order of their names."""
+    groups: defaultdict[tuple[str, str], list[Swept]] = defaultdict(list)
+    for sweep in sweeps:
+        if sweep.median_s:
+            groups[sweep.about["kernel"], sweep.device.name].append(sweep)
+    return [_table(*about, group) for about, group in sorted(groups.items())]
+
+
+def portfolios(table: Table, k_max: int, *, cross_validate: bool = True) -> list[Portfolio]:
+    """The best portfolio of 1, 2, ... ``k_max`` configurations: least worst regret, then least mean.
+
+    The list ends early where one more configuration would gain nothing. While some problem is served by none, fewest
+    of those comes first. The same table gives the same answer. Each problem of the cross-validation is served by the
+    best of a portfolio that was chosen without its fold.
+    """
+    n_problems = len(table.problems)
+    subsets = best_subsets(table.regret, k_max)
+    left_out = _left_out(table.regret, k_max) if cross_validate and n_problems > 1 else None
+    return [
+        _portfolio(table, subset, None if left_out is None else Regret.of(left_out[i]))
+        for i, subset in enumerate(subsets)
+    ]
+
+
+def _table(kernel: str, device: str, sweeps: Sequence[Swept]) -> Table:
+    columns = sorted({config for sweep in sweeps for config in sweep.median_s}, key=str)
+    place = {config: i for i, config in enumerate(columns)}
+    regret = np.full((len(sweeps), len(columns)), np.inf)
+    for row, sweep in zip(regret, sweeps, strict=True):
+        row[[place[config] for config in sweep.median_s]] = list(sweep.median_s.values())
+        row /= row.min()
+    return Table(kernel, device, tuple(sweep.problem for sweep in sweeps), tuple(columns), regret - 1)
+
+
+def _portfolio(table: Table, subset: Subset, left_out: Regret | None) -> Portfolio:
+    members = subset.members
+    choice = np.argmin(table.regret[:, members], axis=1)
+    regret = np.min(table.regret[:, members], axis=1)
+    served = np.isfinite(regret)
+    counts = np.bincount(choice[served], minlength=len(members))
+    order = np.argsort(-counts, kind="stable")
+    rank = np.argsort(order)
+    return Portfolio(
+        configs=tuple(table.configs[members[i]] for i in order),
+        total=Regret.of(regret),
+        left_out=left_out,
+        chosen=tuple(int(rank[i]) if known else None for i, known in zip(choice, served, strict=True)),
+        regret=tuple(map(float, regret)),
+        exact=subset.exact,
+    )
+
+
+def _left_out(regret: npt.NDArray[np.float64], k_max: int) -> npt.NDArray[np.float64]:
+    """float64 [k_max, n_problems]: the regret of each problem under portfolios chosen without its fold."""
+    n_problems = len(regret)
+    n_folds = n_problems if n_problems <= LEAVE_ONE_OUT else N_FOLDS
+    fold = np.arange(n_problems) % n_folds
+    found = np.empty((k_max, n_problems))
+    for left_out in (fold == i for i in range(n_folds)):
+        for i, subset in enumerate(best_subsets(regret[~left_out], k_max, effort=1 / n_folds)):
+            found[i:, left_out] = regret[left_out][:, subset.members].min(axis=1)  # also of more, should there be none
+    return found

@@ -1,0 +1,108 @@
+"""What `autotune show` tells of recorded sweeps, as plain data: one line for each of many, everything for one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..records.recorded import Recorded
+from ..trial.row import Trial
+from .importance import importances
+
+PROOF = (
+    *("number", "config", "key", "median_s", "q1_s", "q3_s", "interval_s", "clock_hz", "cold"),
+    *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on", "checked_launches"),
+    "sustained",
+)
+KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "finalists", "counts", "n_configs"}
+KNOWN |= {"ceilings", "spent_s"}
+
+
+def overview(sweep: Recorded) -> dict[str, Any]:
+    """One sweep in one line: what was asked, and what came of it. Reads no trial when there is a verdict."""
+    winner, default = sweep.winner, sweep.default
+    return {
+        "path": str(sweep.folder.path),
+        "device": sweep.device,
+        "kernel": sweep.kernel,
+        "problem": sweep.problem,
+        "clock": sweep.about.get("clock", "device time"),
+        "finished": sweep.verdict is not None,
+        "n_trials": sum(sweep.counts.values()),
+        "n_failed": sum(n for status, n in sweep.counts.items() if status != "measured"),
+        "best_s": winner["median_s"] if winner else None,
+        "default_s": default["median_s"] if default else None,
+        "speed_up": sweep.speed_up,
+        "config": dict(winner["config"]) if winner else None,
+    }
+
+
+def details(sweep: Recorded) -> dict[str, Any]:
+    """The overview, and all that the record says of how it came about."""
+    return {
+        **overview(sweep),
+        "winner": proof(sweep, sweep.winner),
+        "default": proof(sweep, sweep.default),
+        "speed_up_interval": speed_up_interval(sweep),
+        "counts": sweep.counts,
+        "n_configs": (sweep.verdict or {}).get("n_configs"),
+        "failures": failures(sweep.trials),
+        "spent": spent(sweep),
+        "best_so_far_s": best_so_far(sweep.trials),
+        "importance": [each.as_json() for each in importances(sweep.trials)],
+        "sweep": dict(sweep.about),
+        "verdict": dict(sweep.verdict) if sweep.verdict is not None else None,
+    }
+
+
+def proof(sweep: Recorded, chosen: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A measured config with what shows that it is correct, and how often its time was taken."""
+    if chosen is None:
+        return None
+    trial = next((t for t in sweep.trials if t.config == chosen["config"]), None)
+    found = {name: chosen[name] for name in PROOF if chosen.get(name) is not None}
+    found["n_samples"] = len(chosen.get("samples_s") or ())
+    if trial is not None:
+        found["reproduce"] = trial.reproduce
+        if trial.efficiency is not None and trial.median_s:
+            found["efficiency"] = trial.efficiency * trial.median_s / chosen["median_s"]
+    return found
+
+
+def speed_up_interval(sweep: Recorded) -> tuple[float, float] | None:
+    """The least and the largest speed-up that the two 95 % confidence intervals allow."""
+    if not sweep.winner or not sweep.default or "interval_s" not in sweep.winner or "interval_s" not in sweep.default:
+        return None
+    (best_low, best_high), (low, high) = sweep.winner["interval_s"], sweep.default["interval_s"]
+    return low / best_high, high / best_low
+
+
+def failures(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """For each status that is a failure: how many, and the first one's message and command."""
+    found: dict[str, dict[str, Any]] = {}
+    for trial in trials:
+        if trial.status == "measured":
+            continue
+        first = {"status": trial.status, "n": 0, "number": trial.number, "config": dict(trial.config)}
+        entry = found.setdefault(trial.status, {**first, "message": trial.message, "reproduce": trial.reproduce})
+        entry["n"] += 1
+    return sorted(found.values(), key=lambda entry: -int(entry["n"]))
+
+
+def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
+    """Seconds: the best median after each trial; None before the first that was measured."""
+    bests: list[float | None] = []
+    best: float | None = None
+    for trial in trials:
+        if trial.median_s is not None and (best is None or trial.median_s < best):
+            best = trial.median_s
+        bests.append(best)
+    return bests
+
+
+def spent(sweep: Recorded) -> dict[str, Any]:
+    """Where the wall time went: seconds, shares of their sum, and whatever other figures the verdict has."""
+    verdict = sweep.verdict or {}
+    parts: dict[str, float] = dict(verdict.get("spent_s") or {})
+    total = sum(parts.values())
+    shares = {what: seconds / total for what, seconds in parts.items()} if total else {}
+    others = {name: value for name, value in verdict.items() if name not in KNOWN and isinstance(value, (int, float))}
+    return {"total_s": total, "seconds": parts, "shares": shares, **others}

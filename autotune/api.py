@@ -1,0 +1,160 @@
+"""The Python interface: one call for each thing the command line does, and ``run`` for notebooks and bug reports."""
+
+import atexit
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from .core.errors import UsageError
+from .devices import Target, find_device
+from .emit.writer import emit as _emit
+from .source.registry import load_kernel, reference_of
+from .source.render import render
+from .sweep.loop import Sweep, run_sweep
+from .sweep.progress import Progress, Quiet
+from .sweep.request import of_types, parse_restriction, problem_on
+from .sweep.settings import Settings
+from .sweep.settings import effort as effort_of
+from .system.limits import COUNT, check_numbers, check_type
+from .system.memory import check_memory
+from .trial.bench import COMPILE_PROCESSES, Bench
+from .trial.compile import check_limits
+from .trial.worker import Job, Worker
+
+RUN_DEADLINE_S = 120.0
+
+
+def run(
+    kernel: str,
+    *,
+    inputs: Mapping[str, Any],
+    problem: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    device: str = "auto",
+) -> dict[str, np.ndarray]:
+    """One launch of ``kernel`` on ``inputs`` -> its outputs by name, as NumPy arrays.
+
+    Args:
+        kernel: a name, or the path of a definition.
+        inputs: arrays and numbers by name, in the shapes and dtypes that the definition's ``arrays`` states.
+        problem: baked fields; runtime fields follow from the inputs' shapes.
+        config: None is the default configuration.
+        device: ``auto``, ``host``, ``cuda:0``.
+
+    Raises:
+        UsageError: for unknown names, or inputs of the wrong shape or dtype.
+        TrialFailure: when the variant does not compile or the launch fails.
+    """
+    definition, target = _resolved(kernel, device)
+    check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
+    given = {**definition.scalar_defaults, **inputs}
+    given = {name: np.asarray(v) if hasattr(v, "__array__") else v for name, v in given.items()}
+    check_type("config", config, (Mapping, NoneType), "a dict of values by name, or None")
+    check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
+    chosen = definition.problem_for(of_types(definition, problem or {}), given)
+    _check_inputs(definition, chosen, given)
+    settled = definition.default_config(chosen, target.device) if config is None else definition.space.parse(config)
+    binary = target.module.compile(render(definition, chosen, settled), target.device)
+    check_limits(binary, definition.launch(chosen, settled), target.device)
+    job = Job(reference_of(definition), asdict(chosen), settled, binary)
+    return _worker(target).run(job, given, RUN_DEADLINE_S)
+
+
+def sweep(
+    kernel: str,
+    *,
+    problem: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    results: str | os.PathLike[str] = "results",
+    only: Sequence[str] = (),
+    effort: str = "normal",
+    compile_processes: int = COMPILE_PROCESSES,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Sweep:
+    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
+
+    ``effort`` is quick, normal or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,
+    time_s, sampler, seed, ...), which go before. Started again with the same arguments it goes on where it stopped.
+
+    Raises:
+        UsageError: for unknown names and values, an empty space, or a record that cannot be written.
+    """
+    definition, target = _resolved(kernel, device)
+    for name, value, kinds, wanted in (
+        ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
+        ("results", results, (str, os.PathLike), "a path"),
+        ("only", only, Iterable, "a list of texts such as WGS=64"),
+    ):
+        check_type(name, value, kinds, wanted)
+    check_numbers({"compile_processes": compile_processes}, {"compile_processes": COUNT})
+    known = [field.name for field in dataclasses.fields(Settings)]
+    if unknown := set(settings) - set(known):
+        raise UsageError(f"{', '.join(sorted(unknown))} is no setting; settings are {', '.join(known)}")
+    restrict = settings.get("restrict", {})
+    check_type("restrict", restrict, Mapping, "a dict: name of a parameter -> tuple of values")
+    for name, values in restrict.items():
+        check_type(f"restrict[{name!r}]", values, tuple, "a tuple of values")
+    fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
+    chosen = Settings(results=Path(results), **fields)
+    asked = problem_on(definition, problem or {}, target)
+    check_memory(definition, asked)
+    with Bench(target, compile_processes, note=(progress or Quiet()).note) as bench:
+        return run_sweep(definition, asked, bench, chosen, progress)
+
+
+def emit(
+    paths: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    portfolio: int | None = None,
+    kernels: Sequence[str | Path] = (),
+) -> Path:
+    """Write the winners of recorded sweeps as an installable package at ``out``.
+
+    ``portfolio``: at most so many configurations of each kernel and device serve all its problems. ``kernels``: the
+    paths of definitions that are not installed; a record alone decides on no code that runs.
+
+    Raises:
+        UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
+    """
+    check_type("paths", paths, (str, os.PathLike, Iterable), "a list of paths")
+    check_type("out", out, (str, os.PathLike), "a path")
+    check_numbers({"portfolio": portfolio}, {"portfolio": replace(COUNT, may_lack=True)})
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    for path in listed:
+        check_type("path", path, (str, os.PathLike), "a path")
+    return _emit([Path(p) for p in listed], Path(out), portfolio, kernels)
+
+
+def _resolved(kernel: str, device: str) -> tuple[Any, Target]:
+    check_type("kernel", kernel, str, "a kernel's name, or the path of its definition as text")
+    check_type("device", device, str, "a device's name, such as auto, host or cuda:0")
+    return load_kernel(kernel), find_device(device)
+
+
+def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> None:
+    specs = {name: spec for name, spec in definition.arrays(problem).items() if spec.read}
+    for name, spec in specs.items():
+        if name not in given:
+            raise UsageError(f"{definition.name} needs the input {name}: {spec.dtype} {list(spec.shape)}")
+        found = given[name]
+        if getattr(found, "dtype", None) != spec.dtype or tuple(found.shape) != spec.shape:
+            what = f"{found.dtype} {list(found.shape)}" if hasattr(found, "dtype") else type(found).__name__
+            raise UsageError(f"{definition.name}: {name} is {what}, must be {spec.dtype} {list(spec.shape)}")
+
+
+_workers: dict[str, Worker] = {}
+
+
+def _worker(target: Target) -> Worker:
+    """One worker a device, kept for the next call and closed at exit."""
+    if target.identifier not in _workers:
+        worker = _workers[target.identifier] = Worker(target)
+        atexit.register(worker.__exit__)
+    return _workers[target.identifier]

@@ -1,0 +1,40 @@
+"""Pictures in text: bars and a curve, of block characters in eighths."""
+
+from collections.abc import Sequence
+from math import log
+
+from .console import seconds
+
+RIGHTWARD, UPWARD = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
+
+
+def bar(share: float, width: int = 20) -> str:
+    """``share`` of ``width`` characters, to an eighth of one."""
+    eighths = round(8 * width * min(1.0, max(0.0, share)))
+    return "█" * (eighths // 8) + RIGHTWARD[eighths % 8].strip()
+
+
+def curve(bests: Sequence[float | None], width: int = 60, height: int = 4) -> list[str]:
+    """Lines: the best time so far over the trials, tall is slow, on a logarithmic scale between the first and the last.
+
+    A column is the state after the last of its trials; it is empty as long as nothing was measured.
+    """
+    known = [best for best in bests if best]
+    if not known:
+        return ["best so far: nothing measured"]
+    low, high, n = min(known), max(known), len(bests)
+    title = (
+        f"best so far, over {n} trials: {seconds(known[0])} to {seconds(low)}, found by trial {1 + bests.index(low)}"
+    )
+    if high / low <= 1.0:  # also where they differ in their last bit
+        return [title]
+    width = min(width, n)
+    columns = [bests[(i + 1) * n // width - 1] for i in range(width)]
+    levels = [0 if best is None else 1 + round((8 * height - 1) * _share(best, low, high)) for best in columns]
+    rows = ["".join(UPWARD[min(8, max(0, level - 8 * row))] for level in levels) for row in reversed(range(height))]
+    labels = [seconds(high), *[""] * (height - 2), seconds(low)]
+    return [title, *(f"{label:>10} {row}".rstrip() for label, row in zip(labels, rows, strict=True))]
+
+
+def _share(best: float, low: float, high: float) -> float:
+    return log(best / low) / log(high / low)

@@ -1,0 +1,213 @@
+"""`autotune campaign` and `autotune worker`: many problems over many devices."""
+
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ...core.errors import UsageError
+from ...system.installation import install_with
+from ...system.shell import command, definition_words
+from ..console import LINE_EVERY_S, percent, print_json, print_table, seconds, stderr, stdout
+from .options import JsonOption
+
+if TYPE_CHECKING:
+    from ...campaign.run import Campaign
+    from ...campaign.worker import Outcome
+
+N_FAILURES_TOLD = 5
+CompileOption = Annotated[
+    int | None,
+    typer.Option(
+        "--compile-processes",
+        min=1,
+        max=1024,
+        help="Compilers of each device. [default: its share of this machine's cores, all of its GPUs counted]",
+    ),
+]
+CaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--tls-ca",
+        help="For tls://: the certificate (PEM) of the authority that signed everybody's. [default: Dask's "
+        "configuration, distributed.comm.tls.ca-file]",
+    ),
+]
+CertOption = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", help="This process's certificate (PEM). [default: of Dask's configuration]"),
+]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--tls-key", help="Its private key (PEM), unless --tls-cert holds it. [default: of Dask's]"),
+]
+
+
+def campaign(
+    file: Annotated[Path, typer.Argument(help="What to tune: a TOML file, see docs/campaigns.md.")],
+    device: Annotated[
+        list[str],
+        typer.Option("--device", help="cuda:0, ...; repeatable. [default: the file's, or every GPU here, or host]"),
+    ] = [],
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            "--scheduler",
+            help="tls://host:8786: use the workers of a Dask scheduler. [default: a cluster on this machine]",
+        ),
+    ] = "",
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
+    compile_processes: CompileOption = None,
+    results: Annotated[
+        Path | None, typer.Option("--results", help="The folder of the sweeps. [default: the file's, or results]")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Tune every problem of a grid, on all devices. Started again, it goes on where it stopped."""
+    _need_dask()
+    from ...campaign.plan import read_plan
+    from ...campaign.run import run_campaign
+    from ...campaign.security import Certificates
+
+    certificates = Certificates(tls_ca, tls_cert, tls_key)
+    if scheduler:
+        _warn(scheduler)
+    elif tls_ca or tls_cert or tls_key:
+        raise UsageError("--tls-ca, --tls-cert and --tls-key are for --scheduler tls://host:8786")
+    plan = read_plan(file, results)
+    done = run_campaign(plan, _Console(), scheduler or None, tuple(device) or None, compile_processes, certificates)
+    if json:
+        print_json(_summary(done, plan.settings.results))
+    else:
+        _print(done, plan.settings.results, plan.kernel)
+    if done.interrupted:
+        raise typer.Exit(130)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def worker(
+    scheduler: Annotated[str, typer.Argument(help="The scheduler's address, such as tls://host:8786.")],
+    device: Annotated[
+        list[str], typer.Option("--device", help="cuda:0, ...; repeatable. [default: every GPU here, or host]")
+    ] = [],
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
+    compile_processes: CompileOption = None,
+) -> None:
+    """Lend the devices of this host to a campaign, until stopped. The results folder must be shared between hosts."""
+    _need_dask()
+    from ...campaign.cluster import all_devices, serve
+    from ...campaign.security import Certificates, security_for
+
+    security = security_for(scheduler, Certificates(tls_ca, tls_cert, tls_key))
+    _warn(scheduler)
+    devices = tuple(device) or all_devices()
+    stderr.print(f"serving {', '.join(devices)} to {scheduler}; Ctrl-C ends it", markup=False)
+    serve(scheduler, devices, security, compile_processes)
+
+
+def _warn(scheduler: str) -> None:
+    from ...campaign.security import warning
+
+    if text := warning(scheduler):
+        stderr.print(text, markup=False)
+
+
+def _need_dask() -> None:
+    """Imported when asked for: it takes longer than most commands run, and many installations do without."""
+    if missing := [name for name in ("distributed", "cryptography") if find_spec(name) is None]:
+        raise UsageError(f"campaigns need {' and '.join(missing)}, not installed here: {install_with('campaign')}")
+
+
+class _Console:
+    """A bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._total = self._failed = 0
+        self._began = self._last_line = time.monotonic()
+
+    def begin(self, title: str, n_total: int) -> None:
+        self.end()
+        stderr.print(title, markup=False)
+        self._total, self._began = n_total, time.monotonic()
+        if stderr.is_terminal:
+            columns = (BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+            description = TextColumn("{task.description}", markup=False)
+            self._bar = Progress(*columns, TimeRemainingColumn(), description, console=stderr)
+            self._bar.add_task("", total=n_total)
+            self._bar.start()
+
+    def outcome(self, outcome: "Outcome", n_done: int) -> None:
+        self._failed += bool(outcome.error)
+        text = f"{_name(outcome)}: {outcome.error or seconds(outcome.median_s)}"
+        text += f"; {self._failed} failed" if self._failed else ""
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=n_done, description=text)
+        elif now - self._last_line > LINE_EVERY_S or n_done == self._total:
+            self._last_line = now
+            left = (now - self._began) / n_done * (self._total - n_done)
+            stderr.print(f"  {n_done} of {self._total}, {seconds(left)} left: {text}", markup=False)
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _name(outcome: "Outcome") -> str:
+    return ",".join(f"{name}={value}" for name, value in outcome.problem.items())
+
+
+def _summary(done: "Campaign", results: Path) -> dict[str, object]:
+    return {
+        "results": str(results),
+        "devices": done.devices,
+        "problems": done.n_problems,
+        "tuned": sum(not o.error for o in done.outcomes),
+        "wall_s": done.wall_s,
+        "idle_share": done.idle_share,
+        "spent_s": done.spent_s,
+        "compile_s": done.compile_s,
+        "compile_share": done.compile_share,
+        "trials": dict(done.counts),
+        "new_trials": done.n_new,
+        "interrupted": done.interrupted,
+        "outcomes": [vars(o) for o in done.outcomes],
+    }
+
+
+def _print(done: "Campaign", results: Path, kernel: str) -> None:
+    tuned = [o for o in done.outcomes if not o.error]
+    gains = [o.speed_up for o in tuned if o.speed_up]
+    best = sorted((o for o in tuned if o.speed_up), key=lambda o: -(o.speed_up or 0.0))[:3]
+    if best:
+        rows = [(_name(o), seconds(o.median_s), f"{o.speed_up:.2f}", o.device) for o in best]
+        print_table(("the largest speed-ups", "median", "x default", "device"), rows)
+    stdout.print(f"problems     {len(tuned)} of {done.n_problems} tuned, {len(done.failed)} failed", markup=False)
+    for failed in done.failed[:N_FAILURES_TOLD]:
+        stdout.print(f"  {_name(failed)}: {failed.error}", markup=False)
+    if gains:
+        stdout.print(f"speed-up     {median(gains):.2f} x the default (median), up to {max(gains):.2f}")
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items(), key=lambda item: -item[1]))
+    stdout.print(f"trials       {counts or 'none'}; {done.n_new} of them now", markup=False)
+    parts = ", ".join(f"{what} {seconds(s)}" for what, s in done.spent_s.items() if s >= 0.1)
+    stdout.print(f"time         {seconds(done.wall_s)}; the sweeps, which overlap: {parts or 'nothing'}")
+    busy, compiling = 1.0 - done.idle_share, done.compile_share
+    what = "compiling dominates" if compiling > busy else "the devices dominate"
+    stdout.print(f"devices      {', '.join(done.devices)}, idle {percent(done.idle_share)}", markup=False)
+    stdout.print(f"compilers    {seconds(done.compile_s)} of work, {percent(compiling)} of their time; {what}")
+    if done.interrupted:
+        stdout.print("next         the same command again goes on from here")
+    elif tuned:
+        emit = command("autotune", "emit", results, "--out", "tuned", *definition_words(kernel))
+        stdout.print(f"next         {emit}, or {command('autotune', 'portfolio', results)}", markup=False)

@@ -1,0 +1,56 @@
+"""`autotune compare`: two sets of records side by side."""
+
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import typer
+
+from ...analysis.noise import noise, pairs
+from ...core.errors import UsageError
+from ...records.folder import find_sweeps
+from ...records.recorded import Recorded
+from ..console import percent, print_json, print_table, seconds, stdout
+from .options import JsonOption
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(help="A folder of recorded sweeps.")],
+    after: Annotated[Path, typer.Argument(help="Another one: a new driver, compiler, template, or other GPUs.")],
+    json: JsonOption = False,
+) -> None:
+    """Whether two sets of records agree: their winners of the same problems, within the noise of the device."""
+    old, new = ([Recorded.of(folder) for folder in find_sweeps(path)] for path in (before, after))
+    found = pairs(old, new)
+    if not found:
+        raise UsageError(f"{before} and {after} have no problem of the same kernel and device in common")
+    device_noise = noise([*old, *new])
+    if json:
+        rows = [{**vars(p), "change": p.change, "verdict": p.verdict} for p in found]
+        return print_json({"noise": [vars(n) for n in device_noise.values()], "problems": rows})
+    different = sorted((p for p in found if p.verdict != "same"), key=lambda p: -abs(p.change))
+    if different:
+        lines = [
+            (p.title, seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.verdict) for p in different
+        ]
+        print_table(("beyond the noise", "before", "after", "change", ""), lines)
+    for one in device_noise.values():
+        stdout.print(f"noise        {one}", markup=False)
+    n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
+    by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # the noise is what 95 % of equal pairs stay within
+    stdout.print(
+        f"problems     {len(found)} in both: {n_same} same, "
+        f"{sum(p.verdict == 'faster' for p in found)} faster, {sum(p.verdict == 'slower' for p in found)} slower; "
+        f"{n_config} with the same winner" + (f"; chance alone makes {by_chance} differ" if by_chance else "")
+    )
+    changes = [p.change for p in found]
+    stdout.print(
+        f"change       {percent(median(changes))} (median), {percent(min(changes))} to {percent(max(changes))}"
+    )
+    losses = [(loss, p.allowed) for p in found for loss in p.exchanged]
+    if losses:
+        n_within = sum(loss <= allowed for loss, allowed in losses)
+        stdout.print(
+            f"exchanged    either side's winners at the other side, where measured there: {n_within} of {len(losses)} "
+            f"lose no more than the noise, {percent(max(loss for loss, _ in losses))} at worst"
+        )

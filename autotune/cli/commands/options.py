@@ -1,0 +1,41 @@
+"""Options that several commands have, alike in name and meaning."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...system.limits import Range
+
+
+def within(allowed: Range) -> Callable[[float | None], float | None]:
+    """The callback of an option whose numbers are ``allowed``: typer's own limits let nan and inf pass."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not allowed.holds(value):
+            raise typer.BadParameter(f"{value} must be {allowed}")
+        return value
+
+    return check
+
+
+KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or the path of its definition (x.py).")]
+DefinitionsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--kernel", help="The definition (x.py) of recorded sweeps of a kernel that is not installed. Repeatable."
+    ),
+]
+ProblemOption = Annotated[
+    list[str],
+    typer.Option(
+        "--problem", help="taps=256,decimation=16,...: fields not named keep the default's value. Repeatable."
+    ),
+]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1, simulated.")
+]
+ConfigOption = Annotated[str, typer.Option("--config", help="One whole configuration: ALGORITHM=register,WGS=128,...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="The folder that recorded sweeps go to.")]

@@ -1,0 +1,125 @@
+"""`autotune portfolio`: what it costs to serve all recorded problems with a few configurations."""
+
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...analysis.portfolio import Portfolio, Regret, Table, portfolios, tables
+from ...core.errors import UsageError
+from ...records.history import read_sweeps
+from ...system.limits import REGRET
+from ..console import print_json, print_table, stderr, stdout
+from .options import within
+
+K_MAX = 8
+
+
+def portfolio(
+    paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
+    kernel: Annotated[str, typer.Option("--kernel", help="Only this kernel. [default: each]")] = "",
+    device: Annotated[str, typer.Option("--device", help="Only this device, such as 'NVIDIA H200'.")] = "",
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            min=1,
+            max=K_MAX,
+            help="How many configurations to show. [default: the fewest whose worst regret is within --regret]",
+        ),
+    ] = None,
+    regret: Annotated[
+        float,
+        typer.Option(
+            "--regret", callback=within(REGRET), help="0.02 accepts 2 % more time than the best, at any problem."
+        ),
+    ] = 0.02,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """The few configurations that serve all recorded problems with the least worst-case regret.
+
+    The regret of a configuration at a problem is its median over the best one's there, minus one.
+    """
+    sweeps, left_out = read_sweeps(paths)
+    for path, why in left_out.items():
+        stderr.print(f"left out {path}: {why}", markup=False)
+    found = tables(s for s in sweeps if kernel in ("", s.about["kernel"]) and device in ("", s.device.name))
+    if not found:
+        there = sorted({f"{s.about['kernel']} on {s.device.name}" for s in sweeps}) or ["nothing"]
+        raise UsageError(
+            f"no recorded sweep fits --kernel {kernel!r} --device {device!r}; measured: {', '.join(there)}"
+        )
+    answers = []
+    for table in found:
+        all_k = portfolios(table, K_MAX)
+        asked = all_k[min(k, len(all_k)) - 1] if k else next((p for p in all_k if p.total.worst <= regret), all_k[-1])
+        answers.append(_as_json(table, all_k, asked))
+        if not json:
+            _print(table, all_k, asked, regret)
+    if json:
+        print_json(answers)
+
+
+def _print(table: Table, all_k: list[Portfolio], asked: Portfolio, regret: float) -> None:
+    n_problems, n_configs = table.regret.shape
+    title = f"{table.kernel} on {table.device}: {n_problems} problems, {n_configs} configurations"
+    stdout.print(title, markup=False, style="bold")
+    names = ("configurations", "worst", "mean", "median", "left out: worst", "mean", "median", "not served", "")
+    print_table(names, [_row(p, asked) for p in all_k])
+    if asked.total.worst > regret:
+        stdout.print(f"these {len(asked.configs)} do not keep every regret within {_percent(regret)}", markup=False)
+    served = [sum(choice == i for choice in asked.chosen) for i in range(len(asked.configs))]
+    rows = list(zip(served, asked.configs, strict=True))
+    print_table(("serves", "configuration"), rows)
+    stdout.print("")
+
+
+def _row(portfolio: Portfolio, asked: Portfolio) -> tuple[str, ...]:
+    total, left_out = portfolio.total, portfolio.left_out
+    after = ("-", "-", "-") if left_out is None else _shares(left_out)
+    notes = [note for note, holds in (("no better ones", portfolio.exact), ("below", portfolio is asked)) if holds]
+    return (str(len(portfolio.configs)), *_shares(total), *after, str(total.n_unserved), ", ".join(notes))
+
+
+def _shares(regret: Regret) -> tuple[str, str, str]:
+    return _percent(regret.worst), _percent(regret.mean), _percent(regret.median)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %" if isfinite(share) else "not served"
+
+
+def _as_json(table: Table, all_k: list[Portfolio], asked: Portfolio) -> dict[str, Any]:
+    """Regrets are shares of one; an infinite one is null."""
+    return {
+        "kernel": table.kernel,
+        "device": table.device,
+        "n_problems": len(table.problems),
+        "n_configs": len(table.configs),
+        "portfolios": [
+            {
+                "k": len(p.configs),
+                "exact": p.exact,
+                "regret": _regret(p.total),
+                "left_out": _regret(p.left_out) if p.left_out else None,
+                "configs": [dict(config) for config in p.configs],
+            }
+            for p in all_k
+        ],
+        "k": len(asked.configs),
+        "configs": [dict(config) for config in asked.configs],
+        "problems": [
+            {"problem": problem, "config": choice, "regret": _finite(regret)}
+            for problem, choice, regret in zip(table.problems, asked.chosen, asked.regret, strict=True)
+        ],
+    }
+
+
+def _regret(regret: Regret) -> dict[str, Any]:
+    values = {name: _finite(getattr(regret, name)) for name in ("worst", "mean", "median")}
+    return {**values, "n_unserved": regret.n_unserved}
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

@@ -1,0 +1,115 @@
+"""`autotune replay`: how well samplers search recorded spaces."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...search import check_sampler
+from ...search.recorded_space import RecordedSpace, read_space
+from ...search.replay import RANDOM, Replay
+from ...search.replay import replay as replay_space
+from ...system.limits import SEED
+from ...system.processes import n_cpus
+from ..console import print_json, print_table, stderr, stdout
+from .options import DefinitionsOption, within
+
+
+def replay(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SPACE...",
+            help="Recorded spaces: the folder of a sweep, a Kernel Tuner cache or T4 results (.json, .json.gz).",
+        ),
+    ],
+    sampler: Annotated[
+        list[str], typer.Option("--sampler", help="auto, gp, tpe, local, random, exhaustive. Repeatable.")
+    ] = ["auto"],
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Configurations tried in one search.")] = 100,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, max=100_000, help="Searches, each with a seed of its own.")
+    ] = 100,
+    ahead: Annotated[
+        int, typer.Option("--ahead", min=1, help="Proposals outstanding at a time, as when compilers work ahead.")
+    ] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", callback=within(SEED), help="Of the first repeat; the others count up from it.")
+    ] = 0,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", min=1, help="Processes that repeats run in. [default: the CPUs]", show_default=False),
+    ] = n_cpus(),
+    kernel: DefinitionsOption = [],
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, an object for each space and sampler; times in seconds.")
+    ] = False,
+) -> None:
+    """Search recorded spaces with simulated time; no device is touched.
+
+    P = (found - random) / (optimum - random): 0 is chance, 1 the best config there is. Random search always runs
+    beside, and its P near 0 is the check.
+    """
+    samplers = list(dict.fromkeys([*sampler, RANDOM]))
+    for name in samplers:
+        check_sampler(name)
+    spaces = [read_space(path, kernel) for path in paths]
+    replays = [[_replayed(space, name, trials, repeats, ahead, seed, jobs) for name in samplers] for space in spaces]
+    if json:
+        return print_json([one.as_json() for of_space in replays for one in of_space])
+    for space, of_space in zip(spaces, replays, strict=True):
+        _print_space(space, of_space)
+
+
+def _replayed(
+    space: RecordedSpace, sampler: str, trials: int, repeats: int, ahead: int, seed: int, jobs: int
+) -> Replay:
+    progress = _Progress(space, sampler, repeats)
+    answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, progress)
+    progress.end()
+    return answer
+
+
+def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:
+    first = replays[0]
+    failed = f", {first.n_failed} of them failing" if first.n_failed else ""
+    stdout.print(
+        f"{space.name}: {first.n_configs} configs{failed}; {first.trials} trials, {first.repeats} repeats, "
+        f"{first.ahead} ahead; optimum {first.optimum_s:.4g} s, chance {first.random_s:.4g} s",
+        markup=False,
+        style="bold",
+    )
+    columns = ("sampler", "P", "found / optimum", "worst", "trials to 5 %", "device time, s", "ms an ask")
+    print_table(columns, [_cells(one) for one in replays])
+
+
+def _cells(one: Replay) -> tuple[str, ...]:
+    name = one.sampler if one.sampler == one.searcher else f"{one.sampler} ({one.searcher})"
+    return (
+        name + (f", {one.n_empty} repeats found nothing" if one.n_empty else ""),
+        "-" if one.score is None else f"{one.score:.3f}",
+        f"{one.median_ratio:.4f}",
+        f"{one.worst_ratio:.4f}",
+        "-" if one.trials_to_near is None else f"{one.trials_to_near:g}",
+        f"{one.simulated_s:.0f}",
+        f"{one.ask_ms:.2f}",
+    )
+
+
+class _Progress:
+    """A line on a terminal that counts repeats; elsewhere one line when a sampler has ended."""
+
+    def __init__(self, space: RecordedSpace, sampler: str, repeats: int) -> None:
+        self._title, self._repeats = f"{space.name}, {sampler}", repeats
+
+    def __call__(self, n_done: int) -> None:
+        if stderr.is_terminal:
+            sys.stderr.write(f"\r{self._title}: {n_done} of {self._repeats} repeats")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if stderr.is_terminal:
+            sys.stderr.write("\r\x1b[K")
+        else:
+            stderr.print(f"{self._title}: {self._repeats} repeats", markup=False)

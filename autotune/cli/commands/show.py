@@ -1,0 +1,219 @@
+"""`autotune show`: recorded sweeps for people, and with --json for programs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...analysis.importance import Importance, importances
+from ...analysis.show import best_so_far, details, failures, overview, proof, speed_up_interval, spent
+from ...core.schema import plain
+from ...records.folder import find_sweeps
+from ...records.recorded import Recorded
+from ...sweep.final_round import SAME
+from .. import chart
+from ..console import percent, print_json, print_table, seconds, stdout
+
+
+def show(
+    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")],
+    everything: Annotated[
+        bool, typer.Option("--all", "-v", help="Details of every sweep. [default: of one; of several, one line each]")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, a list with an object for each sweep; times in seconds.")
+    ] = False,
+) -> None:
+    """Winner and its proof, finalists, failures, the search's curve, and how much each parameter matters."""
+    sweeps = [Recorded.of(folder) for folder in find_sweeps(path)]
+    in_full = everything or len(sweeps) == 1
+    if json:
+        return print_json([details(sweep) if in_full else overview(sweep) for sweep in sweeps])
+    if len(sweeps) > 1:
+        _print_overview(sweeps)
+    if in_full:
+        for sweep in sweeps:
+            _print_details(sweep)
+    else:
+        stdout.print("\ndetails: name one of the folders, or give --all")
+
+
+def _print_overview(sweeps: list[Recorded]) -> None:
+    """One line a sweep; the device and the kernel in a column only where they differ."""
+    lines = sorted(map(overview, sweeps), key=_place)
+    devices, kernels = {line["device"] for line in lines}, {line["kernel"] for line in lines}
+    stdout.print(
+        f"{len(lines)} sweeps of {', '.join(sorted(kernels))} on {', '.join(sorted(devices))}",
+        markup=False,
+        style="bold",
+    )
+    columns = {
+        "device": [line["device"] for line in lines] if len(devices) > 1 else None,
+        "kernel": [line["kernel"] for line in lines] if len(kernels) > 1 else None,
+        "problem": [_assignments(line["problem"]) for line in lines],
+        "trials": [line["n_trials"] for line in lines],
+        "failed": [line["n_failed"] for line in lines],
+        "best": [seconds(line["best_s"]) for line in lines],
+        "default": [seconds(line["default_s"]) for line in lines],
+        "speed-up": ["-" if line["speed_up"] is None else f"{line['speed_up']:.3f}" for line in lines],
+        "winner": [_winner(line) for line in lines],
+    }
+    shown = {name: cells for name, cells in columns.items() if cells is not None}
+    print_table(tuple(shown), list(zip(*shown.values(), strict=True)))
+
+
+def _place(line: dict[str, Any]) -> tuple[Any, ...]:
+    """Devices and kernels by name, problems by their numbers."""
+    fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line["problem"].values()]
+    return line["device"], line["kernel"], fields
+
+
+def _winner(line: dict[str, Any]) -> str:
+    config = _assignments(line["config"]) if line["config"] else "nothing measured"
+    return config if line["finished"] else f"{config} (so far)"
+
+
+def _print_details(sweep: Recorded) -> None:
+    about = sweep.about
+    stdout.print(f"\n{sweep.title}", markup=False, style="bold")
+    origin = ("machine", "compiler", "commit", "started")
+    known = [("commit " if name == "commit" else "") + str(about[name]) for name in origin if about.get(name)]
+    _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
+    if sweep.verdict is None:
+        _line("unfinished", "no final round yet: the times are the search's; start the sweep again to end it")
+    _print_winner(sweep)
+    _print_finalists(sweep)
+    _print_trials(sweep)
+    _print_spent(spent(sweep))
+    for line in chart.curve(best_so_far(sweep.trials)):
+        stdout.print(line, markup=False)
+    _print_importance(importances(sweep.trials))
+
+
+def _print_winner(sweep: Recorded) -> None:
+    winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
+    if winner is None:
+        return _line("winner", "none: no config was correct and measured")
+    launches = f", {winner['n_samples']} launches" if winner["n_samples"] else ""
+    cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.get("cold")]
+    _line("winner", _assignments(winner["config"]))
+    _line("", f"{_time(winner)}{launches}{cache}, {sweep.about.get('clock', 'device time')}")
+    if figure := winner.get("sustained"):
+        short, long = seconds(figure["short_s"]), seconds(figure["sustained_s"])
+        _line("", f"{long} sustained, after {short} in a short run: {figure['n']} launches back to back")
+    if winner.get("efficiency") is not None:
+        _line("", f"{percent(winner['efficiency'])} of the measured roofline")
+    if winner.get("registers") is not None:
+        sizes = f"{winner.get('shared_bytes')} shared bytes, {winner.get('spill_bytes')} bytes spilled"
+        _line("", f"{winner['registers']} registers, {sizes}; variant {winner.get('key', '-')}")
+    if winner.get("verified_on"):
+        error = f"; largest error {winner['max_error']:.2g} of rms(reference)" if "max_error" in winner else ""
+        _line("", f"verified against the reference at {_sizes(winner['verified_on'], sweep.problem)}{error}")
+    if winner.get("checked_launches"):
+        _line("", f"right in {winner['checked_launches']} more launches, the outputs of each compared")
+    if winner.get("reproduce"):
+        _line("", winner["reproduce"])
+    if default and default["config"] == winner["config"]:
+        return _line("default", "it is the winner")
+    _line("default", f"{_time(default)}; {_assignments(default['config'])}" if default else "not measured")
+    if sweep.speed_up is not None:
+        interval = speed_up_interval(sweep)
+        sure = f" ({interval[0]:.3f} to {interval[1]:.3f} by the 95 % intervals)" if interval else ""
+        _line("speed-up", f"{sweep.speed_up:.3f} times as fast as the default{sure}")
+
+
+def _print_finalists(sweep: Recorded) -> None:
+    if not sweep.finalists:
+        return
+    roles = {"winner": sweep.finalists[0]["config"], "default": sweep.about["default"]}
+    rows = [
+        (
+            finalist.get("relation", "-"),
+            " and ".join(role for role, config in roles.items() if finalist["config"] == config),
+            seconds(finalist["median_s"]),
+            " .. ".join(seconds(x) for x in finalist.get("interval_s", ())) or "-",
+            *("-" if finalist[name] is None else finalist[name] for name in ("registers", "shared_bytes")),
+            "-" if finalist["max_error"] is None else f"{finalist['max_error']:.2g}",
+            _assignments(finalist["config"]),
+        )
+        for finalist in sweep.finalists
+    ]
+    stdout.print()
+    print_table(("finalists", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
+    verdict = sweep.verdict or {}
+    if n_ties := len(verdict.get("ties", ())):
+        tied = "one finalist is" if n_ties == 1 else f"{n_ties} finalists are"
+        rule = verdict.get("preference_among_ties", "the smaller one")
+        stdout.print(
+            f"{tied} as fast as the fastest within {percent(SAME)}; preferred among them: {rule}", markup=False
+        )
+
+
+def _print_trials(sweep: Recorded) -> None:
+    n_configs = (sweep.verdict or {}).get("n_configs")
+    counts = ", ".join(f"{n} {status}" for status, n in sweep.counts.items()) or "none"
+    stdout.print()
+    _line("trials", counts + (f"; the space has {n_configs} configs" if n_configs else ""))
+    for failure in failures(sweep.trials):
+        message = (failure["message"].splitlines() or ["no message"])[0][:160]
+        _line("", f"{failure['status']} ({failure['n']}), first trial {failure['number']}: {message}")
+        if failure["reproduce"]:
+            _line("", f"    {failure['reproduce']}")
+    for why, n in sweep.about.get("refused", {}).items():
+        _line("", f"{n} configs refused: it must hold that {why}")
+
+
+def _print_spent(where: dict[str, Any]) -> None:
+    figures = {name: value for name, value in where.items() if name not in ("total_s", "seconds", "shares")}
+    others = [f"{name.replace('_', ' ')} {_figure(name, value)}" for name, value in figures.items()]
+    if where["shares"]:
+        ordered = sorted(where["shares"].items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{percent(share)} {what}" for what, share in ordered if share >= 0.0005)
+        _line("time", "; ".join([f"{seconds(where['total_s'])}: {parts}", *others]))
+    elif others:
+        _line("time", "; ".join(others))
+
+
+def _print_importance(found: tuple[Importance, ...]) -> None:
+    """A bar for each parameter, and what its values cost at their best."""
+    if not found:
+        return
+    n_measured = max(each.n_trials for each in found)
+    rows = []
+    for each in found:
+        best, *others = each.values
+        costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
+        among = "" if each.n_trials == n_measured else f"(of {each.n_trials} configs that have it)"
+        share = "-" if each.share is None else f"{100 * each.share:.0f} %"
+        rows.append((each.name, chart.bar(each.share or 0.0), share.rjust(5), best.value, costs, among))
+    stdout.print()
+    print_table(("parameter", "share of the variance of log time", "", "best", "others at their best", ""), rows)
+
+
+def _time(measured: dict[str, Any]) -> str:
+    text = seconds(measured["median_s"])
+    if "interval_s" in measured:
+        low, high = measured["interval_s"]
+        return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
+    return f"{text} (quartiles {seconds(measured.get('q1_s'))} .. {seconds(measured.get('q3_s'))})"
+
+
+def _sizes(verified_on: list[str], problem: dict[str, Any]) -> str:
+    """The fields in which each verified problem differs from the timed one."""
+    own = set(_assignments(problem).split(","))
+    different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
+    return "; ".join(different)
+
+
+def _figure(name: str, value: float) -> str:
+    if name.endswith(("share", "idle")) and 0 <= value <= 1:
+        return percent(value)
+    return seconds(value) if name.endswith("_s") else f"{value:.4g}"
+
+
+def _assignments(values: dict[str, Any]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def _line(name: str, text: str) -> None:
+    stdout.print(f"{name:<12} {text}", markup=False)

@@ -1,0 +1,209 @@
+"""The command line: parses, calls, prints. Data to stdout, progress to stderr; exit 0 done, 1 failed, 2 wrong usage."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from ..core.config import Config
+from ..core.definition import Kernel
+from ..core.errors import UsageError, one_line
+from ..devices import MODULES, Target, cuda, device_module, find_device
+from ..source.registry import all_kernels, load_kernel
+from ..source.render import render as render_variant
+from ..sweep.request import parse_config, parse_values, problem_on, problems_on, resolve
+from ..system.limits import DEADLINE
+from ..system.processes import n_cpus
+from ..trial import verify_configs
+from . import report
+from .commands.campaign import campaign, worker
+from .commands.compare import compare
+from .commands.digest import digest
+from .commands.emit import emit
+from .commands.export import export
+from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
+from .commands.portfolio import portfolio
+from .commands.replay import replay
+from .commands.show import show
+from .commands.sweep import sweep
+from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose standard output holds its data and nothing else."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        with only_data():
+            return super().invoke(ctx)
+
+
+app = typer.Typer(
+    name="autotune",
+    help="Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+N_CPUS = n_cpus()
+WRONG_WORDS: Any = (
+    typer.BadParameter.__base__
+)  # whatever is wrong with the words of a command; typer has no name for it
+
+
+@app.command("list", cls=Command)
+def list_kernels(json: JsonOption = False) -> None:
+    """Kernels, their problems, parameters and the size of their space."""
+    device = cuda.of_architecture("sm_90")
+    kernels = [report.kernel_summary(kernel, device) for kernel in all_kernels().values()]
+    if json:
+        return print_json(kernels)
+    for summary in kernels:
+        report.print_kernel(summary)
+
+
+@app.command(cls=Command)
+def render(
+    kernel: KernelOption,
+    problem: ProblemOption = [],
+    config: ConfigOption = "",
+    arch: Annotated[str, typer.Option("--arch", help="Architecture whose limits and default apply.")] = "sm_90",
+) -> None:
+    """The CUDA source of one variant, to stdout; the default configuration unless --config names one."""
+    definition = load_kernel(kernel)
+    target = Target("cuda", arch, cuda.of_architecture(arch))
+    for chosen in problems_on(definition, problem, target):
+        stdout.file.write(render_variant(definition, chosen, _config(definition, config, chosen, target)).source)
+
+
+@app.command(cls=Command)
+def verify(
+    kernel: KernelOption,
+    problem: ProblemOption = [],
+    device: DeviceOption = "auto",
+    config: ConfigOption = "",
+    everything: Annotated[bool, typer.Option("--all", help="Every allowed configuration instead of a sample.")] = False,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Configurations of each problem, chosen to cover all values.")
+    ] = 12,
+    compile_for: Annotated[
+        list[str],
+        typer.Option(
+            "--compile-for",
+            help="Compile for this architecture (sm_80, ...) with NVRTC; no GPU needed, nothing is run.",
+        ),
+    ] = [],
+    build: Annotated[str, typer.Option("--build", help="Only this build: check or plain on host, cubin on cuda.")] = "",
+    deadline: Annotated[
+        float,
+        typer.Option("--deadline", callback=within(DEADLINE), help="Seconds that one variant's verification may take."),
+    ] = 60.0,
+    json: JsonOption = False,
+) -> None:
+    """Check variants against the reference at awkward sizes; no timing.
+
+    Without --problem: the default problem, and others that the definition calls awkward.
+    """
+    definition, target = resolve(kernel, device)
+    problems = problems_on(definition, problem, target)
+    if not problem:
+        problems += [problem_on(definition, {}, target, base) for base in definition.awkward]
+    targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
+    tally = verify_configs.Tally(definition, note=lambda text: stderr.print(text, markup=False))
+    for place in targets:
+        work: list[tuple[Any, Config]] = []
+        for one in problems:
+            if config:
+                work.append((one, parse_config(definition, config, one, place)))
+            else:
+                allowed = definition.space.enumerate(one, place.device).configs
+                work += [(one, c) for c in verify_configs.sample_of(allowed, None if everything else sample)]
+        checking = verify_configs.Checking(place, N_CPUS - 1 or 1, deadline, verify_configs.builds_of(place, build))
+        checks = (verify_configs.compile_all if compile_for else verify_configs.check_all)(definition, work, checking)
+        tally.add(checks, len(work), f"{'compiling' if compile_for else 'verifying'} on {place.identifier}")
+    if json:
+        print_json(tally.as_json())
+    else:
+        stdout.print(str(tally), markup=False)
+    if not tally.all_passed:
+        raise typer.Exit(1)
+
+
+app.command(cls=Command)(sweep)
+app.command(cls=Command)(campaign)
+app.command(cls=Command)(worker)
+app.command(cls=Command)(show)
+app.command(cls=Command)(compare)
+app.command(cls=Command)(export)
+app.command(cls=Command)(emit)
+app.command(cls=Command)(digest)
+app.command(cls=Command)(portfolio)
+app.command(cls=Command)(replay)
+
+
+@app.command(cls=Command)
+def lookup(
+    package: Annotated[Path, typer.Argument(help="A package that `autotune emit` wrote.")],
+    kernel: Annotated[str, typer.Option("--kernel", help="A kernel of the package.")],
+    problem: Annotated[str, typer.Option("--problem", help="taps=256,decimation=16,...")] = "",
+    device: Annotated[
+        str, typer.Option("--device", help="A device's name, such as 'NVIDIA H200'. [default: the GPU here]")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """What the package would choose, and why; needs no GPU when --device names one."""
+    from ..runtime.lookup import report_choice
+
+    logging.disable(logging.WARNING)  # what the package would log is what this command prints
+    answer = report_choice(package, kernel, parse_values(problem), device or None)
+    if json:
+        return print_json(answer)
+    stdout.print(answer["text"], markup=False)
+
+
+@app.command(cls=Command)
+def doctor(json: JsonOption = False) -> None:
+    """GPU, driver, NVRTC, host compiler, caches: what works, and what to install."""
+    found = [f for name in MODULES for f in device_module(name).findings()]
+    try:
+        usable = f"{find_device().identifier}: {find_device().device.name}"
+    except UsageError as error:
+        usable = str(error)
+    if json:
+        return print_json({"auto": usable, "findings": [vars(f) for f in found]})
+    rows = [(f.what, "works" if f.works else "missing", f.detail, "" if f.works else f.remedy) for f in found]
+    print_table(("what", "", "found", "to mend it"), rows)
+    stdout.print(f"--device auto is {usable}", markup=False)
+
+
+def _config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Config:
+    return parse_config(kernel, text, problem, target) if text else kernel.default_config(problem, target.device)
+
+
+def main() -> None:
+    """The entry point: every foreseen error is one line on stderr."""
+    whole_streams()
+    try:
+        code = app(args=sys.argv[1:] or ["--help"], prog_name="autotune", standalone_mode=False)
+    except WRONG_WORDS as error:
+        where = f" (see `{error.ctx.command_path} -h`)" if error.ctx else ""
+        _fail(f"{error.format_message()}{where}", 2)
+    except UsageError as error:
+        _fail(str(error), 2)
+    except BrokenPipeError:  # the reader of our output has gone
+        sys.stderr.close()
+        code = 1
+    except OSError as error:  # a cache or an output that cannot be written or read
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+    except MemoryError as error:
+        _fail(f"out of memory ({error or 'nothing more is known'}); take smaller sizes with --problem", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    stderr.print(f"autotune: {one_line(text)}", markup=False)
+    sys.exit(code)

@@ -1,0 +1,132 @@
+"""Tables and JSON: the end of `autotune sweep`, and the whole of `autotune list`."""
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+from ..core.definition import Device, Kernel
+from ..records.folder import SweepFolder
+from ..sweep.loop import Sweep
+from ..system.shell import command, definition_words
+from ..trial.row import Trial
+from .console import percent, print_table, seconds, stdout
+
+
+def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
+    """What `sweep --json` prints. Seconds are of ``clock``."""
+
+    def brief(trial: Trial | None) -> dict[str, Any] | None:
+        if trial is None:
+            return None
+        names = ("median_s", "q1_s", "q3_s", "registers", "shared_bytes", "spill_bytes", "max_error", "efficiency")
+        return {"config": dict(trial.config), **{name: getattr(trial, name) for name in names}}
+
+    return {
+        "path": str(sweep.path),
+        "clock": clock,
+        "best": brief(sweep.best),
+        "default": brief(sweep.default),
+        "speed_up": sweep.speed_up,
+        "trials": dict(sweep.counts),
+        "refused": dict(sweep.refused),
+        "sampler": sweep.sampler,
+        "spent_s": dict(sweep.spent_s),
+        "idle_share": sweep.idle_share,
+        "interrupted": sweep.interrupted,
+        "finalists": [
+            {"relation": f.relation, "config": dict(f.trial.config), "median_s": f.measurement.median_s}
+            | ({"checked_launches": f.checked_launches} if f.checked_launches else {})
+            | ({"sustained_s": f.sustained.sustained_s} if f.sustained else {})
+            for f in sweep.finalists
+        ],
+    }
+
+
+def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
+    """The table a sweep ends with, where its results are, and what to type next.
+
+    ``kernel``: what ``load_kernel`` finds the kernel by.
+    """
+    rows = [_row(name, trial) for name, trial in (("best", sweep.best), ("default", sweep.default)) if trial]
+    rows += [
+        _row(f.relation, f.retimed())
+        for f in sweep.finalists
+        if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.trial.config != sweep.best.config
+    ]
+    print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows)
+    for f in sweep.finalists[:1]:
+        if f.sustained is not None:
+            told = f"{seconds(f.sustained.sustained_s)}, after {seconds(f.sustained.short_s)} in a short run"
+            stdout.print(f"\nsustained    {told}: {f.sustained.n} launches back to back")
+        if f.checked_launches > 1:
+            stdout.print(f"\nchecked      {f.checked_launches} launches of the best gave right outputs")
+    if sweep.speed_up is not None:
+        worth = "no better than the default" if sweep.speed_up <= 1.005 else f"{sweep.speed_up:.2f} x the default"
+        stdout.print(f"\nspeed-up     {worth}")
+    elif sweep.best is None:
+        stdout.print("\nno config was correct and measured")
+    stdout.print(f"trials       {_counts(dict(sweep.counts))}")
+    if sweep.spent_s:
+        parts = ", ".join(f"{what} {seconds(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
+        stdout.print(f"time         {seconds(sum(sweep.spent_s.values()))}: {parts}")
+        stdout.print(f"device       idle {percent(sweep.idle_share)} of that time, for want of something to do")
+    if sweep.refused:
+        n, by = sum(sweep.refused.values()), len(sweep.refused)
+        stdout.print(f"refused      {n} configs by {by} constraint{'s' * (by > 1)}, which `autotune show` tells")
+    for trial in _first_failures(SweepFolder(sweep.path).current()):
+        why = (trial.message.splitlines() or ["no message"])[0][:160]
+        stdout.print(f"  {trial.status}: {why}\n    {trial.reproduce}", markup=False)
+    stdout.print(f"results      {sweep.path}", markup=False)
+    if sweep.interrupted:
+        stdout.print("next         the same command again goes on from here")
+    elif sweep.best is not None:
+        emit = command("autotune", "emit", sweep.path, "--out", out, *definition_words(kernel))
+        stdout.print(f"next         {emit}", markup=False)
+
+
+def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:
+    """What `autotune list` tells of a kernel; the size of its space is for its default problem on ``device``."""
+    problem = kernel.tuned[0]
+    return {
+        "kernel": kernel.name,
+        "computes": (inspect.getdoc(inspect.getmodule(type(kernel))) or "").split("\n")[0],
+        "configs": len(kernel.space.enumerate(problem, device).configs),
+        "device": device.name,
+        "problem": {
+            f.name: {
+                "default": getattr(problem, f.name),
+                "kind": "runtime" if f.metadata.get("runtime") else "baked",
+                "help": f.metadata.get("help", ""),
+            }
+            for f in fields(kernel.problem_type)
+        },
+        "parameters": {name: list(p.values) for name, p in kernel.space.parameters.items()},
+    }
+
+
+def print_kernel(summary: dict[str, Any]) -> None:
+    """One kernel of `autotune list`."""
+    stdout.print(f"{summary['kernel']}: {summary['computes']}", markup=False, style="bold")
+    rows = [(f"  {name}", f["default"], f["kind"], f["help"]) for name, f in summary["problem"].items()]
+    print_table(("  problem", "default", "", ""), rows)
+    parameters = [(f"  {name}", " ".join(map(str, values))) for name, values in summary["parameters"].items()]
+    print_table((f"  parameter ({summary['configs']} configs on {summary['device']})", "values"), parameters)
+
+
+def _row(name: str, trial: Trial) -> tuple[Any, ...]:
+    quartiles = f"{seconds(trial.q1_s)} .. {seconds(trial.q3_s)}"
+    error = "-" if trial.max_error is None else f"{trial.max_error:.2g}"
+    return name, seconds(trial.median_s), quartiles, percent(trial.efficiency), error, trial.config
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in counts.items()) or "none"
+
+
+def _first_failures(trials: list[Trial]) -> list[Trial]:
+    """One of each status that is a failure."""
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.status != "measured":
+            first.setdefault(trial.status, trial)
+    return list(first.values())

@@ -1,0 +1,72 @@
+"""A configuration as data, and its values as text."""
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+Value = int | float | str | bool
+
+
+def reads_back(text: str) -> bool:
+    """Whether ``name=text`` can stand among others, parted by commas, as configs and problems are written."""
+    return bool(text) and text == text.strip() and text.isprintable() and not set(text) & set(",=")
+
+
+def parse_value(text: str) -> Value:
+    """An int, a float, a bool or a string, whichever it reads as; ``nan`` and ``inf`` are words."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for number in (int, float):
+        try:
+            value = number(text)
+        except ValueError:
+            continue
+        return value if isfinite(value) else text
+    return text
+
+
+class Config(Mapping[str, Value]):
+    """A value for each parameter, immutable and ordered: ``config.WGS``, ``config["WGS"]``, ``str(config)``.
+
+    Raises:
+        AttributeError: for a parameter that this configuration does not have.
+    """
+
+    __slots__ = ("_values",)
+    _values: dict[str, Value]
+
+    def __init__(self, values: Mapping[str, Value] | None = None, **more: Value) -> None:
+        object.__setattr__(self, "_values", {**(values or {}), **more})
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        values = object.__getattribute__(self, "_values")
+        if name in values:
+            return values[name]
+        raise AttributeError(f"{name!r} is not a parameter of this configuration (has {', '.join(values)})")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Config is immutable: {name} cannot be set")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self._values.items())
+
+    def __repr__(self) -> str:
+        return f"Config({self})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Config, (self._values,))

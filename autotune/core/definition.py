@@ -1,0 +1,437 @@
+"""What an operation is: its problem, its arrays, its mathematics and what is true of them; not how CUDA does it.
+
+A definition is one subclass of ``Kernel``. It needs NumPy and this module only, so that the same file serves the
+tuner and the packages that ``autotune emit`` writes.
+"""
+
+import dataclasses
+import functools
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Generic, TypeVar, get_args
+
+import numpy as np
+
+from .config import Config
+from .errors import DefinitionError, TrialFailure, UsageError, told
+from .space import Space
+
+PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
+P = TypeVar("P")
+Inputs = Mapping[str, Any]
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The smallest integer >= a / b, for b > 0."""
+    return -(-a // b)
+
+
+def baked(default: Any, help: str = "") -> Any:
+    """A problem field that becomes a constant of the source: another value is another binary."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+def runtime(default: Any, help: str = "") -> Any:
+    """A problem field that is an argument of the kernel: one binary serves every value."""
+    return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
+
+
+RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own; a multiprocessor has one block's and these
+
+
+@dataclass(frozen=True)
+class Device:
+    """The limits and the name of what a kernel runs on; constraints are predicates over it."""
+
+    name: str  # "NVIDIA H200", or "host"
+    kind: str  # the module of autotune.devices that drives it
+    arch: str  # "sm_90"; "host" on a CPU
+    max_threads_per_block: int = 1024
+    max_block: tuple[int, int, int] = (1024, 1024, 64)
+    max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    max_shared_bytes: int = 232448  # dynamic and static together, for one block, opted in
+    max_registers: int = 255  # for one thread
+    registers_per_block: int = 65536
+    n_multiprocessors: int = 0
+    l2_bytes: int = 0
+    max_clock_hz: float = 0.0
+
+    def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
+        """Whether a multiprocessor has shared memory for so many blocks, each with ``n_bytes``, dynamic and static."""
+        return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of its elements, swizzled.
+
+    The kernel gets it by value, after its other arguments: ``const __grid_constant__``, 128 bytes aligned to 64.
+    Of a box, what lies outside the shape becomes 0. A box starts at a multiple of 16 bytes: an H200 stops with an
+    illegal instruction otherwise. Rows may be longer than the stride to the next. Source: PTX ISA, "Tensors"; CUDA
+    driver API, cuTensorMapEncodeTiled.
+    """
+
+    argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
+    shape: tuple[int, ...]  # in elements, fastest axis first; 1 to 5 axes
+    strides: tuple[int, ...]  # bytes from one to the next along each axis but the first: multiples of 16
+    box: tuple[int, ...]  # at most 256 along each axis; along the first, at most `swizzle` bytes, a multiple of 16
+    swizzle: int = 0  # 32, 64 or 128 bytes, within which pieces of 16 change places; 0: none
+    fetch: int = 128  # bytes that the L2 cache fetches together: 0, 64, 128 or 256
+    element: int = 1  # bytes: 1, 2, 4 or 8
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps.
+
+    ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    maps: tuple[TensorMap, ...] = ()
+    most_blocks: int = 0
+
+    @property
+    def n_threads(self) -> int:
+        return prod(self.block)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is owed whatever the variant: floating-point (or integer) operations, and bytes moved once.
+
+    ``unit``: what is fastest at such operations: float32, or tensor cores, at products of float16 or of int8.
+    """
+
+    flops: float
+    bytes: float
+    unit: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("float32", "float16", "int8"):
+            raise ValueError(f"unit={self.unit} must be float32, float16 or int8")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """|out - reference| <= atol + rtol |reference| + of_rms rms(reference); all zero means exact."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    of_rms: float = 0.0
+
+    def times(self, factor: float) -> "Tolerance":
+        """So many of it; none of none."""
+        return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms)
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    read: bool = True
+    written: bool = False
+    align: int = 16
+
+    @property
+    def n_bytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def array_in(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """An input: read, never written."""
+    return Array(np.dtype(dtype), shape, read=True, written=False, align=align)
+
+
+def array_out(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """An output: every element is written, none is read."""
+    return Array(np.dtype(dtype), shape, read=False, written=True, align=align)
+
+
+def array_inout(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """An accumulator: read and written."""
+    return Array(np.dtype(dtype), shape, read=True, written=True, align=align)
+
+
+class Kernel(ABC, Generic[P]):
+    """One operation. Subclass it as ``class Detect(Kernel[Problem])`` where ``Problem`` is a frozen dataclass.
+
+    Class attributes:
+        space: the tuning space.
+        default: the configuration to start from and to compare with; the nearest allowed one is used.
+        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields.
+        tuned: the problems it is meant for; the first is the default one.
+        awkward: problems of other baked fields that ``autotune verify`` checks as well.
+        host_sizes: runtime fields of those problems on the slow device ``host``.
+        scalar_defaults: inputs that are numbers and may be left out.
+    """
+
+    problem_type: type[P]
+    space: Space
+    default: Mapping[str, Any]
+    arguments: tuple[str, ...]
+    tuned: tuple[P, ...]
+    awkward: tuple[P, ...] = ()
+    host_sizes: Mapping[str, int] = {}
+    scalar_defaults: Mapping[str, float] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in getattr(cls, "__orig_bases__", ()):
+            if args := get_args(base):
+                cls.problem_type = args[0]
+        if not dataclasses.is_dataclass(getattr(cls, "problem_type", None)):
+            raise TypeError(f"{cls.__name__} must name its problem: class {cls.__name__}(Kernel[Problem])")
+        for name in CONTRACT.keys() & vars(cls).keys():
+            setattr(cls, name, _held_to_contract(name, vars(cls)[name]))
+
+    def __init__(self) -> None:
+        """Checks what the class says.
+
+        Raises:
+            DefinitionError: for a class attribute that is missing or of another type.
+        """
+        problems = f"a tuple of {self.problem_type.__name__}"
+        for name, kind, what in (
+            ("space", Space, "a Space"),
+            ("default", Mapping, "a dict: parameter -> value"),
+            ("arguments", tuple, "a tuple of names"),
+            ("tuned", tuple, problems),
+            ("awkward", tuple, problems),
+            ("host_sizes", Mapping, "a dict: runtime field -> size"),
+            ("scalar_defaults", Mapping, "a dict: input -> number"),
+        ):
+            value = getattr(self, name, None)
+            if not isinstance(value, kind):
+                raise fault(self, "", f"has {name} = {value!r}; it must be {what}")
+        for name in ("tuned", "awkward"):
+            if not all(isinstance(problem, self.problem_type) for problem in getattr(self, name)):
+                raise fault(self, "", f"has {name} = {getattr(self, name)!r}; it must be {problems}")
+        if not self.tuned:
+            raise fault(self, "", "has no tuned problem; the first of them is the default")
+
+    @property
+    def name(self) -> str:
+        """The class's name in lower case: also the ``__global__`` function's and the template's stem."""
+        return getattr(type(self), "kernel_name", type(self).__name__.lower())
+
+    @property
+    def source_path(self) -> Path:
+        """The file of the definition."""
+        return Path(inspect.getfile(type(self)))
+
+    @property
+    def source_paths(self) -> tuple[Path, ...]:
+        """That file, and the parts of the definition: files beside it that it imports (``from ._ddc_space import``)."""
+        found, unread = [self.source_path], [self.source_path]
+        while unread:
+            for name in PART.findall(unread.pop().read_text()):
+                path = self.source_path.with_name(f"{name}.py")
+                if path not in found:
+                    found.append(path)
+                    unread.append(path)
+        return tuple(found)
+
+    # ------------------------------------------------------------------ what a definition must say
+    @abstractmethod
+    def arrays(self, problem: P) -> dict[str, Array]:
+        """Every array argument, by name."""
+
+    @abstractmethod
+    def launch(self, problem: P, config: Config) -> Launch:
+        """The launch geometry of a configuration."""
+
+    @abstractmethod
+    def work(self, problem: P) -> Work:
+        """What any variant owes."""
+
+    @abstractmethod
+    def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
+        """Random inputs by name (arrays as ``arrays`` says, and scalars); never zeros."""
+
+    @abstractmethod
+    def reference(self, problem: P, **inputs: Any) -> dict[str, np.ndarray]:
+        """The outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
+
+    @abstractmethod
+    def tolerance(self, problem: P) -> Tolerance | Mapping[str, Tolerance]:
+        """Derived, and smaller than the smallest real bug; one for all outputs, or one for each by name."""
+
+    # ------------------------------------------------------------------ what a definition may say
+    def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """The runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
+        return {}
+
+    def ragged(self, problem: P, config: Config) -> tuple[P, ...]:
+        """Awkward runtime sizes at which every binary is checked: minimal, no multiple of a block, one more."""
+        return (problem,)
+
+    def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
+        """The arguments that are no arrays, in the types of the signature; by default runtime fields as int32."""
+        fields = runtime_fields(self.problem_type)
+        return {name: _int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
+
+    def constants(self, problem: P, config: Config) -> dict[str, Any]:
+        """Values the template may use besides ``problem`` and ``config``."""
+        return {}
+
+    def arguments_for(self, problem: P) -> tuple[str, ...]:
+        """The ``arguments`` of this problem's ``__global__`` function, where baked fields decide: by default all."""
+        return self.arguments
+
+    def unsupported(self, config: Config, device: Device) -> str | None:
+        """Why this device cannot run the config (an instruction that only a GPU has), or None."""
+        return None
+
+    # ------------------------------------------------------------------ what follows
+    def problem(self, values: Mapping[str, Any] | None = None, *, base: P | None = None) -> P:
+        """``base`` (default: the first tuned problem) with ``values`` in place.
+
+        Raises:
+            UsageError: for a field that is not there, or a value that cannot be.
+        """
+        base = self.tuned[0] if base is None else base
+        names = [f.name for f in dataclasses.fields(self.problem_type)]  # type: ignore[arg-type]
+        for name in values or {}:
+            if name not in names:
+                raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
+        try:
+            return dataclasses.replace(base, **(values or {}))  # type: ignore[type-var]
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{self.name}: {error}") from error
+
+    def default_config(self, problem: P, device: Device) -> Config:
+        """The allowed configuration nearest to ``default``.
+
+        Raises:
+            UsageError: when no configuration is allowed.
+        """
+        config = Config(self.default)
+        if self.space.broken(problem, config, device) is None:
+            return config
+        return self.space.enumerate(problem, device).nearest(config)
+
+    def problem_for(self, values: Mapping[str, Any], inputs: Inputs) -> P:
+        """The problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
+
+        Raises:
+            UsageError: when a runtime field in ``values`` contradicts the shapes.
+        """
+        problem = self.problem(values)
+        shapes = {name: tuple(a.shape) for name, a in inputs.items() if hasattr(a, "shape") and len(a.shape)}
+        try:
+            sizes = self.sizes(problem, shapes)
+        except KeyError as error:
+            raise UsageError(f"{self.name} needs the input {error.args[0]}, an array") from error
+        found = {name: size for name, size in sizes.items() if name not in values}
+        return self.problem(found, base=problem)
+
+
+def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:
+    """The error for a method of a definition that breaks its contract.
+
+    ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``.
+    """
+    path, line = kernel.source_path, 1
+    owner = inspect.unwrap(getattr(type(kernel), method)) if method else type(kernel)
+    with suppress(OSError, TypeError):  # the source is not there, or the class is made by a program
+        path, line = Path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1]
+    return DefinitionError(f"{path}:{line}: {kernel.name}{f'.{method}()' if method else ''} {why}")
+
+
+# ---------------------------------------------------------------------- what its methods must return
+def _is_dict_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Mapping) and all(isinstance(each, kind) for each in value.values())
+
+
+def _is_tuple_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all(isinstance(each, kind) for each in value)
+
+
+def _is_tolerance(value: Any) -> bool:
+    return isinstance(value, Tolerance) or _is_dict_of(Tolerance)(value)
+
+
+CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "arrays": (_is_dict_of(Array), "a dict: name -> Array"),
+    "launch": (lambda value: isinstance(value, Launch), "a Launch"),
+    "work": (lambda value: isinstance(value, Work), "a Work"),
+    "inputs": (_is_dict_of(object), "a dict: name -> array or number"),
+    "reference": (_is_dict_of(object), "a dict: name of each output -> array"),
+    "tolerance": (_is_tolerance, "a Tolerance, or a dict: name of each output -> Tolerance"),
+    "ragged": (_is_tuple_of(object), "a tuple of problems"),
+    "scalars": (_is_dict_of(object), "a dict: name -> NumPy number"),
+    "constants": (_is_dict_of(object), "a dict: name -> value"),
+    "arguments_for": (_is_tuple_of(str), "a tuple of names"),
+    "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
+}
+OF_ONE_CONFIG = ("launch", "ragged", "constants", "unsupported")
+
+
+def _held_to_contract(name: str, method: Any) -> Any:
+    """``method`` of a definition, whose exceptions and whose wrong answers name its file and line.
+
+    Those of one configuration are its trial's failure, those of a problem end what was asked for.
+    """
+    is_right, wanted = CONTRACT[name]
+
+    @functools.wraps(method)
+    def checked(self: Kernel[Any], *arguments: Any, **more: Any) -> Any:
+        try:
+            answer = method(self, *arguments, **more)
+        except (UsageError, TrialFailure, MemoryError):
+            raise
+        except Exception as error:
+            hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
+            wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
+        else:
+            if is_right(answer):
+                return answer
+            wrong = fault(self, name, f"returns {_brief(answer)}; it must return {wanted}")
+        if name in OF_ONE_CONFIG:
+            raise TrialFailure("definition_failed", str(wrong))
+        raise wrong
+
+    return checked
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
+
+
+# ---------------------------------------------------------------------- problems, as data
+def runtime_fields(problem_type: Any) -> tuple[str, ...]:
+    """Names of the fields that are arguments of the kernel."""
+    return tuple(f.name for f in dataclasses.fields(problem_type) if f.metadata.get("runtime"))
+
+
+def baked_fields(problem_type: Any) -> tuple[str, ...]:
+    """Names of the fields that are constants of the source."""
+    return tuple(f.name for f in dataclasses.fields(problem_type) if not f.metadata.get("runtime"))
+
+
+def baked_values(problem: Any) -> dict[str, Any]:
+    """The baked fields of ``problem`` by name."""
+    return {name: getattr(problem, name) for name in baked_fields(type(problem))}
+
+
+def problem_name(problem: Any) -> str:
+    """``taps=256,decimation=16,...``: every field, in the order of its declaration."""
+    return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in dataclasses.fields(problem))
+
+
+def _int32(name: str, value: Any) -> np.int32:
+    if not -(2**31) <= value < 2**31:
+        raise UsageError(f"{name}={value} does not fit the kernel's 32-bit argument")
+    return np.int32(value)

@@ -1,0 +1,135 @@
+"""Every allowed configuration of a space, without looking at all combinations.
+
+Parameters get values one after another, in the order of their declaration. A constraint is asked as soon as it can be:
+of a configuration that is not complete it either decides, which may refuse all that could follow, or it looks for a
+parameter that has no value yet. Then it is asked again when that one has.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .parameter import Constraint, Parameter
+
+
+class _Unassigned(Exception):
+    """A parameter that was asked for has no value yet."""
+
+
+class _Partial(Mapping[str, Any]):
+    """The values so far. What a predicate makes of it may be cached: it is hashed by identity, and never changes."""
+
+    __slots__ = ("_open", "_values")
+
+    def __init__(self, values: dict[str, Any], still_open: dict[str, None]) -> None:
+        self._values = values
+        self._open = still_open
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._open:
+            raise _Unassigned(name)
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._open:
+            raise _Unassigned(name)
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"{name!r} is not a parameter of this configuration") from None
+
+    def __iter__(self) -> Iterator[str]:
+        self._need_all()
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        self._need_all()
+        return len(self._values)
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def _need_all(self) -> None:
+        if self._open:
+            raise _Unassigned(next(reversed(self._open)))
+
+
+class Enumerator:
+    """One enumeration: ``configs``, the values of each allowed configuration, in the order of the declarations; and how
+    many ``refused``, by the reason of the constraint that was the first to decide.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        constraints: Sequence[Constraint],
+        problem: Any,
+        device: Any,
+        restrict: Mapping[str, tuple[Any, ...]],
+    ) -> None:
+        self._parameters = parameters
+        self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
+        names = [p.name for p in parameters]
+        self._open = [dict.fromkeys(names[i:]) for i in range(len(names) + 1)]
+        # The parameters on which it depends whether others exist.
+        self._deciding = sorted({other for p in parameters for other, _ in p.condition})
+        self._counts: dict[tuple[Any, ...], int] = {}
+        self._problem, self._device = problem, device
+        self.configs: list[dict[str, Any]] = []
+        self.refused: Counter[str] = Counter()
+        waiting = self._ask([(constraint, "") for constraint in constraints], "", {}, 0)
+        if waiting is not None:
+            self._extend({}, 0, waiting)
+
+    def _extend(self, values: dict[str, Any], index: int, waiting: list[tuple[Constraint, str]]) -> None:
+        if index == len(self._parameters):
+            self.configs.append(values)
+            return
+        parameter = self._parameters[index]
+        for more in self._assignments(values, index):
+            undecided = self._ask(waiting, parameter.name, more, index + 1)
+            if undecided is not None:
+                self._extend(more, index + 1, undecided)
+
+    def _assignments(self, values: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
+        parameter = self._parameters[index]
+        if not parameter.applies(values):
+            yield values
+        else:
+            for value in self._choices[index]:
+                yield {**values, parameter.name: value}
+
+    def _ask(
+        self, waiting: list[tuple[Constraint, str]], assigned: str, values: dict[str, Any], index: int
+    ) -> list[tuple[Constraint, str]] | None:
+        """The constraints that do not decide yet, with the parameters that they wait for; None when one refuses."""
+        partial: Any = _Partial(values, self._open[index])  # in the place of a Config
+        undecided = []
+        for constraint, name in waiting:
+            if name != assigned:
+                undecided.append((constraint, name))
+                continue
+            try:
+                if not constraint.holds(self._problem, partial, self._device):
+                    self.refused[constraint.reason] += self._count(values, index)
+                    return None
+            except _Unassigned as missing:
+                undecided.append((constraint, str(missing)))
+            except Exception as error:
+                if not self._open[index]:
+                    self.refused[constraint.answers(error)] += 1
+                    return None
+                # What an earlier constraint would have refused may be senseless to this one: it is asked again later.
+                undecided.append((constraint, next(reversed(self._open[index]))))
+        return undecided
+
+    def _count(self, values: dict[str, Any], index: int) -> int:
+        """Combinations that begin with these values."""
+        if index == len(self._parameters):
+            return 1
+        key = (index, *(values.get(name) for name in self._deciding))
+        if key not in self._counts:
+            self._counts[key] = sum(self._count(more, index + 1) for more in self._assignments(values, index))
+        return self._counts[key]

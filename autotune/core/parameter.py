@@ -1,0 +1,36 @@
+"""What a tuning space is declared of: parameters, and constraints between them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .config import Config, Value
+from .errors import told
+
+Predicate = Callable[[Any, Config, Any], bool]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One axis: its values in their natural order, and the configurations in which it has a meaning."""
+
+    name: str
+    values: tuple[Value, ...]
+    condition: tuple[tuple[str, tuple[Value | None, ...]], ...] = ()
+
+    def applies(self, config: Mapping[str, Value]) -> bool:
+        return all(config.get(other) in allowed for other, allowed in self.condition)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A named predicate; ``reason`` is true of every config it lets pass. What advice refuses runs all the same."""
+
+    name: str
+    reason: str
+    holds: Predicate
+    is_advice: bool = False
+
+    def answers(self, error: Exception) -> str:
+        """The reason to refuse a config for which the predicate raised ``error``."""
+        return f"the constraint {self.name} can be asked ({told(error)})"

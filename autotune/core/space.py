@@ -1,0 +1,188 @@
+"""The tuning space: parameters, the constraints between them, and every allowed configuration.
+
+A space is enumerated before anything runs, so a search never proposes what cannot be. A parameter declared with
+``when`` is absent from the configurations it has no meaning in.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import log
+from typing import Any
+
+from .config import Config, Value, reads_back
+from .enumerate import Enumerator
+from .errors import UsageError
+from .parameter import Constraint, Parameter, Predicate
+
+KEPT = 256  # enumerations of a space, one for each problem and device
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """Every allowed configuration, and what the constraints refused.
+
+    ``refused`` counts configurations by the reason of a constraint that each one broke.
+    """
+
+    configs: tuple[Config, ...]
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    def nearest(self, wanted: Mapping[str, Value]) -> Config:
+        """The configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
+
+        Raises:
+            UsageError: when the space is empty.
+        """
+        if not self.configs:
+            raise UsageError(f"no configuration is allowed here; refused: {dict(self.refused)}")
+        if wanted in self.configs:
+            return Config(wanted)
+        return min(self.configs, key=lambda config: _distance(config, wanted))
+
+
+@dataclass(frozen=True)
+class _When:
+    values: tuple[Value, ...]
+    condition: tuple[tuple[str, tuple[Value | None, ...]], ...]
+
+
+def when(values: tuple[Value, ...], **condition: Value | tuple[Value | None, ...]) -> _When:
+    """Values of a parameter that exists only under others: ``SG_SIZE=when((4, 8), ALGORITHM="subgroup")``. None among
+    theirs: or where the other does not exist.
+    """
+    as_tuples = ((name, v if isinstance(v, tuple) else (v,)) for name, v in condition.items())
+    return _When(values, tuple(as_tuples))
+
+
+class Space:
+    """Parameters in the order of their declaration, and the constraints added with ``@space.constraint``."""
+
+    def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
+        self.parameters: dict[str, Parameter] = {}
+        self.constraints: list[Constraint] = []
+        # A search asks again and again, also for others' spaces.
+        self._enumerated = lru_cache(maxsize=KEPT)(self._enumerate)
+        for name, given in parameters.items():
+            values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"parameter {name} needs distinct values, has {values}")
+            texts = [str(value) for value in values]
+            if len(set(texts)) != len(texts) or not all(map(reads_back, texts)):
+                raise ValueError(
+                    f"parameter {name} has values that do not read back as they are written: {values}; each must be "
+                    "printable, differ from the others when printed, and have no comma and no equals sign"
+                )
+            for other, _ in condition:
+                if other not in self.parameters:
+                    raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")
+            self.parameters[name] = Parameter(name, tuple(values), condition)
+
+    def constraint(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
+        """Decorator: ``predicate(problem, config, device)`` must hold, a pure function; ``reason`` says what then is
+        true. It is asked as soon as the parameters that it reads have values. With a condition (``MMA="wgmma"``) it is
+        asked only of configurations that have these values, or one of several.
+
+        Raises:
+            UsageError: when the condition names no parameter, or a value that it does not have.
+        """
+        return self._rule(reason, condition, is_advice=False)
+
+    def advice(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
+        """Decorator: a constraint that searches keep to, since what it refuses is slow here, though it would run. A
+        configuration that somebody asks for, or that was tuned elsewhere, need not: advice may depend on the sizes of
+        the problem and on the device, where a configuration serves others, too.
+
+        Raises:
+            UsageError: as ``constraint``.
+        """
+        return self._rule(reason, condition, is_advice=True)
+
+    def _rule(
+        self, reason: str, condition: Mapping[str, Value | tuple[Value, ...]], *, is_advice: bool
+    ) -> Callable[[Predicate], Predicate]:
+        asked_of = {name: v if isinstance(v, tuple) else (v,) for name, v in condition.items()}
+        for name, values in asked_of.items():
+            self.check_values(name, values)
+
+        def add(predicate: Predicate) -> Predicate:
+            def holds(problem: Any, config: Config, device: Any) -> bool:
+                for name, values in asked_of.items():
+                    if config.get(name) not in values:
+                        return True
+                return bool(predicate(problem, config, device))
+
+            name = getattr(predicate, "__name__", "constraint")
+            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_advice))
+            self._enumerated.cache_clear()
+            return predicate
+
+        return add
+
+    def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
+        """The first constraint that refuses ``config``, or None; advice does not. One that raises refuses it."""
+        for constraint in self.constraints:
+            if constraint.is_advice:
+                continue
+            try:
+                if not constraint.holds(problem, config, device):
+                    return constraint
+            except Exception as error:  # whatever somebody's predicate makes of this config
+                return replace(constraint, reason=constraint.answers(error))
+        return None
+
+    def enumerate(
+        self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
+    ) -> Enumeration:
+        """Every configuration that all constraints allow, and all advice, for ``problem`` on ``device``.
+
+        ``restrict`` narrows parameters to some of their values (``{"ALGORITHM": ("register",)}``).
+        """
+        for name, values in (restrict or {}).items():
+            self.check_values(name, values)
+        return self._enumerated(problem, device, tuple(sorted((restrict or {}).items())))
+
+    def _enumerate(self, problem: Any, device: Any, restrict: tuple[tuple[str, tuple[Value, ...]], ...]) -> Enumeration:
+        found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
+        return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))
+
+    def check_values(self, name: str, values: tuple[Value, ...]) -> None:
+        """Raises UsageError unless ``name`` is a parameter and ``values`` are among its own."""
+        if name not in self.parameters:
+            raise UsageError(f"{name!r} is not a parameter (has {', '.join(self.parameters)})")
+        for value in values:
+            if value not in self.parameters[name].values:
+                allowed = ", ".join(map(str, self.parameters[name].values))
+                raise UsageError(f"{name}={value} is not in the space; {name} may be {allowed}")
+
+    def parse(self, given: Mapping[str, Value]) -> Config:
+        """``given`` as a Config of this space, complete and in its order.
+
+        Raises:
+            UsageError: for a parameter or value outside the space, one that does not apply, or one missing.
+        """
+        for name, value in given.items():
+            self.check_values(name, (value,))
+        chosen: dict[str, Value] = {}
+        for name, parameter in self.parameters.items():
+            if parameter.applies(chosen):
+                if name not in given:
+                    raise UsageError(f"the configuration lacks {name} (one of {', '.join(map(str, parameter.values))})")
+                chosen[name] = given[name]
+            elif name in given:
+                needs = " and ".join(f"{o} in {{{', '.join(map(str, v))}}}" for o, v in parameter.condition)
+                raise UsageError(f"{name} means nothing here: it needs {needs}")
+        return Config(chosen)
+
+
+def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
+    """(parameters that differ, sum of absolute log-ratios of the numbers among them)."""
+    n_different, log_distance = 0, 0.0
+    for name in {**config, **wanted}:
+        a, b = config.get(name), wanted.get(name)
+        if a == b:
+            continue
+        n_different += 1
+        if isinstance(a, (int, float)) and isinstance(b, (int, float)) and a > 0 and b > 0:
+            log_distance += abs(log(a / b))
+    return n_different, log_distance

@@ -1,0 +1,73 @@
+"""The comparison in NumPy: of the device `host`, and of what a GPU has found wrong."""
+
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import Tolerance
+from .base import Comparison
+
+INTEGERS = "biu"
+
+
+def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
+    """``got`` against ``want``, arrays of one shape and kind; without a tolerance exactly.
+
+    Nothing is rounded, wrapped or cut to fit first: a reference that the output's type cannot hold differs from it.
+    """
+    if tolerance == Tolerance():
+        wrong = _differ(got, want)
+        if not bool(wrong.any()):
+            return Comparison(0, int(got.size), 0.0, 0.0)
+    error = _distance(got, want)
+    size = 1.0 if tolerance == Tolerance() and want.dtype.kind in INTEGERS else _rms(want)
+    if tolerance != Tolerance():
+        magnitude = np.abs(_wide(want))
+        wrong = ~(error <= tolerance.atol + tolerance.rtol * magnitude + tolerance.of_rms * size)  # a NaN is wrong
+    error = np.where(np.isnan(error), np.inf, error)
+    size = size or 1.0
+    n_bad = int(np.count_nonzero(wrong))
+    max_error = float(np.max(error)) / size if got.size else 0.0
+    rms_error = float(np.sqrt(np.mean(error * error))) / size if got.size else 0.0
+    if not n_bad:
+        return Comparison(0, int(got.size), max_error, rms_error)
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), got.shape))
+    return Comparison(n_bad, int(got.size), max_error, rms_error, index, got[index].item(), want[index].item())
+
+
+def fits(values: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether ``dtype`` holds each of these values; asked of integers, and of floating point for a wider type."""
+    if np.can_cast(values.dtype, dtype, "safe") or values.size == 0:
+        return True
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return bool(least <= int(values.min()) and int(values.max()) <= most)
+
+
+def _differ(got: Any, want: Any) -> Any:
+    """Which elements differ; NaNs of the same bits do not."""
+    wrong = got != want
+    if got.dtype == want.dtype and bool(np.any(wrong)):
+        a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1) for x in (got, want))
+        wrong = wrong & (a != b).any(axis=1).reshape(got.shape)
+    return wrong
+
+
+def _distance(got: Any, want: Any) -> Any:
+    """|got - want|, in float64; of integers without an overflow."""
+    if got.dtype.kind not in INTEGERS or want.dtype.kind not in INTEGERS:
+        with np.errstate(invalid="ignore"):  # inf - inf is a NaN, and so it is wrong
+            return np.abs(_wide(got) - _wide(want))
+    larger = np.asarray(got > want)
+    a, b = (x.astype(np.uint64) if x.dtype.kind == "u" else x.astype(np.int64).view(np.uint64) for x in (got, want))
+    return np.where(larger, a - b, b - a).astype(np.float64)  # modulo 2^64, which no such distance reaches
+
+
+def _rms(want: Any) -> float:
+    if not want.size:
+        return 1.0
+    magnitude = np.abs(_wide(want))
+    return float(np.sqrt(np.mean(magnitude * magnitude)))
+
+
+def _wide(array: Any) -> Any:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)

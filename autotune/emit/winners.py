@@ -1,0 +1,225 @@
+"""From recorded sweeps to wisdom: the configuration of each (kernel, problem, device), with its evidence.
+
+That is the sweep's winner, or where a portfolio is asked for, the portfolio's member that serves the problem best. It
+is rendered anew: what no longer renders as it was measured is stale and is left out, with the reason.
+A record is data from anywhere: its definition is one that is installed or that the user names.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..analysis.losses import Emitted, tier_losses
+from ..analysis.portfolio import portfolios, tables
+from ..core.config import Config
+from ..core.definition import Kernel
+from ..core.errors import TrialFailure, UsageError
+from ..devices import device_module
+from ..records.as_recorded import config_of, of_definition, problem_of
+from ..records.folder import SweepFolder
+from ..records.history import Swept, read_sweeps
+from ..runtime.lookup import refusal
+from ..runtime.wisdom import KEY, Entry, Evidence, Fallback, Wisdom, fields_text
+from ..source.registry import named_kernels, recorded_kernel, reference_of
+from ..source.render import Variant, render
+from ..system.installation import VERSION
+from ..system.shell import command
+from ..trial.compile import makes
+
+log = logging.getLogger("autotune")
+MOST_INPUT_BYTES = 1 << 32  # of arrays that are made only to see their order
+
+
+Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
+
+
+def gather(
+    paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()
+) -> tuple[Wisdom, dict[str, str], dict[str, Kernel[Any]]]:
+    """Wisdom, the sources it names by key, and the definitions by kernel name, of all sweeps at or under ``paths``.
+
+    ``n_portfolio``: use at most so many configurations for each (kernel, device); None: every sweep's winner.
+    ``kernels``: definitions, by name or path, of those that are not installed.
+
+    Raises:
+        UsageError: when nothing can be emitted; says why for each sweep.
+    """
+    named = named_kernels(kernels)
+    sweeps, left_out = read_sweeps(paths)
+    definitions: dict[str, Kernel[Any]] = {}
+    winners: dict[Path, Variant] = {}
+    for sweep in sweeps:
+        try:
+            kernel = recorded_kernel(sweep.about, named)
+            winners[sweep.path] = of_definition(kernel, _winner, sweep, kernel)
+            definitions[kernel.name] = kernel
+        except (UsageError, TrialFailure) as problem:
+            left_out[sweep.path] = str(problem)
+    fresh = [sweep for sweep in sweeps if sweep.path in winners]
+    chosen = {path: (variant.config, 0.0) for path, variant in winners.items()}
+    if n_portfolio is not None:
+        chosen = _members(fresh, n_portfolio)
+    sources: dict[str, str] = {}
+    emitted: list[Emitted] = []
+    fallbacks: dict[tuple[str, str, str], Fallback] = {}
+    orders: Orders = {}
+    for sweep in fresh:
+        try:
+            kernel = definitions[sweep.about["kernel"]]
+            fallback = of_definition(kernel, _fallback, sweep, kernel, orders, sources)
+            fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
+            if sweep.path not in chosen:
+                raise UsageError(f"none of the portfolio's {n_portfolio} configurations was measured there")
+            entry = of_definition(kernel, _entry, sweep, winners[sweep.path], *chosen[sweep.path], kernel, sources)
+        except (UsageError, TrialFailure) as problem:
+            left_out[sweep.path] = str(problem)
+            continue
+        emitted.append(Emitted(sweep, entry, fallback))
+    if not emitted:
+        reasons = _reasons(left_out)
+        raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
+    for reason in _reasons(left_out):
+        log.warning("left out %s", reason)
+    entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
+    wisdom = Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {VERSION}")
+    return wisdom, sources, {name: definitions[name] for name in {f.kernel for f in wisdom.fallbacks}}
+
+
+def _reasons(left_out: Mapping[Path, str]) -> list[str]:
+    """One line for each reason, with the first sweep it holds for."""
+    by_reason: dict[str, list[Path]] = {}
+    for path, why in left_out.items():
+        by_reason.setdefault(why, []).append(path)
+    return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
+
+
+def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
+    """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
+    return _rendered(sweep, kernel, sweep.winner["config"], sweep.winner.get("key"))
+
+
+def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key: str | None) -> Variant:
+    """The variant of ``config``; raises UsageError unless it has the ``key`` it was measured under."""
+    problem = problem_of(kernel, sweep.about)
+    again = command("autotune", "sweep", "--kernel", reference_of(kernel), "--problem", sweep.problem)
+    if key is None or not KEY.fullmatch(key):
+        raise UsageError(
+            f"its record has no key for {fields_text(config)}, by which its source is known. Sweep again: {again}"
+        )
+    config = config_of(kernel, config)
+    if (reason := refusal(kernel, problem, config, sweep.device)) is not None:
+        raise UsageError(f"{sweep.device.name} can no longer run {config}: {reason}. Sweep again: {again}")
+    variant = render(kernel, problem, config)
+    if key != variant.key and (reason := _other_code(sweep, variant)) is not None:
+        raise UsageError(
+            f"the template of {kernel.name} has changed since: {key}, which was measured, now renders as "
+            f"{variant.key}, and {reason}. Sweep again: {again}"
+        )
+    return variant
+
+
+def _other_code(sweep: Swept, variant: Variant) -> str | None:
+    """None where the machine code of ``variant`` is the recorded one, whatever has become of its text; else why not."""
+    folder, module = SweepFolder(sweep.path), device_module(sweep.device.kind)
+    try:
+        compiler = module.compiler(sweep.device)
+    except UsageError:
+        return "no compiler is at hand to compare machine code"
+    trial = next((t for t in reversed(folder.current()) if t.config == variant.config), None)
+    code = folder.digests().code(trial, compiler) if trial is not None else ""
+    if not code:
+        return f"nothing is recorded of the machine code that {compiler.partition(' -')[0]} made of it"
+    if not makes(sweep.device.kind, variant, sweep.device, code):
+        return "its machine code is another, too"
+    log.warning("%s holds: its text has changed, its machine code has not", variant.name)
+    return None
+
+
+def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
+    """For each sweep that one can serve, the member of its (kernel, device)'s portfolio that does, and its regret."""
+    by_identity = {sweep.identity: sweep for sweep in sweeps}
+    found = {}
+    for table in tables(by_identity.values()):
+        portfolio = portfolios(table, n_portfolio, cross_validate=False)[-1]
+        for problem, member, regret in zip(table.problems, portfolio.chosen, portfolio.regret, strict=True):
+            if member is not None:
+                sweep = by_identity[table.kernel, table.device, problem]
+                found[sweep.path] = portfolio.configs[member], round(regret, 4)
+    return found
+
+
+def _entry(
+    sweep: Swept, winner: Variant, config: Config, regret: float, kernel: Kernel[Any], sources: dict[str, str]
+) -> Entry:
+    """Raises UsageError when ``config`` is stale, TrialFailure when it no longer renders. Adds its source."""
+    if config == winner.config:
+        variant, evidence = winner, _evidence(sweep, sweep.winner, sweep.default_median_s, sweep.ties)
+    else:
+        row, default_median_s = sweep.row(config)
+        variant, evidence = _rendered(sweep, kernel, config, row.get("key")), _evidence(sweep, row, default_median_s)
+    sources[variant.key] = variant.source
+    return Entry(
+        kernel=kernel.name,
+        device=sweep.device,
+        baked=sweep.fields("baked"),
+        runtime=sweep.fields("runtime"),
+        config=variant.config,
+        source_key=variant.key,
+        evidence=evidence,
+        regret=regret,
+    )
+
+
+def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
+    """The sweep's default configuration, whose source is added. Raises TrialFailure when it no longer renders."""
+    problem, baked = problem_of(kernel, sweep.about), sweep.fields("baked")
+    default = render(kernel, problem, config_of(kernel, sweep.about["default"]))
+    place = kernel.name, fields_text(baked)
+    if place not in orders:
+        orders[place] = call_order(kernel, problem, default.config)
+    sources[default.key] = default.source
+    return Fallback(kernel.name, baked, default.config, default.key, orders[place])
+
+
+def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, ...]:
+    """Names of the inputs in the order in which the definition makes them; asked at the smallest problem it offers.
+
+    Raises:
+        UsageError: when the definition makes no input for an array that the kernel reads.
+    """
+    sizes = [problem, *kernel.ragged(problem, config)]
+    with suppress(UsageError):  # sizes that these baked fields do not allow
+        sizes.append(kernel.problem(kernel.host_sizes, base=problem))
+    small = min(sizes, key=lambda p: _n_bytes(kernel, p))
+    if _n_bytes(kernel, small) > MOST_INPUT_BYTES:
+        raise UsageError(
+            f"{kernel.name}: its smallest problem has {_n_bytes(kernel, small)} bytes; give it ragged() ones"
+        )
+    order = tuple(kernel.inputs(small, np.random.default_rng(0)))
+    missing = [name for name, spec in kernel.arrays(small).items() if spec.read and name not in order]
+    if missing:
+        raise UsageError(f"{kernel.source_path}: inputs() makes no {', '.join(missing)}, which arrays() says are read")
+    return order
+
+
+def _n_bytes(kernel: Kernel[Any], problem: Any) -> int:
+    return sum(array.n_bytes for array in kernel.arrays(problem).values())
+
+
+def _evidence(sweep: Swept, row: Mapping[str, Any], default_median_s: float | None, ties: int = 0) -> Evidence:
+    known = {f.name for f in dataclasses.fields(Evidence)}
+    found = {name: value for name, value in row.items() if name in known and value is not None}
+    about = {
+        "default_median_s": default_median_s,
+        "ties": ties,
+        "compiler": sweep.about.get("compiler", ""),
+        "commit": sweep.about.get("commit", ""),
+        "date": sweep.about.get("started", ""),
+        "verified_on": tuple(row.get("verified_on") or ()),
+    }
+    return Evidence(**{**found, **about})

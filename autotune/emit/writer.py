@@ -1,0 +1,228 @@
+"""Writes the winners of recorded sweeps, or a portfolio, as a package that needs only NumPy and, to launch, CuPy.
+
+    <name>/__init__.py        one function for each kernel
+           wisdom.json        what to run, with its evidence, and what fallbacks lose; text that a person diffs
+           sources/<key>.cu   the sources, and those of the default configurations
+           kernels/<name>.py  the definitions
+           _autotune/         lookup and launcher: the rooms core and runtime, copied from autotune
+           pyproject.toml     the folder is the package, importable from beside it, and installable
+
+What is written depends on the records, the definitions and autotune's own files only: emitting twice gives the same
+bytes. Records and help texts end up in docstrings and constants, never as code: every literal is checked to be one.
+"""
+
+import ast
+import keyword
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+from ..core.definition import Kernel
+from ..core.errors import UsageError
+from ..runtime.wisdom import Wisdom
+from .vendor import BROUGHT, ROOMS, definition_sources, room_sources
+from .winners import gather
+
+DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # how the time of a sweep begins
+OWN_NAMES = ("Any", "Package", "Path", "TunedKernel", "UsageError", "device")  # of the emitted module
+MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
+
+
+def emit(
+    paths: Sequence[Path | str], out: Path | str, portfolio: int | None = None, kernels: Iterable[str | Path] = ()
+) -> Path:
+    """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.
+
+    ``portfolio``: at most so many configurations for each (kernel, device), those with the least worst-case regret;
+    None: the winner of every sweep. ``kernels``: definitions, by name or path, of those that are not installed.
+    An emitted package that is there is replaced as a whole. Sweeps that cannot be emitted are logged with the reason.
+
+    Raises:
+        UsageError: when none can be emitted, when ``out`` is no name for a package or holds something else, or when a
+            definition imports what a package cannot bring along.
+    """
+    folder = Path(out).resolve()
+    if not _is_name(folder.name):
+        raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
+    if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there and is no emitted package (it has no {MARK}); choose another --out")
+    wisdom, sources, definitions = gather([Path(path) for path in paths], portfolio, kernels)
+    files = {
+        "pyproject.toml": _pyproject(folder.name, wisdom),
+        "__init__.py": _init(folder.name, wisdom, definitions),
+        "py.typed": "",
+        MARK: wisdom.as_json(),
+        "kernels/__init__.py": '"""What each kernel computes."""\n',
+        **_definitions(definitions),
+        **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
+        **room_sources(),
+    }
+    _replace(folder, files)
+    return folder
+
+
+def _definitions(kernels: Mapping[str, Kernel[Any]]) -> dict[str, str]:
+    """Raises UsageError where parts of two definitions have one name and are not the same."""
+    found: dict[str, str] = {}
+    for name, kernel in sorted(kernels.items()):
+        for file, text in definition_sources(kernel).items():
+            if found.setdefault(f"kernels/{file}", text) != text:
+                raise UsageError(f"{name} and another kernel have different parts called {file}; rename one of them")
+    return found
+
+
+def _replace(folder: Path, files: Mapping[str, str]) -> None:
+    """Write everything beside ``folder``, then swap: a reader sees the old package or the new one."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+            new, old = Path(temporary) / "new", Path(temporary) / "old"
+            for name, text in files.items():
+                path = new / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(text.encode())
+            if folder.exists():
+                os.replace(folder, old)
+            os.replace(new, folder)
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
+    """One function for each kernel; its keywords are the problem's fields."""
+    for kernel in kernels:
+        if not _is_name(kernel) or kernel in OWN_NAMES:
+            raise UsageError(f"a kernel called {kernel!r} cannot be a function of a package; rename its class")
+    first = f"Tuned kernels: {', '.join(sorted(kernels))}; measured on {', '.join(sorted(wisdom.devices()))}"
+    doc = (
+        f"{_sentence(first)}\n\n"
+        f"    kernel = {name}.{sorted(kernels)[0]}(...)   print(kernel.choice)   outputs = kernel(inputs...)\n\n"
+        f"Written by {wisdom.tuner} emit; see wisdom.json for what was measured.\n"
+    )
+    parts = [
+        f"{_docstring(doc)}\n",
+        "from pathlib import Path\nfrom typing import Any\n",
+        f"from .{BROUGHT}.core.errors import UsageError\nfrom .{BROUGHT}.runtime.launcher import TunedKernel\n"
+        f"from .{BROUGHT}.runtime.package import Package\n",
+        f"__all__ = {sorted(kernels)!r}\n",
+        "_package = Package(__name__, Path(__file__).parent)\n",
+        *(_function(kernel, wisdom) for _, kernel in sorted(kernels.items())),
+    ]
+    return _checked("\n".join(parts), len(kernels))
+
+
+def _checked(text: str, n_functions: int) -> str:
+    """``text``, which is a docstring, imports, two assignments and functions, and nothing that runs besides."""
+    expected = [ast.Expr, *[ast.ImportFrom] * 5, ast.Assign, ast.Assign, *[ast.FunctionDef] * n_functions]
+    body = ast.parse(text).body
+    within = [type(node) for function in body if isinstance(function, ast.FunctionDef) for node in function.body]
+    if [type(node) for node in body] != expected or within != [ast.Expr, ast.Return] * n_functions:
+        raise AssertionError(f"this is no module of a package:\n{text}")
+    return text
+
+
+def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
+    """A field that is the same in all that was tuned has that as its default; the other baked ones must be given."""
+    known = wisdom.baked_sets(kernel.name)
+    inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
+    lines: list[str] = []
+    told: list[tuple[Field[Any], str]] = []
+    for field in fields(kernel.problem_type):
+        if field.name == "device":
+            raise UsageError(f"{kernel.name}: a problem's field cannot be called device; the emitted function has one")
+        if field.metadata.get("runtime"):
+            lines.append(f"    {field.name}: Any = None,")
+            told.append((field, "runtime: follows from the arrays; give it to fix it"))
+            continue
+        values = _distinct(baked[field.name] for baked in known)
+        default = f" = {_literal(kernel, field.name, values[0])}" if len(values) == 1 else ""
+        lines.append(f"    {field.name}: Any{default},")
+        told.append((field, f"tuned: {', '.join(map(str, values))}"))
+    arguments = "\n".join(f"        {f.name}: {f.metadata.get('help') or 'baked'} ({how})" for f, how in told)
+    values_text = ", ".join(f'"{field.name}": {field.name}' for field, _ in told)
+    first = (type(kernel).__doc__ or "").strip().splitlines() or [kernel.name]
+    doc = (
+        f"{_sentence(first[0])}\n\n    The result is called with {', '.join(inputs)}.\n\n    Args:\n{arguments}\n"
+        "        device: a recorded GPU's name, to see what it would run; None is the current GPU\n\n"
+        "    Raises:\n        UsageError: when nothing is known of these baked fields; lists what is\n    "
+    )
+    return (
+        f"\ndef {kernel.name}(\n    *,\n" + "\n".join(lines) + "\n    device: Any = None,\n) -> TunedKernel:\n"
+        f'    {_docstring(doc)}\n    return _package.tuned("{kernel.name}", {{{values_text}}}, device)\n'
+    )
+
+
+def _pyproject(name: str, wisdom: Wisdom) -> str:
+    dates = [found for entry in wisdom.entries if (found := DATE.match(entry.evidence.date))]
+    version = max((tuple(map(int, found.groups())) for found in dates), default=(0,))
+    parts = (BROUGHT, *(f"{BROUGHT}.{room}" for room in ROOMS), "kernels")
+    packages = ", ".join(f'"{package}"' for package in (name, *(f"{name}.{part}" for part in parts)))
+    return f'''[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{name}"
+version = "{".".join(map(str, version))}" # the date of the newest sweep
+description = "CUDA kernels tuned by autotune, with their launcher."
+requires-python = ">=3.11"
+dependencies = ["numpy>=2.0"]
+
+[project.optional-dependencies]
+cuda13 = ["cupy-cuda13x>=14", "cuda-toolkit[nvrtc,cudart,cccl,crt]==13.*"]
+cuda12 = ["cupy-cuda12x>=13", "cuda-toolkit[nvrtc,cudart,cccl,nvcc]==12.*"]
+
+[tool.setuptools]
+packages = [{packages}]
+
+[tool.setuptools.package-dir]
+"{name}" = "."
+
+[tool.setuptools.package-data]
+"{name}" = ["wisdom.json", "sources/*.cu", "py.typed"]
+'''
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _literal(kernel: Kernel[Any], name: str, value: Any) -> str:
+    """``value`` as Python text that means the same."""
+    text = repr(value)
+    try:
+        if ast.literal_eval(text) == value:
+            return text
+    except (ValueError, SyntaxError):
+        pass
+    raise UsageError(f"{kernel.name}: {name}={text} cannot be written as a constant; use numbers, strings or bools")
+
+
+def _docstring(text: str) -> str:
+    """A string literal that is ``text``: over several lines as a person writes it where it can be."""
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    for literal in (f'"""{escaped}"""', repr(text)):
+        try:
+            if ast.literal_eval(literal) == text:
+                return literal
+        except (ValueError, SyntaxError):  # a quotation mark at its end, or a NUL
+            continue
+    raise UsageError(f"{text!r} cannot be written as text")
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _sentence(text: str) -> str:
+    return text.rstrip(".") + "."

@@ -1,1 +1,0 @@
-"""What recorded sweeps tell: winners and failures, parameters that matter, neighbours, portfolios, losses, noise."""

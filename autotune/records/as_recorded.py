@@ -1,0 +1,81 @@
+"""A record's values as a definition takes them: checked against its fields and its space, since records are data.
+
+What enters a template is a value of the definition's own space, or of its fields' types.
+"""
+
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Kernel, baked_fields, runtime_fields
+from ..core.errors import TrialFailure, UsageError
+from ..trial.measure import Protocol
+
+WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # what a field of a problem may put into a source
+TYPES = (int, float, bool, str)
+T = typing.TypeVar("T")
+
+
+def of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) -> T:
+    """``make(*arguments)``, which calls the definition with values of a record.
+
+    Raises:
+        UsageError, TrialFailure: what it raises; whatever else a definition may raise becomes a UsageError.
+    """
+    try:
+        return make(*arguments)
+    except (UsageError, TrialFailure):
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{kernel.source_path} raises {type(error).__name__}: {error} for what is recorded; the record is damaged, "
+            f"or {kernel.name} has changed since. Sweep again"
+        ) from error
+
+
+def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
+    """``values`` of a record as a configuration of the kernel's space.
+
+    Raises:
+        UsageError: for one that is not in it; True is not 1 here, since a template writes them differently.
+    """
+    config = kernel.space.parse(values)
+    for name, value in config.items():
+        if not any(value == own and type(value) is type(own) for own in kernel.space.parameters[name].values):
+            raise UsageError(
+                f"{kernel.name}: {name}={value!r} of the record is not in the space, which has no such value"
+            )
+    return config
+
+
+def problem_of(kernel: Kernel[Any], about: Mapping[str, Any]) -> Any:
+    """The problem of a record's sweep.json.
+
+    Raises:
+        UsageError: when its fields are not those of the definition, and of their types.
+    """
+    values, kind = about["problem"], kernel.problem_type
+    own = {"baked": baked_fields(kind), "runtime": runtime_fields(kind)}
+    for what, names in own.items():
+        if set(names) != set(about.get(what, ())):
+            raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
+    if missing := [name for names in own.values() for name in names if name not in values]:
+        raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
+    types = typing.get_type_hints(kind)
+    for name, value in values.items():
+        wanted = types.get(name)
+        fits = type(value) is wanted or (wanted is float and type(value) is int) or wanted not in TYPES
+        if not fits or not isinstance(value, TYPES) or (isinstance(value, str) and not WORD.fullmatch(value)):
+            called = getattr(wanted, "__name__", wanted)
+            raise UsageError(f"{kernel.name}: {name}={value!r} of the record is no plain value of the type {called}")
+    return kernel.problem(values)
+
+
+def protocol_of(about: Mapping[str, Any]) -> Protocol:
+    """How the trials of a record's sweep.json were measured; raises UsageError where it does not say so."""
+    try:
+        return Protocol(**about["settings"]["protocol"])
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"sweep.json does not say how the trials of {about['kernel']} were measured") from error

@@ -1,0 +1,77 @@
+"""Writes down what recorded trials ran, for the compiler at hand, so that their templates may be rewritten afterwards.
+
+That is known only while their sources are as they were: of a trial whose source has changed nothing is found any more.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core.definition import Device, Kernel
+from ..core.errors import TrialFailure, UsageError
+from ..devices import Target
+from ..devices.base import Binary
+from ..runtime.wisdom import device_of
+from ..source.render import render
+from ..trial.compile import CompilePool, Pending
+from ..trial.conditions import conditions_of
+from ..trial.row import Trial
+from .as_recorded import config_of, of_definition, problem_of, protocol_of
+from .folder import Damaged, SweepFolder, tell
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of one sweep's trials: with a digest from before, with a new one, and without."""
+
+    n_known: int
+    n_new: int
+    n_changed: int  # whose source is another today, or does not compile
+
+
+def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found:
+    """Add the digests of all trials in ``folder`` by the compiler of ``pool``.
+
+    Raises:
+        UsageError: when the record is not of that definition, or does not say how it was measured.
+    """
+    about, known, compiler = folder.about(), folder.digests(), pool.compiler
+    problem, protocol = of_definition(kernel, problem_of, kernel, about), protocol_of(about)
+    trials = folder.trials()
+    lacking = [t for t in trials if not known.code(t, compiler) or not known.condition(t)]
+    codes, conditions = dict(known.codes.get(compiler, {})), dict(known.conditions)
+    started = [(t, pending) for t in lacking if (pending := _start(kernel, problem, t, pool)) is not None]
+    n_new = 0
+    for trial, pending in started:
+        try:
+            found = of_definition(kernel, conditions_of, kernel, problem, trial.config, protocol)
+            codes[str(trial.number)] = pending.result().code
+            conditions[str(trial.number)] = found
+            n_new += 1
+        except (TrialFailure, UsageError):
+            continue
+    if n_new:
+        folder.write_digests(replace(known, codes={**known.codes, compiler: codes}, conditions=conditions))
+    return Found(len(trials) - len(lacking), n_new, len(lacking) - n_new)
+
+
+def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[CompilePool, list[SweepFolder]]]:
+    """The sweeps of each device, with compile processes for it, whether or not it is here."""
+    by_device: dict[Device, list[SweepFolder]] = {}
+    for folder in folders:
+        try:
+            by_device.setdefault(device_of(folder.about()["device"]), []).append(folder)
+        except Damaged as error:
+            tell(f"{error}. This sweep is left out")
+    for device, its_own in by_device.items():
+        with CompilePool(Target(device.kind, device.name, device), n_processes) as pool:
+            yield pool, its_own
+
+
+def _start(kernel: Kernel[Any], problem: Any, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
+    """Compile what ``trial`` ran; None where its text is another today."""
+    try:
+        variant = of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))
+    except (TrialFailure, UsageError):
+        return None
+    return pool.submit(variant) if variant.key == trial.key else None

@@ -1,0 +1,40 @@
+"""How long a sweep will take, said before it starts: from what such trials took when they were last recorded."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.definition import Device, Kernel
+from .folder import SweepFolder, kernel_path
+
+N_SWEEPS = 3  # the newest
+START_S = {"cuda": 6.0}  # a process that opens the device; elsewhere 1 s
+GUESS_S = {"cuda": (0.6, 0.03), "host": (2.0, 0.3)}  # (compiling, on the device) of a trial, before anything is known
+NO_GUESS_S = (0.5, 0.1)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of wall time, and the number of recorded sweeps that say so (0: a guess)."""
+
+    seconds: float
+    n_sweeps: int
+
+    def __str__(self) -> str:
+        basis = f"as {self.n_sweeps} recorded sweeps took" if self.n_sweeps > 1 else "as the recorded sweep took"
+        about = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"
+        return f"about {about}, {basis if self.n_sweeps else 'a guess: nothing is recorded yet'}"
+
+
+def estimate(results: Path, kernel: Kernel[object], device: Device, n_trials: int, compile_processes: int) -> Estimate:
+    """Of ``n_trials`` more of ``kernel`` on ``device``: the slower of the compilers, in parallel, and the device."""
+    folder = kernel_path(results, device.name, kernel.name)
+    records = sorted(folder.glob("*/trials.jsonl"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
+    rows = [t for path in records for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s]
+    if not rows:
+        compile_s, device_s = GUESS_S.get(device.kind, NO_GUESS_S)
+    else:
+        compile_s = sum(t.compile_s or 0.0 for t in rows) / len(rows)
+        device_s = sum((t.verify_s or 0.0) + (t.measure_s or 0.0) for t in rows) / len(rows)
+    each_s = max(compile_s / compile_processes, device_s)
+    seconds = START_S.get(device.kind, 1.0) + compile_s + n_trials * each_s
+    return Estimate(seconds, len(records) if rows else 0)

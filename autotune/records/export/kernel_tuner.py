@@ -1,0 +1,109 @@
+"""Kernel Tuner's cache file of a sweep: what its simulation mode replays and the benchmark hub shares.
+
+Times are in milliseconds. Kernel Tuner's spaces have no conditional parameters, so each entry names all of them, and
+one that a config does not have takes the value ``absent``. The file's key ``autotune`` says so, with the problem.
+"""
+
+import json
+from typing import Any
+
+from ...core.config import Value
+from ...core.errors import UsageError
+from ...trial.row import Trial
+from ..recorded import Recorded, merged_order
+
+MS = 1e3  # milliseconds of a second
+INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"
+
+ERROR = {
+    "constraint": INVALID,
+    "skipped": INVALID,
+    "definition_failed": NOT_COMPILED,
+    "render_failed": NOT_COMPILED,
+    "compile_failed": NOT_COMPILED,
+    "resources": NOT_RUN,  # as Kernel Tuner does where the driver refuses the launch
+    "launch_failed": NOT_RUN,
+    "timed_out": NOT_RUN,
+    "wrong": NOT_RUN,  # it has no word for a wrong output; "status" beside it does
+    "noisy": NOT_RUN,
+}
+
+
+def cache(sweep: Recorded) -> str:
+    """The text of the cache file: one line a trial, in the order of the search.
+
+    Raises:
+        UsageError: without trials, or when a parameter bears the name of one of an entry's own keys.
+    """
+    if not sweep.trials:
+        raise UsageError(f"{sweep.folder.path} has no trials yet, so there is no space to write; let the sweep run")
+    names = merged_order(trial.config for trial in sweep.trials)
+    values = {name: _values(sweep, name) for name in names}
+    absent = _absent_word(values)
+    conditional = [name for name in names if any(name not in trial.config for trial in sweep.trials)]
+    for name in conditional:
+        values[name].append(absent)
+    header = {
+        "device_name": sweep.device,
+        "kernel_name": sweep.kernel,
+        "problem_size": [v for v in sweep.problem.values() if isinstance(v, int) and not isinstance(v, bool)],
+        "tune_params_keys": names,
+        "tune_params": values,
+        "objective": "time",
+        "autotune": {
+            "problem": sweep.problem,
+            "absent": absent,
+            "conditional": conditional,
+            "about": dict(sweep.about),
+        },
+    }
+    entries = dict(_entry(trial, names, absent) for trial in sweep.trials)
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in entries.items())
+    return f'{json.dumps(header, indent=1)[:-2]},\n"cache": {{\n{lines}}}\n}}'  # it looks for this ending
+
+
+def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, Any]]:
+    config = {name: trial.config.get(name, absent) for name in names}
+    error = "" if trial.median_s is not None else _error(trial)
+    own: dict[str, Any] = {
+        "time": error or MS * (trial.median_s or 0.0),
+        "times": [MS * s for s in trial.samples_s],
+        "compile_time": MS * (trial.compile_s or 0.0),
+        "verification_time": MS * (trial.verify_s or 0.0),
+        "benchmark_time": MS * (trial.measure_s or 0.0),
+        "strategy_time": 0,
+        "framework_time": 0,
+        "timestamp": trial.at,
+        "status": trial.status,
+    }
+    if error:
+        own |= {"__error__": error, "message": trial.message}
+    for name in ("registers", "shared_bytes", "spill_bytes", "gb_per_s", "tflop_per_s", "efficiency", "max_error"):
+        if (value := getattr(trial, name)) is not None:
+            own[name] = value
+    if clash := sorted(set(config) & set(own)):
+        raise UsageError(
+            f"the parameter {clash[0]!r} has the name of a key that Kernel Tuner's cache files use themselves; "
+            "rename it in the kernel's definition, or export as t4"
+        )
+    return ",".join(map(str, config.values())), config | own
+
+
+def _error(trial: Trial) -> str:
+    compiler_timed_out = trial.status == "timed_out" and trial.compile_s is None
+    return NOT_COMPILED if compiler_timed_out else ERROR[trial.status]
+
+
+def _values(sweep: Recorded, name: str) -> list[Value]:
+    """The values of the space, or of an older record those that were tried: numbers in order, words as they came."""
+    tried = (trial.config[name] for trial in sweep.trials if name in trial.config)
+    seen = list(dict.fromkeys([*sweep.about.get("space", {}).get(name, ()), *tried]))
+    return sorted(seen) if all(isinstance(v, (int, float)) for v in seen) else seen
+
+
+def _absent_word(values: dict[str, list[Value]]) -> str:
+    """``absent``, or a word with underscores that no parameter has for a value."""
+    word = "absent"
+    while any(str(value) == word for each in values.values() for value in each):
+        word += "_"
+    return word

@@ -1,0 +1,126 @@
+"""T4, the autotuning community's format of results: a results file and a metadata file, valid against schema 1.0.0.
+
+The schema is of https://github.com/odgaard/TuningSchema; Kernel Tuner ships it, KTT and the benchmark hub use it.
+Times are in milliseconds, as the file's ``metadata.timeunit`` says, because the tools that read T4 expect them so.
+"""
+
+from typing import Any
+
+from ...core.config import Value
+from ...trial.row import Trial
+from ..recorded import Recorded
+
+SCHEMA_VERSION = "1.0.0"
+MS = 1e3  # milliseconds of a second
+
+INVALIDITY = {
+    "measured": "correct",
+    "constraint": "constraints",
+    "skipped": "constraints",
+    "definition_failed": "compile",
+    "render_failed": "compile",  # no source came of the template
+    "compile_failed": "compile",
+    "resources": "runtime",  # where a driver would refuse the launch
+    "launch_failed": "runtime",
+    "noisy": "runtime",  # correct, and without a time
+    "timed_out": "timeout",
+    "wrong": "correctness",
+}
+
+_MEASUREMENTS = {
+    "gb_per_s": ("gb_per_s", "GB/s"),
+    "tflop_per_s": ("tflop_per_s", "TFLOP/s"),
+    "efficiency": ("efficiency", "of the roofline"),
+    "max_error": ("max_error", "of rms(reference)"),
+    "rms_error": ("rms_error", "of rms(reference)"),
+    "registers": ("registers", "per thread"),
+    "shared_bytes": ("shared_bytes", "bytes"),
+    "spill_bytes": ("spill_bytes", "bytes"),
+    "clock_hz": ("clock_hz", "Hz"),
+    "n_throttled": ("n_throttled", "samples"),
+    "grid": ("grid", "blocks"),
+    "block": ("block", "threads"),
+    "status": ("status", ""),
+    "key": ("variant", ""),
+    "message": ("message", ""),
+    "reproduce": ("reproduce", ""),
+}
+
+
+def results(sweep: Recorded) -> dict[str, Any]:
+    """The results file: one entry a trial, in the order of the search.
+
+    ``times`` holds what was recorded and nothing else: a stage whose time is not known is left out, never 0, but for
+    stages that were certainly not reached.
+    """
+    final = {_key(f["config"]): float(f["median_s"]) for f in sweep.finalists}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "metadata": {
+            "timeunit": "milliseconds",
+            "device": sweep.device,
+            "kernel": sweep.kernel,
+            "problem": sweep.problem,
+            "clock": sweep.about.get("clock", ""),
+        },
+        "results": [_result(trial, final.get(_key(trial.config))) for trial in sweep.trials],
+    }
+
+
+def metadata(sweep: Recorded) -> dict[str, Any]:
+    """The metadata file: device, machine, versions, commit, settings, and how the sweep ended."""
+    about = sweep.about
+    versions = about.get("versions", {})
+    content: dict[str, Any] = {
+        "hardware": {"hardware_description": [dict(about["device"])], "operating_system": about.get("machine", "")},
+        "environment": {
+            "device_query": {"name": sweep.device, "compiler": about.get("compiler", "")},
+            "requirements": [f"{name}=={version}" for name, version in versions.items()],
+        },
+    }
+    own = ("definition", "baked", "runtime", "default", "refused", "settings", "started", "commit", "clock")
+    content["autotune"] = {
+        "kernel": sweep.kernel,
+        "problem": sweep.problem,
+        **{name: about[name] for name in own if name in about},
+        "verdict": dict(sweep.verdict) if sweep.verdict is not None else None,
+    }
+    return {"schema_version": SCHEMA_VERSION, "metadata": content}
+
+
+def _result(trial: Trial, final_s: float | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {"timestamp": trial.at} if trial.at else {}
+    return entry | {
+        "configuration": dict(trial.config),
+        "times": _times(trial),
+        "invalidity": INVALIDITY[trial.status],
+        "correctness": int(trial.status in ("measured", "noisy")),  # both have passed the verification
+        "measurements": _measurements(trial, final_s),
+        "objectives": ["time"],
+    }
+
+
+def _times(trial: Trial) -> dict[str, Any]:
+    """Milliseconds. ``compilation_time`` is the schema's name of what Kernel Tuner calls ``compilation``: both."""
+    times: dict[str, Any] = {"runtimes": [MS * s for s in trial.samples_s]}
+    stages = {"compilation": trial.compile_s, "validation": trial.verify_s, "benchmark": trial.measure_s}
+    if trial.status in ("constraint", "skipped", "render_failed"):
+        stages = dict.fromkeys(stages, 0.0)
+    times |= {name: MS * seconds for name, seconds in stages.items() if seconds is not None}
+    if "compilation" in times:
+        times["compilation_time"] = times["compilation"]
+    return times
+
+
+def _measurements(trial: Trial, final_s: float | None) -> list[dict[str, Any]]:
+    times = {"time": trial.median_s, "time_q1": trial.q1_s, "time_q3": trial.q3_s, "time_final_round": final_s}
+    found = [{"name": name, "value": MS * s, "unit": "ms"} for name, s in times.items() if s is not None]
+    for field, (name, unit) in _MEASUREMENTS.items():
+        value = getattr(trial, field)
+        if value is not None and value != "":
+            found.append({"name": name, "value": list(value) if isinstance(value, tuple) else value, "unit": unit})
+    return found
+
+
+def _key(config: Any) -> frozenset[tuple[str, Value]]:
+    return frozenset(dict(config).items())

@@ -1,0 +1,458 @@
+"""The record of a sweep: one folder, one owner of truth, one JSON line a trial, on disk before the next trial begins.
+
+results/<device>/<kernel>/<problem>/
+    sweep.json     what ran where: machine, versions, commit, settings; `stale`: numbers of the recorded trials that no
+                   longer held when it was last run (other sources, another definition, compiler or protocol)
+    trials.jsonl   one trial a line, winners and failures alike; a torn last line is ignored, and a trial that turns out
+                   wrong in the final round has a second line, which counts
+    digests.json   what `autotune digest` found of trials: digests of their machine code by the compilers that it had
+    verdict.json   written when a sweep ends: winner, default, ties; `stamps`: of the trials that it was made from
+
+What is read has been checked by record_schema: a damaged line or file is left out, and said so once on the logger
+"autotune".
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.config import Config
+from ..core.errors import UsageError
+from ..core.files import write_whole
+from ..core.schema import Check, Unsound, parse, plain, seal
+from ..trial.row import Trial
+from . import record_schema
+from .record_schema import FORMAT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRIALS, SWEEP, VERDICT, DIGESTS = "trials.jsonl", "sweep.json", "verdict.json", "digests.json"
+SUM = "sum"  # of a line: its checksum
+LONGEST_PART = 200  # bytes of a file's or folder's name, which may have 255: others are made from it
+log = logging.getLogger("autotune")
+
+
+class Damaged(UsageError):
+    """A file of a record that cannot be used: the message names it and says why."""
+
+
+class NewerFormat(Damaged):
+    """A file of a record that a later version wrote."""
+
+
+@dataclass(frozen=True)
+class Digests:
+    """What recorded trials ran, where their own lines do not say it: digests by the numbers of trials."""
+
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by compiler, then by number
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+    def code(self, trial: Trial, compiler: str) -> str:
+        """Of the machine code that ``compiler`` made of its source; "" where that is not known."""
+        if trial.code and trial.compiler == compiler:
+            return trial.code
+        return self.codes.get(compiler, {}).get(str(trial.number), "")
+
+    def condition(self, trial: Trial) -> str:
+        """Of what it depended on besides; "" where that is not known."""
+        return trial.conditions or self.conditions.get(str(trial.number), "")
+
+
+def is_of(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> bool:
+    """Whether ``verdict`` was made from these trials: sources that changed, and changed back, leave one of others.
+
+    A verdict from before it said so was made from them if all of its finalists are among them.
+    """
+    stamps = {str(trial.number): trial.stamp for trial in trials}
+    if "stamps" in verdict:
+        return bool(verdict["stamps"] == stamps)
+    return all(str(finalist["number"]) in stamps for finalist in verdict["finalists"])
+
+
+class SweepFolder:
+    """The folder of one sweep, to write and to read.
+
+    Raises:
+        UsageError: when it cannot be written; nothing that was recorded is touched.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._about: dict[str, Any] | None = None
+
+    @staticmethod
+    def create(path: Path, about: dict[str, Any]) -> "SweepFolder":
+        """Make the folder, or take up the one that is there; ``sweep.json`` says how it was last run.
+
+        Raises:
+            NewerFormat: when a later version has recorded there.
+        """
+        folder = SweepFolder.opened(path)
+        folder.take_up(about)
+        return folder
+
+    @staticmethod
+    def opened(path: Path) -> "SweepFolder":
+        """Make the folder, if it is not there.
+
+        Raises:
+            NewerFormat: when a later version has recorded there.
+        """
+        folder = SweepFolder(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            folder._check_format()
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        return folder
+
+    def take_up(self, about: dict[str, Any]) -> None:
+        """Write ``sweep.json``, and make the record fit to be continued."""
+        try:
+            self._mend_last_line()
+            self._write_whole(SWEEP, {"format": FORMAT, **about})
+            self._about = None
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+
+    def append(self, trial: Trial) -> None:
+        """One line, flushed to the disk.
+
+        Raises:
+            UsageError: when the disk is full or not writable; earlier trials stay.
+        """
+        line = _line(trial)
+        path = self.path / TRIALS
+        size = path.stat().st_size if path.exists() else 0
+        try:
+            with open(path, "ab", buffering=0) as file:
+                if file.write(line) != len(line):
+                    raise OSError(28, "No space left on device")
+                os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):  # half a line would be ignored; taking it back keeps the file tidy
+                os.truncate(path, size)
+            raise _cannot_write(path, error) from error
+
+    @contextmanager
+    def locked(self, note: Callable[[str], None]) -> Iterator[None]:
+        """One process writes here at a time; the lock goes with the process, however it ends."""
+        with open(self.path / TRIALS, "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                note(f"waiting: another process is at work in {self.path}")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def trials(self) -> list[Trial]:
+        """By their numbers; of several lines of a trial, the last. Damaged lines are left out, and told."""
+        trials = {(trial.number, trial.config): trial for trial in self._rows()}
+        return sorted(trials.values(), key=lambda trial: trial.number)
+
+    def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
+        """The trials that held when the sweep was last run: neither their sources nor how they are measured changed.
+
+        ``trials``: all of them, where they have been read.
+        """
+        stale = set(self.about().get("stale", ()))
+        return [trial for trial in (self.trials() if trials is None else trials) if trial.number not in stale]
+
+    def about(self) -> dict[str, Any]:
+        """The content of sweep.json, as it was when first asked for.
+
+        Raises:
+            Damaged: when it cannot be read, or a later version wrote it.
+        """
+        if self._about is None:
+            self._about = _content(self.path / SWEEP, record_schema.sweep)
+        return dict(self._about)
+
+    def compiler(self) -> str:
+        """That made what trials ran which do not say it themselves; "" where sweep.json does not tell."""
+        with suppress(Damaged):
+            return str(self.about().get("compiler", ""))
+        return ""
+
+    def digests(self) -> Digests:
+        """The content of digests.json; nothing where there is none, or a damaged one, which is told."""
+        path = self.path / DIGESTS
+        if not path.exists():
+            return Digests()
+        try:
+            return Digests(**_content(path, record_schema.digests))
+        except Damaged as error:
+            tell(f"{error}. It is taken as absent; `autotune digest` makes it anew")
+            return Digests()
+
+    def write_digests(self, found: Digests) -> None:
+        try:
+            self._write_whole(DIGESTS, asdict(found))
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+
+    def write_verdict(self, verdict: dict[str, Any]) -> None:
+        try:
+            self._write_whole(VERDICT, verdict)
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+
+    def verdict(self) -> dict[str, Any] | None:
+        """The content of verdict.json; None where there is none, or a damaged one, which is told."""
+        path = self.path / VERDICT
+        if not path.exists():
+            return None
+        try:
+            return _content(path, record_schema.verdict)
+        except Damaged as error:
+            tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
+            return None
+
+    def current_verdict(self) -> dict[str, Any] | None:
+        """As ``verdict``; None for one that was made from trials which no longer hold."""
+        verdict, stale = self.verdict(), set(self.about().get("stale", ()))
+        if verdict is None or any(finalist["number"] in stale for finalist in verdict["finalists"]):
+            return None
+        return verdict
+
+    def drop_verdict(self) -> None:
+        """A sweep that goes on has none."""
+        (self.path / VERDICT).unlink(missing_ok=True)
+
+    def _rows(self) -> Iterator[Trial]:
+        path = self.path / TRIALS
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
+            return
+        damaged: dict[int, Unsound] = {}
+        numbers: set[int] = set()
+        for number, line in enumerate(data.split(b"\n")[:-1], 1):  # what follows the last newline is torn, or nothing
+            try:
+                trial = _trial(line)
+                numbers.add(trial.number)
+                yield trial
+            except Unsound as error:
+                damaged[number] = error
+        if not damaged and not (self.path / VERDICT).exists():  # a verdict knows its trials
+            self._tell_gaps(numbers)
+        if damaged:
+            (first, why), *more = damaged.items()
+            also = f" and {len(more)} more, such as line {more[0][0]}" if more else ""
+            tell(f"{path}:{first}: left out this line{also}, which is damaged: {why}")
+
+    def _tell_gaps(self, numbers: set[int]) -> None:
+        n_gone = max(numbers, default=-1) + 1 - len(numbers)
+        if n_gone:
+            first = next(number for number in range(len(numbers) + 1) if number not in numbers)
+            tell(f"{self.path / TRIALS} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
+
+    def _check_format(self) -> None:
+        """What another version's record holds is not overwritten; a damaged sweep.json is."""
+        if not (self.path / SWEEP).exists():
+            return
+        try:
+            self.about()
+        except NewerFormat:
+            raise
+        except Damaged as error:
+            tell(f"{error}. It is written anew")
+        self._about = None
+
+    def _write_whole(self, name: str, content: dict[str, Any]) -> None:
+        as_read = json.loads(json.dumps(content, default=_plain, allow_nan=False))
+        write_whole(self.path / name, (json.dumps(seal(as_read), indent=2) + "\n").encode())
+
+    def _mend_last_line(self) -> None:
+        """Cut a last line that a kill or a full disk has torn, so that the next one starts on its own."""
+        path = self.path / TRIALS
+        if not path.exists():
+            return
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if whole != data:
+            os.truncate(path, len(whole))
+
+
+def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
+    """Every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+
+    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
+
+    Raises:
+        UsageError: when there is no recorded sweep.
+    """
+    import pandas as pd  # here: workers and compile processes start without it
+
+    rows = []
+    for folder in find_sweeps(Path(path)):
+        about = folder.about()
+        fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
+        fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
+        trials, verdict = folder.trials(), folder.verdict()
+        if verdict is not None:
+            tell_missing(folder.path, verdict, trials)
+        for trial in trials:
+            row = trial.as_json()
+            rows.append({**fixed, **row.pop("config"), **row})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[Any]) -> "pd.Series[Any]":
+    """Whole numbers stay whole where some are missing."""
+    import pandas as pd
+
+    kinds = {type(v) for v in values if v is not None}
+    return pd.Series(values, dtype="Int64" if kinds == {int} else None)
+
+
+def find_sweeps(path: Path) -> list[SweepFolder]:
+    """The recorded sweeps at or under ``path`` that can be read; others are told.
+
+    Raises:
+        UsageError: when there is none.
+    """
+    found = sorted(p.parent for p in path.rglob(SWEEP)) if path.is_dir() else []
+    if not found:
+        raise UsageError(f"{path} holds no recorded sweep (no {SWEEP} in it or under it); `autotune sweep` makes one")
+    sweeps, damaged = [], []
+    for folder in map(SweepFolder, found):
+        try:
+            folder.about()
+            sweeps.append(folder)
+        except Damaged as error:
+            damaged.append(error)
+    if not sweeps:
+        raise (
+            damaged[0] if len(damaged) == 1 else Damaged(f"{damaged[0]}. None of the {len(damaged)} there can be read")
+        )
+    for one in damaged:
+        tell(f"{one}. This sweep is left out")
+    return sweeps
+
+
+def tell(what: str) -> None:
+    """Say in one line, and once, that a part of a record is left out."""
+    if what not in _told:
+        _told.add(what)
+        log.warning("%s", " ".join(plain(what).split()))
+
+
+_told: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Trials that a verdict was made from and that are not recorded any more, or not as they were.
+
+    ``numbers``: of those that are known by their numbers, which of an older verdict are the finalists only.
+    """
+
+    n: int
+    numbers: tuple[int, ...]
+
+
+def missing(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> Missing:
+    """The trials of ``verdict`` that are not among ``trials``: by its ``stamps``, else by the sum of its ``counts``."""
+    there = {trial.number: trial.stamp for trial in trials}
+    stamps: Mapping[str, str] | None = verdict.get("stamps")
+    if stamps is not None:
+        gone = sorted(int(number) for number, stamp in stamps.items() if there.get(int(number)) != stamp)
+        return Missing(len(gone), tuple(gone))
+    named = {f["number"] for f in verdict["finalists"]} - {None}
+    gone = sorted(named - there.keys())
+    return Missing(max(len(gone), sum(verdict.get("counts", {}).values()) - len(there)), tuple(gone))
+
+
+def tell_missing(path: Path, verdict: Mapping[str, Any], trials: Iterable[Trial]) -> None:
+    """Say so where trials are gone that the verdict of the sweep at ``path`` was made from."""
+    gone = missing(verdict, trials)
+    if gone.n:
+        numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
+        tell(
+            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the verdict stands, the "
+            "search's figures are of what is left; start the sweep again to replace them"
+        )
+
+
+def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
+    """results/<device>/<kernel>/<problem>, whatever the three are called."""
+    return kernel_path(results, device, kernel) / part(problem)
+
+
+def kernel_path(results: Path, device: str, kernel: str) -> Path:
+    """The folder of all sweeps of a kernel on a device; a device's name becomes a plain folder name."""
+    return results / part("".join(c if c.isalnum() or c in "-_." else "_" for c in device)) / part(kernel)
+
+
+def part(name: str) -> str:
+    """``name`` as one part of a path: itself where it can be one, else what is left of it, and a hash of the whole."""
+    is_plain = name not in ("", ".", "..") and name.isprintable() and "/" not in name
+    if is_plain and len(name.encode()) <= LONGEST_PART:
+        return name
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_=,.") else "_" for c in name)
+    return f"{kept[: LONGEST_PART - 17]}~{hashlib.sha256(name.encode(errors='backslashreplace')).hexdigest()[:16]}"
+
+
+def _line(trial: Trial) -> bytes:
+    """Its JSON, whose last member is a checksum of the bytes before."""
+    body = json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=_plain)[:-1].encode()
+    return body + _sum(body) + b"\n"
+
+
+def _sum(body: bytes) -> bytes:
+    return b',"%s":"%s"}' % (SUM.encode(), hashlib.sha256(body).hexdigest()[:16].encode())
+
+
+N_SUM = len(_sum(b""))
+
+
+def _trial(line: bytes) -> Trial:
+    """The trial of a line; one of an older version has no checksum.
+
+    Raises:
+        Unsound: when that is no trial, or not as it was written.
+    """
+    row = parse(line)
+    if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
+        raise Unsound("it does not have the checksum that it states")
+    values = record_schema.trial(row)
+    return Trial(**{**values, "config": Config(values["config"])})
+
+
+def _content(path: Path, check: Check) -> dict[str, Any]:
+    """The JSON at ``path``, checked. Raises Damaged."""
+    try:
+        content: dict[str, Any] = check(parse(path.read_bytes()))
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read: {error.strerror or error}") from error
+    except record_schema.Newer as error:
+        raise NewerFormat(f"{path} {error}") from error
+    except Unsound as error:
+        raise Damaged(f"{path} is damaged: {error}") from error
+    return content
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as JSON's."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write {path}: {error.strerror or error}. What was recorded before is safe; "
+        "make room or choose another place with --results, and start again to continue"
+    )

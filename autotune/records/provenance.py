@@ -1,0 +1,37 @@
+"""Where a sweep was run: the machine, the versions and the commit."""
+
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..system.installation import DISTRIBUTION
+
+
+@lru_cache(maxsize=1)
+def provenance() -> dict[str, Any]:
+    """The machine, the versions and the commit."""
+    versions = {"python": platform.python_version()}
+    for package in (DISTRIBUTION, "numpy", "optuna", "jinja2", "cupy-cuda13x", "cupy-cuda12x"):
+        with suppress(PackageNotFoundError):
+            versions["autotune" if package == DISTRIBUTION else package] = version(package)
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    return {"machine": machine, "versions": versions, "commit": _commit()}
+
+
+def _commit() -> str:
+    """AUTOTUNE_COMMIT where it is set; else the commit of the checkout this code runs from, "+changes" when edited."""
+    if given := os.environ.get("AUTOTUNE_COMMIT"):
+        return given
+    git = ["git", "-C", str(Path(__file__).parents[1])]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
+        status = [*git, "status", "--porcelain", "--untracked-files=no", "--", "..", ":!../results"]
+        changed = subprocess.run(status, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")

@@ -1,0 +1,142 @@
+"""Arrays that callers hand in: CuPy's, PyTorch's, or others with ``__cuda_array_interface__``. Read, never copied.
+
+A reader turns an array into (signature, argument, address). Signatures are what a plan is found by, so they hold all
+that decides whether an array fits; ``layout`` spells one out, on the slow path only.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import Array
+from .signature import ArgumentTypeError, ArgumentValueError
+
+Reading = tuple[tuple[Any, ...], Any, int]
+Reader = Callable[[Any], Reading]
+
+readers: dict[type, Reader] = {}  # by the array's type, filled as types appear
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An array as the checks see it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    contiguous: bool
+    gpu: int  # its index; negative on the CPU
+    library: str
+    unusable: str = ""  # what else is wrong with it, and the remedy
+
+
+def read_cupy(array: Any) -> Reading:
+    """CuPy passes the array itself on to the kernel."""
+    data = array.data
+    return (array.shape, array.strides, array.dtype, data.device_id), array, data.ptr
+
+
+def read_torch(tensor: Any) -> Reading:
+    """An integer is passed on as the address it is."""
+    pointer = tensor.data_ptr()
+    flags = (tensor.requires_grad, tensor.is_conj(), tensor.is_neg())
+    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), flags), pointer, pointer
+
+
+def read_foreign(array: Any) -> Reading:
+    """Through a CuPy view, which also waits for the stream that the interface names."""
+    import cupy
+
+    return read_cupy(cupy.asarray(array))
+
+
+def reader_for(name: str, value: Any) -> Reader:
+    """The reader for arrays of ``value``'s type, remembered.
+
+    Raises:
+        ArgumentTypeError: when it is no array on a GPU.
+    """
+    import cupy
+
+    torch = sys.modules.get("torch")
+    if isinstance(value, cupy.ndarray):
+        reader: Reader = read_cupy
+    elif torch is not None and isinstance(value, torch.Tensor):
+        reader = read_torch
+    elif isinstance(value, np.ndarray | np.generic):
+        own_name = name.rpartition(": ")[2]
+        raise ArgumentTypeError(f"{name} is a NumPy array, on the CPU; use cupy.asarray({own_name})")
+    elif hasattr(value, "__cuda_array_interface__"):
+        reader = read_foreign
+    else:
+        what = "missing" if value is None else f"of type {type(value).__name__}"
+        raise ArgumentTypeError(f"{name} is {what}; it must be an array on the GPU, such as a cupy.ndarray")
+    readers[type(value)] = reader
+    return reader
+
+
+def layout(value: Any) -> Layout:
+    """What there is to know of an array that a reader takes."""
+    if readers[type(value)] is read_torch:
+        wrong = ""
+        if value.requires_grad:
+            wrong = "requires a gradient, which a kernel cannot pass on; use .detach()"
+        elif value.is_conj() or value.is_neg():
+            wrong = "is lazily conjugated or negated; use .resolve_conj().resolve_neg()"
+        dtype = str(value.dtype).removeprefix("torch.")
+        return Layout(tuple(value.shape), dtype, value.is_contiguous(), value.get_device(), "torch", wrong)
+    import cupy
+
+    own = isinstance(value, cupy.ndarray)
+    library, view = ("cupy", value) if own else ("other", cupy.asarray(value))
+    return Layout(view.shape, str(view.dtype), view.flags.c_contiguous, view.data.device_id, library)
+
+
+def check_kind(kernel: str, name: str, found: Layout, spec: Array) -> None:
+    """Raise unless place, dtype and number of axes are right: what holds for all sizes."""
+    where = f"{kernel}: {name}"
+    if found.gpu < 0:
+        raise ArgumentValueError(f"{where} is on the CPU; use {name}.cuda()")
+    if found.dtype != spec.dtype.name:
+        remedy = f"{name}.to(torch.{spec.dtype})" if found.library == "torch" else f'{name}.astype("{spec.dtype}")'
+        if spec.dtype.kind in "iu" and found.dtype.lstrip("u") == spec.dtype.name.lstrip("u"):
+            remedy += f" for the same values, .view for the same bits as {spec.dtype}"
+        raise ArgumentTypeError(f"{where} is {found.dtype}, must be {spec.dtype}; use {remedy}")
+    if len(found.shape) != len(spec.shape):
+        axes = f"{len(found.shape)} axes, {list(found.shape)}; must have {len(spec.shape)}, as in {list(spec.shape)}"
+        raise ArgumentValueError(f"{where} has {axes}")
+
+
+def check_fit(kernel: str, name: str, found: Layout, spec: Array) -> None:
+    """Raise unless shape and layout fit ``spec``; the address is checked at each call."""
+    where = f"{kernel}: {name}"
+    if found.shape != spec.shape:
+        raise ArgumentValueError(f"{where} has shape {list(found.shape)}, must have {list(spec.shape)}")
+    if not found.contiguous:
+        copy = f"{name}.contiguous()" if found.library == "torch" else f"cupy.ascontiguousarray({name})"
+        raise ArgumentValueError(f"{where} is not C-contiguous; use {copy}")
+    if found.unusable:
+        raise ArgumentValueError(f"{where} {found.unusable}")
+
+
+def allocate(specs: Sequence[Array], library: str, index: int, stream: Any) -> list[Any]:
+    """Uninitialised arrays on the current GPU, which is ``index``, in the order of ``stream`` (None: the current)."""
+    if library == "torch":
+        import torch
+
+        types = [getattr(torch, spec.dtype.name) for spec in specs]
+        outside = nullcontext() if stream is None else torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr, index))
+        with outside:
+            arrays = [torch.empty(s.shape, dtype=t, device=index) for s, t in zip(specs, types, strict=True)]
+        readers[torch.Tensor] = read_torch
+        return arrays
+    import cupy
+
+    readers[cupy.ndarray] = read_cupy
+    if stream is None:
+        return [cupy.empty(spec.shape, spec.dtype) for spec in specs]
+    with stream:
+        return [cupy.empty(spec.shape, spec.dtype) for spec in specs]

@@ -1,0 +1,155 @@
+"""The GPU as an emitted package needs it: limits, binaries, streams. CuPy is imported on first use."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..core.definition import Device
+from ..core.errors import TrialFailure, UsageError
+from ..core.kept import make_folder
+from . import nvrtc
+from .signature import ArgumentTypeError
+
+CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; the property of that name is gone from CUDA 13
+
+
+def current() -> int:
+    """The index of CuPy's current GPU.
+
+    Raises:
+        UsageError: when there is none that CuPy can use; says why.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise UsageError(f'CuPy is missing ({error}): pip install "cupy-cuda13x>=14", or cupy-cuda12x') from error
+    try:
+        return int(cupy.cuda.runtime.getDevice())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise UsageError(f"CuPy finds no usable GPU ({error})") from error
+
+
+def current_getter() -> Callable[[], int]:
+    """``current`` without its explanations, for where it is asked at each launch."""
+    import cupy
+
+    return cupy.cuda.runtime.getDevice  # type: ignore[no-any-return]
+
+
+def made_current(index: int) -> Any:
+    """A context in which the GPU ``index`` is the current one."""
+    import cupy
+
+    return cupy.cuda.Device(index)
+
+
+@lru_cache(maxsize=64)
+def describe(index: int) -> Device:
+    """Name and limits of the GPU ``index``."""
+    from cupy.cuda import runtime
+
+    p = runtime.getDeviceProperties(index)
+    return Device(
+        name=p["name"].decode(),
+        kind="cuda",
+        arch=f"sm_{p['major']}{p['minor']}",
+        max_threads_per_block=p["maxThreadsPerBlock"],
+        max_block=tuple(p["maxThreadsDim"]),
+        max_grid=tuple(p["maxGridSize"]),
+        max_shared_bytes=p["sharedMemPerBlockOptin"],
+        registers_per_block=p["regsPerBlock"],
+        n_multiprocessors=p["multiProcessorCount"],
+        l2_bytes=p["l2CacheSize"],
+        max_clock_hz=1e3 * float(p.get("clockRate") or runtime.deviceGetAttribute(CLOCK_RATE, index)),
+    )
+
+
+def cubin_of(source: str, name: str, arch: str) -> nvrtc.Cubin:
+    """The compiled kernel as a file: from the user's cache, or compiled into it.
+
+    Raises:
+        UsageError: when it does not compile, or NVRTC is missing; says what to install.
+    """
+    try:
+        try:
+            return nvrtc.cached_cubin(_trusted_folder(), source, name, arch)
+        except OSError:  # no home, no room, no permission: a folder of this process serves as well
+            return nvrtc.cached_cubin(_own_folder(), source, name, arch)
+    except TrialFailure as failure:
+        raise UsageError(f"{name} cannot be compiled for {arch}: {failure.message}") from failure
+
+
+def load(cubin: nvrtc.Cubin, name: str) -> Any:
+    """The cubin's kernel ``name`` on the current GPU, as a cupy.RawKernel."""
+    import cupy
+
+    return cupy.RawModule(path=str(cubin.path)).get_function(name)
+
+
+def stream_of(stream: Any, index: int) -> Any:
+    """A CuPy stream for CuPy's, PyTorch's, another library's, or an address; None: PyTorch's current one.
+
+    Raises:
+        ArgumentTypeError: when it is none of these.
+    """
+    if stream is None:
+        import torch
+
+        stream = torch.cuda.current_stream(index)
+    if hasattr(stream, "ptr"):
+        return stream
+    address = getattr(stream, "cuda_stream", stream)  # PyTorch's name for it
+    if hasattr(address, "__cuda_stream__"):
+        address = address.__cuda_stream__()[1]
+    if not isinstance(address, int):
+        raise ArgumentTypeError(f"stream is of type {type(stream).__name__}; it must be a CUDA stream or its address")
+    return _stream_at(address, index)
+
+
+@lru_cache(maxsize=256)
+def _stream_at(address: int, index: int) -> Any:
+    import cupy
+
+    if address == 0:
+        return cupy.cuda.Stream.null
+    if not hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 13
+        return cupy.cuda.ExternalStream(address, index)
+
+    class Outside:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return (0, address)
+
+    with cupy.cuda.Device(index):
+        return cupy.cuda.Stream.from_external(Outside())
+
+
+def cache_folder() -> Path:
+    """Where cubins are kept between processes; safe to delete. ``AUTOTUNE_CACHE_DIR`` moves it."""
+    if root := os.environ.get("AUTOTUNE_CACHE_DIR"):
+        return Path(root) / "cubin"
+    user = os.environ.get("XDG_CACHE_HOME")
+    return (Path(user) if user else Path("~/.cache").expanduser()) / "autotune" / "cubin"
+
+
+def _trusted_folder() -> Path:
+    """That folder; one of this process where others could put files there, which is told once."""
+    folder = cache_folder()
+    try:
+        return make_folder(folder.parent, folder.name)
+    except UsageError as error:
+        _tell(str(error))
+        return _own_folder()
+
+
+@lru_cache(maxsize=16)
+def _tell(text: str) -> None:
+    logging.getLogger("autotune").warning("%s", text)
+
+
+@lru_cache(maxsize=1)
+def _own_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="autotune-cubin-"))

@@ -1,0 +1,299 @@
+"""A tuned kernel as a Python function: arrays in, arrays out; everything is checked before anything is launched.
+
+The first call with arrays of given shapes makes a plan: problem, configuration, binary, geometry. Later ones look the
+plan up by the arrays' signatures, check addresses, and launch.
+"""
+
+import logging
+import threading
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from ..core.definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
+from ..core.errors import TrialFailure, UsageError
+from . import gpu
+from .arrays import Layout, allocate, check_fit, check_kind, layout, reader_for, readers
+from .lookup import Choice, choose, device_named
+from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
+from .tensor_map import addresses, encoded
+from .wisdom import Wisdom, fields_text
+
+N_PLANS = 1024  # kept at a time; a caller whose sizes never repeat must not fill the memory
+
+
+@dataclass(slots=True)
+class LaunchPlan:
+    """All that is the same for every call with arrays of these signatures."""
+
+    problem: Any
+    last: tuple[Any, Choice]  # problem and choice
+    gpu: int  # its index
+    current: Callable[[], int]  # the index of the current GPU
+    library: str  # "torch" when every input is: outputs are then torch's, and its current stream is used
+    aligns: tuple[tuple[str, int], ...]  # of the inputs, then of the outputs
+    low_bits: int  # that no address has when all are aligned to the widest of these
+    outputs: tuple[Array, ...]
+    arguments: Callable[[list[Any]], tuple[Any, ...]]  # from (inputs, outputs, scalars) to the kernel's own order
+    launch: Callable[[tuple[Any, ...], Any], None] | None  # None: there is nothing to compute
+    scalars: tuple[tuple[Any, ...], list[Any]] = ((MISSING,), [])  # of the last call: given, and as arguments
+
+
+class TunedKernel:
+    """Call it with the kernel's inputs by position or name.
+
+    Outputs come back as new CuPy arrays (PyTorch tensors when all inputs are), or in ``out=``: an array, or for several
+    outputs a sequence in order or a mapping. ``stream=``: a CuPy or PyTorch stream, or its address; else the current
+    one. Arrays that are read and written are updated in place. Nothing waits for the GPU.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel[Any],
+        wisdom: Wisdom,
+        source: Callable[[str], str],
+        values: Mapping[str, Any],
+        device: Device | str | None,
+        log: logging.Logger,
+    ) -> None:
+        self._kernel, self._wisdom, self._source, self._log = kernel, wisdom, source, log
+        problem = kernel.problem(values)
+        self._baked = baked_values(problem)
+        self._values = {**self._baked, **values}
+        self._device = device_named(wisdom, device) if isinstance(device, str) else device
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+        self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
+        self._loaded: dict[tuple[str, int], Any] = {}
+        self._opted_in: dict[tuple[str, int], int] = {}  # dynamic shared bytes
+        sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
+        self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
+        known = next(f for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
+        self._signature = Signature.of(kernel, problem, known.inputs)
+        self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
+        self._one_output = len(self._signature.outputs) == 1
+        self._names, self._scalars = frozenset(self._inputs), self._signature.scalars
+        self._result = namedtuple(f"{type(kernel).__name__}Outputs", self._signature.returned)  # type: ignore[misc]
+
+    # ------------------------------------------------------------------ what will run
+    @property
+    def choice(self) -> Choice:
+        """The configuration of the latest call, or before the first what is known without it."""
+        return self._last[1]
+
+    @property
+    def problem(self) -> Any:
+        """The problem of the latest call."""
+        return self._last[0]
+
+    def choice_for(self, **sizes: Any) -> Choice:
+        """What would run at other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
+        device = self._device or self._device_here()
+        return choose(self._wisdom, self._kernel, self._baked, sizes or None, device)
+
+    def explain(self) -> str:
+        """The choice, its evidence, and what else is recorded for these baked fields."""
+        lines = [str(self.choice), "  recorded"]
+        for entry in self._wisdom.entries:
+            if entry.kernel == self._kernel.name and entry.baked == self._baked:
+                median = f"{1e6 * entry.evidence.median_s:.4g} us"
+                lines.append(f"    {entry.device.name}, {fields_text(entry.runtime)}: {entry.config}, {median}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self._kernel.name}[{fields_text(self._baked)}], {self.choice.tier} on {self.choice.device}>"
+
+    # ------------------------------------------------------------------ a call
+    def __call__(self, *positional: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        given = named
+        if positional:
+            given = dict(zip(self._inputs, positional, strict=False))
+            given.update(named)
+        if len(given) != len(positional) + len(named) or not self._names.issuperset(given):
+            raise self._signature.misnamed(len(positional), named)
+        outputs: Any = None
+        if out is not None:
+            plain = self._one_output and type(out) in readers
+            outputs = [out] if plain else self._signature.given_outputs(out)
+        signatures, arguments, addresses, together = [], [], [], 0
+        for name in self._arrays:
+            value = given.get(name)
+            reader = readers.get(type(value)) or reader_for(f"{self._kernel.name}: {name}", value)
+            signature, argument, address = reader(value)
+            signatures.append(signature)
+            arguments.append(argument)
+            addresses.append(address)
+            together |= address
+        for value in outputs or ():
+            reader = readers.get(type(value)) or reader_for(f"{self._kernel.name}: out", value)
+            signature, argument, address = reader(value)
+            signatures.append(signature)
+            arguments.append(argument)
+            addresses.append(address)
+            together |= address
+        key = tuple(signatures)
+        plan = self._plans.get(key) or self._make_plan(key, given, outputs)
+        self._last = plan.last
+        if together & plan.low_bits:  # some address is less than widely aligned: perhaps enough for its array
+            for (name, align), address in zip(plan.aligns, addresses, strict=False):
+                if address % align:
+                    raise self._misaligned(name, align, address)
+        values = tuple([given.get(name, default) for name, default in self._scalars])
+        before, scalars = plan.scalars
+        if not NUMBERS.issuperset(map(type, values)) or values != before:
+            scalars = self._scalar_arguments(plan, values)
+        own = None if stream is None else gpu.stream_of(stream, plan.gpu)
+        stream = gpu.stream_of(None, plan.gpu) if own is None and plan.library == "torch" else own
+        if plan.current() == plan.gpu:
+            outputs = self._run(plan, arguments, outputs, scalars, stream, own)
+        else:
+            with gpu.made_current(plan.gpu):
+                outputs = self._run(plan, arguments, outputs, scalars, stream, own)
+        if not outputs:
+            outputs = [given[name] for name in self._signature.returned]
+        return outputs[0] if len(outputs) == 1 else self._result(*outputs)
+
+    def _run(
+        self, plan: LaunchPlan, arguments: list[Any], outputs: Any, scalars: list[Any], stream: Any, own_stream: Any
+    ) -> Any:
+        """Launch on ``stream``; ``own_stream`` is that of the call, None where the current one is used."""
+        if outputs is None:
+            outputs = allocate(plan.outputs, plan.library, plan.gpu, own_stream)
+            arguments.extend([readers[type(array)](array)[1] for array in outputs])
+        if plan.launch is not None:
+            arguments.extend(scalars)
+            plan.launch(plan.arguments(arguments), stream)
+        return outputs
+
+    # ------------------------------------------------------------------ the first call of a kind
+    def _make_plan(self, key: tuple[Any, ...], given: Mapping[str, Any], outputs: Sequence[Any] | None) -> LaunchPlan:
+        kernel, names = self._kernel, self._signature
+        found = {name: layout(given[name]) for name in names.arrays}
+        usual = kernel.arrays(self._last[0])
+        for name in names.arrays:
+            check_kind(kernel.name, name, found[name], usual[name])  # what sizes() may rely on
+        problem = kernel.problem_for(self._values, found)
+        specs = kernel.arrays(problem)
+        library = "torch" if all(f.library == "torch" for f in found.values()) else "cupy"
+        if outputs is not None:
+            found.update({name: layout(value) for name, value in zip(names.outputs, outputs, strict=True)})
+        for name in found:
+            check_kind(kernel.name, name, found[name], specs[name])
+            check_fit(f"{kernel.name}[{problem_name(problem)}]", name, found[name], specs[name])
+        index = self._one_gpu(found)
+        device = self._device_of(index)
+        nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)
+        choice = self._last[1] if nothing else self._choose(_sizes(problem), device)
+        order = (*names.arrays, *names.outputs, *names.passed)
+        plan = LaunchPlan(
+            problem=problem,
+            last=(problem, choice),
+            gpu=index,
+            current=gpu.current_getter(),
+            library=library,
+            aligns=tuple((name, specs[name].align) for name in (*names.arrays, *names.outputs)),
+            low_bits=max(specs[name].align for name in (*names.arrays, *names.outputs)) - 1,
+            outputs=tuple(specs[name] for name in names.outputs),
+            arguments=_picker([order.index(name) for name in kernel.arguments_for(problem)]),
+            launch=None if nothing else self._launcher(problem, choice, device, index),
+        )
+        if len(self._plans) >= N_PLANS:
+            self._plans.clear()
+        self._plans[key] = plan
+        return plan
+
+    def _launcher(
+        self, problem: Any, choice: Choice, device: Device, index: int
+    ) -> Callable[[tuple[Any, ...], Any], None] | None:
+        """The loaded binary with its geometry; None when the grid is empty."""
+        name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
+        if 0 in geometry.grid:
+            return None
+        grid, block = tuple(map(int, geometry.grid)), tuple(map(int, geometry.block))
+        dynamic = int(geometry.shared_bytes)
+        cubin = gpu.cubin_of(self._source(choice.source_key), name, device.arch)
+        shared = dynamic + (cubin.shared_bytes or 0)
+        if shared > device.max_shared_bytes:
+            most = device.max_shared_bytes
+            raise UsageError(f"{name} needs {shared} bytes of shared memory in a block, {device.name} has {most}")
+        place = (choice.source_key, index)
+        with self._lock, gpu.made_current(index):
+            if place not in self._loaded:
+                self._loaded[place] = gpu.load(cubin, name)
+            if dynamic > self._opted_in.get(place, 0):  # never lowered: earlier plans need theirs
+                self._loaded[place].max_dynamic_shared_size_bytes = dynamic
+                self._opted_in[place] = dynamic
+            function = self._loaded[place].kernel
+        maps = geometry.maps
+        if not maps:
+            return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
+
+        def launch(arguments: tuple[Any, ...], stream: Any) -> None:
+            at = addresses(arguments)
+            try:
+                made = [encoded(m, at[m.argument]) for m in maps]
+            except TrialFailure as failure:
+                raise UsageError(f"{name} cannot be launched: {failure.message}") from failure
+            function(grid, block, (*arguments, *made), dynamic, stream)
+
+        return launch
+
+    def _choose(self, sizes: Mapping[str, Any] | None, device: Device) -> Choice:
+        """As ``lookup.choose``; what is not exact is told once."""
+        choice = choose(self._wisdom, self._kernel, self._baked, sizes, device)
+        told = f"{choice.tier} {choice.source_key} {choice.device}"
+        if choice.tier != "exact" and told not in self._told:
+            self._told.add(told)
+            self._log.warning("%s", choice)
+        return choice
+
+    def _device_here(self) -> Device:
+        try:
+            return gpu.describe(gpu.current())
+        except UsageError as error:
+            known = ", ".join(f'"{name}"' for name in sorted(self._wisdom.devices())) or "none"
+            raise UsageError(
+                f"{error}. To see what a GPU would run, name it: device=... (recorded: {known})"
+            ) from error
+
+    def _device_of(self, index: int) -> Device:
+        """The GPU the arrays are on; a kernel that was made for a named device runs on no other."""
+        actual = gpu.describe(index)
+        if self._device is not None and (actual.name, actual.arch) != (self._device.name, self._device.arch):
+            raise UsageError(
+                f"{self._kernel.name} was made for {self._device.name}; the arrays are on GPU {index}, {actual.name}. "
+                "Leave device= out to run there"
+            )
+        return actual
+
+    def _one_gpu(self, found: Mapping[str, Layout]) -> int:
+        gpus = {name: f.gpu for name, f in found.items()}
+        if len(set(gpus.values())) > 1:
+            where = ", ".join(f"{name} on GPU {index}" for name, index in gpus.items())
+            raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU; there is {where}")
+        return next(iter(gpus.values()))
+
+    def _scalar_arguments(self, plan: LaunchPlan, values: tuple[Any, ...]) -> list[Any]:
+        """The kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
+        found = self._kernel.scalars(plan.problem, self._signature.checked_scalars(values))
+        arguments = [found[name] for name in self._signature.passed]
+        plan.scalars = (values, arguments)
+        return arguments
+
+    def _misaligned(self, name: str, align: int, address: int) -> UsageError:
+        return ArgumentValueError(
+            f"{self._kernel.name}: {name} starts at address {address:#x}, which is no multiple of {align} bytes; "
+            f"pass a copy ({name}.copy()), or a view that starts on such a boundary"
+        )
+
+
+def _sizes(problem: Any) -> dict[str, Any]:
+    return {name: getattr(problem, name) for name in runtime_fields(type(problem))}
+
+
+def _picker(positions: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    if len(positions) == 1:
+        return lambda values: (values[positions[0]],)
+    return itemgetter(*positions)

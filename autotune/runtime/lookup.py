@@ -1,0 +1,301 @@
+"""Which configuration to run: the tuned one, or the nearest that is known, and how it was arrived at.
+
+Tiers, in order: ``exact``; ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
+GPU of the same architecture); ``default``. A configuration is offered only where the constraints and the limits of the
+device allow it. What was tuned on ``host`` is never offered to a GPU, nor the other way round.
+"""
+
+import dataclasses
+import importlib.util
+import inspect
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import log, prod
+from pathlib import Path
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel, Launch, runtime_fields
+from ..core.errors import TrialFailure, UsageError
+from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
+
+SMALLEST_SHARED_BYTES = 101376  # of a block, opted in: what every architecture since sm_80 has
+ARCHITECTURES = {  # by the word of a GPU's name that is its model, where no record says
+    **dict.fromkeys(("A100", "A30"), "sm_80"),
+    **dict.fromkeys(("A10", "A16", "A2", "A40", "A4000", "A5000", "A6000", "3060", "3070", "3080", "3090"), "sm_86"),
+    **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "sm_90"),
+    **dict.fromkeys(("B200", "GB200"), "sm_100"),
+    **dict.fromkeys(("5060", "5070", "5080", "5090"), "sm_120"),
+}
+EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What will run, and why. ``evidence`` was gathered at ``tuned_on``; the default tier has none.
+
+    ``expected_loss``: 0.1 is a tenth slower than the best that a sweep of this would find. Exact: what the sweep says
+    of this configuration. Other tiers: the median of ``left_out``, how that tier did on recorded problems that were
+    left out to see. None: nothing recorded says.
+    """
+
+    kernel: str
+    device: str
+    baked: Mapping[str, Any]
+    runtime: Mapping[str, Any] | None  # the sizes asked for; None when they were not known
+    config: Config
+    tier: str
+    why: str
+    source_key: str
+    evidence: Evidence | None = None
+    tuned_on: str = ""
+    expected_loss: float | None = None
+    left_out: Loss | None = None
+
+    def __str__(self) -> str:
+        asked = fields_text(self.baked) + (f"|{fields_text(self.runtime)}" if self.runtime else "")
+        lines = [
+            f"{self.kernel}[{asked}] on {self.device}",
+            f"  config    {self.config}",
+            f"  tier      {self.tier}: {self.why}",
+            f"  loss      {loss_text(self.expected_loss, self.left_out)}",
+        ]
+        if self.evidence is not None:
+            lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
+        return "\n".join([*lines, f"  source    sources/{self.source_key}.cu"])
+
+    def as_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "config": dict(self.config)}
+
+
+def choose(
+    wisdom: Wisdom, kernel: Kernel[Any], baked: Mapping[str, Any], runtime: Mapping[str, Any] | None, device: Device
+) -> Choice:
+    """The configuration to run ``kernel`` with on ``device``.
+
+    ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the kernel's first
+    tuned problem speaks for all sizes.
+
+    Raises:
+        UsageError: when nothing is known of these baked fields (lists what is, and how to tune them), or when the
+            device can run neither a tuned nor the default configuration.
+    """
+    entries = [e for e in wisdom.entries if e.kernel == kernel.name and _same(e.baked, baked)]
+    fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
+    if not entries and not fallbacks:
+        raise UsageError(_unknown(wisdom, kernel.name, baked))
+    problem = kernel.problem({**baked, **(runtime or {})})
+    sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
+    entries = sorted((e for e in entries if e.device.kind == device.kind), key=_by_distance(sizes))
+    refused: list[str] = []
+
+    def allowed(known: Entry | Fallback) -> bool:
+        # without sizes, an entry is judged at its own
+        at = problem
+        if runtime is None and isinstance(known, Entry):
+            at = kernel.problem({**baked, **known.runtime})
+        reason = refusal(kernel, at, known.config, device)
+        if reason:
+            refused.append(f"{known.config} is not possible here: {reason}")
+        return reason is None
+
+    relatives = [e for e in entries if e.device.arch == device.arch]
+    same_gpu = [e for e in relatives if e.device.name == device.name]
+    relatives = [e for e in relatives if e.device.name != device.name]
+    request = kernel.name, device, baked, runtime
+    for entry in filter(allowed, same_gpu):
+        if runtime is None or dict(entry.runtime) == sizes:
+            more = "; each call chooses by its own sizes" if runtime is None else ""
+            return _of_entry(request, entry, EXACT, f"tuned on this device at {_at(entry)}{more}", refused)
+        why = f"tuned on this device at {_at(entry)}, the nearest to {fields_text(sizes)}"
+        return _of_entry(request, entry, NEAREST, why, refused, wisdom.loss(kernel.name, device, NEAREST))
+    for entry in filter(allowed, relatives):
+        why = (
+            f"nothing was tuned on {device.name}; this was on {entry.device.name}, also {device.arch}, at {_at(entry)}"
+        )
+        return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
+    for fallback in filter(allowed, fallbacks):
+        why = (
+            f"nothing was tuned on {device.name} or a relative ({device.arch}); tune it: {_command(kernel.name, baked)}"
+        )
+        loss = wisdom.loss(kernel.name, device, DEFAULT)
+        return Choice(
+            kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
+            fallback.source_key, expected_loss=loss.median if loss else None, left_out=loss,
+        )  # fmt: skip
+    raise UsageError(
+        f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. "
+        f"Tune it there: {_command(kernel.name, baked)}"
+    )
+
+
+def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> str | None:
+    """Why ``device`` cannot run ``config`` on ``problem``, or None."""
+    try:
+        if (reason := kernel.unsupported(config, device)) is not None:
+            return reason
+        if (broken := kernel.space.broken(problem, config, device)) is not None:
+            return f"it breaks the rule that {broken.reason}"
+        return _beyond(kernel.launch(problem, config), device)
+    except TrialFailure as failure:
+        return failure.message
+
+
+def device_named(wisdom: Wisdom, name: str) -> Device:
+    """A device by its name, recorded or not, whether or not it is here; ``sm_90`` names any GPU of an architecture.
+
+    What is neither recorded nor known by its model is a GPU of no known architecture: only the default serves it.
+    """
+    devices = wisdom.devices()
+    if name in devices:
+        return devices[name]
+    is_arch = name.startswith("sm_") and name[3:].isdigit()
+    words = name.replace("-", " ").split()
+    arch = name if is_arch else next((a for model, a in ARCHITECTURES.items() if model in words), "unknown")
+    title = f"a {name} GPU" if is_arch else name
+    relatives = [d for d in devices.values() if d.arch == arch]
+    if relatives:  # the limits of a relative; the tuned name must not pass for this unknown GPU
+        return dataclasses.replace(relatives[0], name=title)
+    return Device(title, "cuda", arch, max_shared_bytes=SMALLEST_SHARED_BYTES)
+
+
+def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
+    """The loss to expect, for a person, and what it was measured on."""
+    if loss is None:
+        return "nothing recorded says what it may lose"
+    if left_out is None:
+        measured = f"expect a loss of {_percent(loss)} (measured: the fastest is not in the portfolio)"
+        return measured if loss > 0 else "nothing to lose"
+    untold = f", {left_out.n_untold} more untold" if left_out.n_untold else ""
+    problems = f"{left_out.n} problem{'s' if left_out.n != 1 else ''} left out{untold}"
+    return f"expect a loss of {_percent(loss)} (median; worst {_percent(left_out.worst)}, from {problems})"
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """The evidence in one line."""
+    quartiles = (
+        f" (quartiles {1e6 * evidence.q1_s:.4g} to {1e6 * evidence.q3_s:.4g})"
+        if evidence.q1_s and evidence.q3_s
+        else ""
+    )
+    parts = [f"median {1e6 * evidence.median_s:.4g} us{quartiles}"]
+    if evidence.speed_up is not None:
+        parts.append(f"{evidence.speed_up:.2f} times as fast as the default")
+    if evidence.max_error is not None:
+        parts.append(f"largest error {evidence.max_error:.2g} of the rms")
+    parts.append(f"verified on {len(evidence.verified_on)} problems")
+    if evidence.checked_launches:
+        parts.append(f"right in {evidence.checked_launches} more launches")
+    if evidence.registers is not None:
+        parts.append(f"{evidence.registers} registers")
+    return ", ".join(parts)
+
+
+def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
+    """What the emitted package in ``folder`` would choose for the problem ``values``, by the package's own code.
+
+    The fields of its ``Choice``, and as ``text`` what it prints.
+
+    Raises:
+        UsageError: when there is no such package or kernel in it, or nothing is known of the problem.
+    """
+    start = folder.resolve() / "__init__.py"
+    if not (start.with_name("wisdom.json").is_file() and start.is_file()):
+        raise UsageError(f"{folder} is no package that `autotune emit` wrote (no wisdom.json and __init__.py in it)")
+    name = f"autotune_emitted_{start.parent.name}"
+    for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[loaded]  # the folder may have been written anew, or be another of the same name
+    spec = importlib.util.spec_from_file_location(name, start, submodule_search_locations=[str(start.parent)])
+    assert spec is not None and spec.loader is not None
+    package = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    if kernel not in package.__all__:
+        raise UsageError(f"{folder} has no kernel {kernel!r} (it has {', '.join(package.__all__)})")
+    function = getattr(package, kernel)
+    parameters = inspect.signature(function)
+    try:
+        parameters.bind(**values)
+    except TypeError as error:
+        fields = ", ".join(name for name in parameters.parameters if name != "device")
+        raise UsageError(f"{kernel}: {error} (its problem has {fields})") from error
+    try:
+        choice = function(**values, device=device).choice
+    except package.UsageError as error:  # its own class of that name
+        raise UsageError(str(error)) from error
+    return {**choice.as_json(), "text": str(choice)}
+
+
+# ---------------------------------------------------------------------- helpers
+Request = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
+
+
+def _of_entry(
+    request: Request, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
+) -> Choice:
+    """``left_out``: what the tier loses; an exact answer has its own regret instead."""
+    kernel, device, baked, runtime = request
+    return Choice(
+        kernel=kernel,
+        device=device.name,
+        baked=dict(baked),
+        runtime=runtime,
+        config=entry.config,
+        tier=tier,
+        why=_also(why, refused),
+        source_key=entry.source_key,
+        evidence=entry.evidence,
+        tuned_on=f"{entry.device.name}, {_at(entry)}, {entry.evidence.date[:10]}".rstrip(", "),
+        expected_loss=entry.regret if tier == EXACT else left_out.median if left_out else None,
+        left_out=left_out,
+    )
+
+
+def _same(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    return dict(known) == dict(asked)
+
+
+def _distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
+    """Sum over the axes of |log ratio|; a size of 0 counts as 1."""
+    return sum(abs(log(max(1, a[name]) / max(1, b[name]))) for name in b if name in a)
+
+
+def _by_distance(sizes: Mapping[str, Any]) -> Callable[[Entry], tuple[float, str, str]]:
+    return lambda entry: (_distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
+
+
+def _beyond(launch: Launch, device: Device) -> str | None:
+    """The first limit of the device that a launch passes."""
+    limits = [("threads in a block", prod(launch.block), device.max_threads_per_block)]
+    limits += [(f"blockDim.{a}", n, most) for a, n, most in zip("xyz", launch.block, device.max_block, strict=True)]
+    limits += [(f"gridDim.{a}", n, most) for a, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)]
+    limits += [("bytes of dynamic shared memory", launch.shared_bytes, device.max_shared_bytes)]
+    return next((f"{n} {what}, the device has {most}" for what, n, most in limits if n > most), None)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _at(entry: Entry) -> str:
+    return fields_text(entry.runtime) or "its only size"
+
+
+def _also(why: str, refused: list[str]) -> str:
+    return why + (f" ({'; '.join(refused)})" if refused else "")
+
+
+def _command(kernel: str, baked: Mapping[str, Any]) -> str:
+    return shlex.join(["autotune", "sweep", "--kernel", kernel, "--problem", fields_text(baked)])
+
+
+def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
+    """What is there, and the command that would tune what is not."""
+    lines = []
+    for known in wisdom.baked_sets(kernel):
+        on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
+        lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
+    there = "There is:\n" + "\n".join(lines) if lines else f"There is nothing for {kernel}."
+    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTune it: {_command(kernel, baked)}"

@@ -1,0 +1,194 @@
+"""CUDA source -> cubin, by NVRTC, on a machine with or without a GPU; with the registers and spills that ptxas reports.
+
+The tuner and the packages that ``autotune emit`` writes compile through this one module, so that what was measured is
+what runs. It emits SASS for one architecture, never PTX, and never ``-ftz=true``.
+"""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import TrialFailure, clipped
+from ..core.kept import keep, take
+
+# -lineinfo lets profilers and sanitizers name source lines; the machine code is the same without it.
+OPTIONS = ("--std=c++17", "-lineinfo")  # recorded with every binary; CuPy would add -ftz=true
+REMEDY = 'install CuPy and NVRTC: pip install "cupy-cuda13x>=14" "cuda-toolkit[nvrtc,cudart]==13.*"'
+N_ERRORS_TOLD = 3
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """What NVRTC made of a source, and what ptxas says of one kernel in it."""
+
+    data: bytes = field(repr=False)
+    arch: str
+    key: str  # content address: source, options, architecture, compiler
+    registers: int | None = None  # for one thread
+    spill_bytes: int | None = None  # stores and loads, for one thread
+    shared_bytes: int | None = None  # static, for one block
+    stack_bytes: int | None = None  # local memory frame of one thread
+    compile_s: float = 0.0  # seconds, of the compile that made it
+    cached: bool = False  # whether this call found it made
+    path: Path | None = None  # its file, when it was cached
+    log: str = field(default="", repr=False)
+
+
+def available() -> str | None:
+    """None when this machine can compile; otherwise why not, and what to install."""
+    try:
+        version()
+    except TrialFailure as failure:
+        return failure.message
+    return None
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """The version of the NVRTC in use with its patch level, such as ``13.0.88``.
+
+    Raises:
+        TrialFailure: compile_failed, when there is no NVRTC; says what to install.
+    """
+    nvrtc = _library()
+    try:
+        major, minor = nvrtc.getVersion()
+        program = nvrtc.createProgram("", "version.cu", (), ())
+        try:  # only the head of a PTX file names the patch level
+            nvrtc.compileProgram(program, ())
+            found = re.search(rb"release [\d.]+, V([\d.]+)", nvrtc.getPTX(program))
+        finally:
+            nvrtc.destroyProgram(program)
+    except Exception as error:  # a missing library raises whatever the finder of libraries thinks fit
+        raise TrialFailure("compile_failed", f"NVRTC does not work ({error}); {REMEDY}") from error
+    return found[1].decode() if found else f"{major}.{minor}"
+
+
+def native_arch(arch: str) -> str:
+    """``sm_90`` -> ``sm_90a``: from Hopper on, the name that includes a chip's own instructions (wgmma)."""
+    number = re.fullmatch(r"sm_(\d+)", arch)
+    return f"{arch}a" if number and int(number[1]) >= 90 else arch
+
+
+def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OPTIONS) -> Cubin:
+    """Compile ``source`` for ``arch`` (``sm_80``; ``sm_90`` includes wgmma); the figures are of the kernel ``name``.
+
+    Raises:
+        TrialFailure: compile_failed with the first errors, or resources when a block's static shared memory is
+            more than the architecture has.
+    """
+    key = cubin_key(source, arch, options)
+    nvrtc = _library()
+    arch = native_arch(arch)
+    given = (f"-arch={arch}", "--ptxas-options=-v", *fresh_options(), *options, *include_options())
+    start = time.perf_counter()
+    program = nvrtc.createProgram(source, f"{name}.cu", (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, given)
+        except nvrtc.NVRTCError as error:
+            raise _failure(name, arch, str(error), nvrtc.getProgramLog(program).replace("\0", "")) from error
+        data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
+    finally:
+        nvrtc.destroyProgram(program)
+    # CuPy hands over all but the last byte of the file, which is a zero
+    cubin = Cubin(data + b"\0", arch, key, compile_s=time.perf_counter() - start, log=log)
+    return replace(cubin, **_resources(log, name))
+
+
+def cached_cubin(
+    directory: str | os.PathLike[str], source: str, name: str, arch: str, options: Sequence[str] = OPTIONS
+) -> Cubin:
+    """The cubin in ``directory`` (see its ``path``), compiled unless it is there; its figures lie beside it as JSON.
+
+    Several processes may ask for one key at a time: each file appears whole.
+
+    Raises:
+        TrialFailure: as ``compile_cubin``.
+        OSError: when the directory cannot be written.
+    """
+    folder = Path(directory)
+    key = cubin_key(source, arch, options)
+    path = folder / f"{name}-{key}.cubin"
+    if (found := take(path)) is not None:
+        with suppress(TypeError):  # facts of another version
+            return Cubin(data=found[0], cached=True, path=path, **found[1])
+    cubin = compile_cubin(source, name, arch, options)
+    figures: dict[str, Any] = asdict(replace(cubin, data=b""))
+    del figures["data"], figures["cached"], figures["path"]
+    keep(path, cubin.data, figures)
+    return replace(cubin, path=path)
+
+
+def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS) -> str:
+    """Content address: 32 hex digits of a SHA-256 over all that decides the machine code."""
+    digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, source)).encode())
+    return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=1)
+def fresh_options() -> tuple[str, ...]:
+    """NVRTC 13 may take machine code from a cache of its own, and then ptxas has nothing to say of it."""
+    return ("--no-cache",) if int(version().split(".")[0]) >= 13 else ()
+
+
+@lru_cache(maxsize=1)
+def include_options() -> tuple[str, ...]:
+    """``-I`` for the folders of cuda_fp16.h and the like, where there are any; no key depends on their place."""
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        return ()
+    folders = []
+    for library in ("cudart", "cccl"):
+        with suppress(Exception):  # an unknown library or a broken installation only means: no such headers
+            if folder := find_nvidia_header_directory(library):
+                folders.append(folder)
+    return tuple(f"-I{folder}" for folder in folders)
+
+
+def _library() -> Any:
+    try:
+        from cupy_backends.cuda.libs import nvrtc
+    except ImportError as error:
+        raise TrialFailure("compile_failed", f"CuPy, which brings NVRTC to Python, is missing; {REMEDY}") from error
+    return nvrtc
+
+
+def _resources(log: str, name: str) -> dict[str, Any]:
+    """What ptxas says of the kernel ``name``; the lines after ``Compiling entry function`` are about one kernel."""
+    for part in log.split("Compiling entry function ")[1:]:
+        if part.startswith(f"'{name}'"):
+            break
+    else:
+        return {}
+    numbers = {what: sum(map(int, re.findall(pattern, part))) for what, pattern in _FIGURES.items()}
+    return numbers if "registers" in part else {}
+
+
+_FIGURES = {
+    "registers": r"Used (\d+) registers",
+    "spill_bytes": r"(\d+) bytes spill (?:stores|loads)",
+    "shared_bytes": r"(\d+) bytes smem",
+    "stack_bytes": r"(\d+) bytes stack frame",
+}
+
+
+def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
+    """The log's first errors, each with the lines that show where."""
+    blocks = re.split(r"\n(?=\S)", log.strip("\n \0"))  # an error's own lines are indented below it
+    errors = [block.rstrip() for block in blocks if re.search(r"\berror\b\s*:|\bfatal\b\s*:", block)]
+    told = "\n".join(errors[:N_ERRORS_TOLD]) or log.strip("\n \0") or error
+    more = f"\n({len(errors) - N_ERRORS_TOLD} more)" if len(errors) > N_ERRORS_TOLD else ""
+    if re.search(r"uses too (?:much|many) ", told):
+        return TrialFailure("resources", f"{name} for {arch}: {clipped(told)}{more}")
+    if "invalid value for --gpu-architecture" in told:
+        told += f"; NVRTC {version()} compiles for {', '.join(f'sm_{n}' for n in _library().getSupportedArchs())}"
+    return TrialFailure("compile_failed", f"{name} for {arch}: {clipped(told)}{more}")

@@ -1,0 +1,63 @@
+"""The inside of an emitted package: its wisdom, its definitions, its sources, and the making of tuned kernels."""
+
+import hashlib
+import importlib
+import inspect
+import logging
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..core.definition import Device, Kernel
+from ..core.errors import UsageError
+from .launcher import TunedKernel
+from .wisdom import KEY, Wisdom
+
+
+class Package:
+    """One emitted package: ``name`` as imported, and the folder it lies in."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self._kernels: dict[str, Kernel[Any]] = {}
+
+    @cached_property
+    def wisdom(self) -> Wisdom:
+        return Wisdom.load(self.folder / "wisdom.json")
+
+    def kernel(self, name: str) -> Kernel[Any]:
+        """The definition ``kernels/<name>.py``."""
+        if name not in self._kernels:
+            module = importlib.import_module(f"{self.name}.kernels.{name}")
+            found = (
+                value
+                for value in vars(module).values()
+                if inspect.isclass(value) and issubclass(value, Kernel) and value.__module__ == module.__name__
+            )
+            self._kernels[name] = next(found)()
+        return self._kernels[name]
+
+    def source(self, key: str) -> str:
+        """The CUDA source ``sources/<key>.cu``, whose SHA-256 begins with ``key``.
+
+        Raises:
+            UsageError: when the package is not whole.
+        """
+        if not KEY.fullmatch(key):
+            raise UsageError(f"{key!r} is no key of a source of {self.name}, which is 12 hexadecimal digits")
+        path = self.folder / "sources" / f"{key}.cu"
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}); install {self.name} again") from error
+        if not hashlib.sha256(data).hexdigest().startswith(key):
+            raise UsageError(f"{path} is damaged: its SHA-256 does not begin with {key}; install {self.name} again")
+        return data.decode()
+
+    def tuned(self, kernel: str, values: Mapping[str, Any], device: Device | str | None) -> TunedKernel:
+        """The kernel for a problem; fields whose value is None are left open."""
+        given = {name: value for name, value in values.items() if value is not None}
+        log = logging.getLogger(self.name)
+        return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log)

@@ -1,0 +1,91 @@
+"""How a kernel is called from Python: the names of its inputs and outputs, and what is wrong with a call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import Kernel
+from ..core.errors import UsageError
+
+MISSING: Any = object()
+NUMBERS = frozenset((int, float, bool, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")))
+
+
+class ArgumentValueError(UsageError, ValueError):
+    """An argument of the right kind that does not fit: shape, device, alignment, contiguity."""
+
+
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument that is missing, unknown, of the wrong dtype, or no array on a GPU."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names, for one set of baked fields."""
+
+    kernel: str
+    inputs: tuple[str, ...]  # in the order of a call
+    arrays: tuple[str, ...]  # those of the inputs that are arrays
+    scalars: tuple[tuple[str, Any], ...]  # the others, with their defaults or MISSING
+    outputs: tuple[str, ...]  # arrays that are written and not read: allocated, or given in out=
+    returned: tuple[str, ...]  # outputs; when there are none, the arrays that are updated in place
+    passed: tuple[str, ...]  # arguments of the __global__ function that are no arrays
+
+    @staticmethod
+    def of(kernel: Kernel[Any], problem: Any, inputs: tuple[str, ...]) -> "Signature":
+        specs = kernel.arrays(problem)
+        outputs = tuple(name for name, spec in specs.items() if spec.written and not spec.read)
+        return Signature(
+            kernel=kernel.name,
+            inputs=inputs,
+            arrays=tuple(name for name in inputs if name in specs),
+            scalars=tuple((name, kernel.scalar_defaults.get(name, MISSING)) for name in inputs if name not in specs),
+            outputs=outputs,
+            returned=outputs or tuple(name for name, spec in specs.items() if spec.written),
+            passed=tuple(name for name in kernel.arguments_for(problem) if name not in specs),
+        )
+
+    def given_outputs(self, out: Any) -> Sequence[Any]:
+        """What ``out=`` holds, in order.
+
+        Raises:
+            ArgumentTypeError: when that is not one array for each output.
+        """
+        if not self.outputs:
+            raise ArgumentTypeError(f"{self.kernel} takes no out=: it updates {', '.join(self.returned)} in place")
+        wanted = ", ".join(self.outputs)
+        if isinstance(out, Mapping):
+            if set(out) != set(self.outputs):
+                raise ArgumentTypeError(f"{self.kernel}: out has {', '.join(map(str, out))}; must have {wanted}")
+            return [out[name] for name in self.outputs]
+        found = list(out) if isinstance(out, tuple | list) else [out]
+        if len(found) != len(self.outputs):
+            raise ArgumentTypeError(f"{self.kernel}: out has {len(found)} arrays; must have {wanted}")
+        return found
+
+    def misnamed(self, n_positional: int, named: Mapping[str, Any]) -> ArgumentTypeError:
+        """The error for names that are too many, unknown or given twice."""
+        takes = f"{self.kernel} takes {', '.join(self.inputs)}"
+        if n_positional > len(self.inputs):
+            return ArgumentTypeError(f"{takes}; {n_positional} arguments were given by position")
+        if unknown := sorted(set(named) - set(self.inputs)):
+            return ArgumentTypeError(f"{takes}, not {', '.join(unknown)}")
+        twice = sorted(set(self.inputs[:n_positional]) & set(named))
+        return ArgumentTypeError(f"{takes}; {', '.join(twice)} was given twice")
+
+    def checked_scalars(self, values: Sequence[Any]) -> dict[str, Any]:
+        """The scalars by name.
+
+        Raises:
+            ArgumentTypeError: when one is missing or no number.
+        """
+        found = {name: value for (name, _), value in zip(self.scalars, values, strict=True)}
+        for name, value in found.items():
+            if value is MISSING:
+                raise ArgumentTypeError(f"{self.kernel}: {name} is missing; it is a number")
+            if not isinstance(value, Number | np.generic):
+                raise ArgumentTypeError(f"{self.kernel}: {name} is of type {type(value).__name__}, not a number")
+        return found

@@ -1,0 +1,72 @@
+"""Tensor maps in the form the hardware reads, made by the CUDA driver."""
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import TensorMap
+from ..core.errors import TrialFailure
+
+N_BYTES, ALIGN = 128, 64
+ELEMENTS = {1: 0, 2: 1, 4: 2, 8: 4}  # bytes -> CUtensorMapDataType, of unsigned integers
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
+FETCHES = {0: 0, 64: 1, 128: 2, 256: 3}  # bytes -> CUtensorMapL2promotion
+
+
+@lru_cache(maxsize=256)
+def encoded(tensor_map: TensorMap, address: int) -> Any:
+    """``tensor_map`` of the array at ``address``: one NumPy element of 128 bytes, which CuPy passes by value.
+
+    Raises:
+        TrialFailure: resources, when the driver is too old (CUDA 12 has them) or refuses the map.
+    """
+    n = len(tensor_map.shape)
+    raw = np.zeros(N_BYTES + ALIGN, np.uint8)
+    first = -raw.ctypes.data % ALIGN
+    made = raw[first : first + N_BYTES]
+    status = _driver().cuTensorMapEncodeTiled(
+        ctypes.c_void_p(made.ctypes.data),
+        ELEMENTS[tensor_map.element],
+        n,
+        ctypes.c_void_p(address),
+        _numbers(ctypes.c_uint64, tensor_map.shape),
+        _numbers(ctypes.c_uint64, tensor_map.strides),
+        _numbers(ctypes.c_uint32, tensor_map.box),
+        _numbers(ctypes.c_uint32, (1,) * n),
+        0,  # not interleaved
+        SWIZZLES[tensor_map.swizzle],
+        FETCHES[tensor_map.fetch],
+        0,  # what lies outside becomes 0
+    )
+    if status:
+        raise TrialFailure("resources", f"the CUDA driver refuses {tensor_map} at {address:#x}: error {status}")
+    return made.view(f"V{N_BYTES}")
+
+
+def addresses(arguments: Sequence[Any]) -> list[int]:
+    """Of arguments as launches have them: arrays, or addresses; 0 for what is neither."""
+    found = []
+    for argument in arguments:
+        data = getattr(argument, "data", None)
+        pointer = getattr(data, "ptr", argument if isinstance(argument, int) else 0)
+        found.append(int(pointer))
+    return found
+
+
+def _numbers(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * max(1, len(values)))(*values)
+
+
+@lru_cache(maxsize=1)
+def _driver() -> Any:
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        if hasattr(library, "cuTensorMapEncodeTiled"):
+            return library
+    raise TrialFailure("resources", "no CUDA driver that knows tensor maps; they came with CUDA 12.0")

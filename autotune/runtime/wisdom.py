@@ -1,0 +1,261 @@
+"""What is known of the fastest configurations: the content of an emitted package's ``wisdom.json``.
+
+Nothing here compares times of different devices; a median means something only beside others of its own device.
+The file carries a checksum of its content: it is not for editing, and a damaged one is never answered from.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Device
+from ..core.errors import UsageError
+from ..core.schema import (
+    Check,
+    Unsound,
+    amount,
+    anything,
+    config,
+    count,
+    device,
+    fields,
+    mapping,
+    name,
+    number,
+    optional,
+    parse,
+    seal,
+    sealed,
+    seconds,
+    sequence,
+    text,
+    word,
+)
+
+FORMAT = 3
+KEY = re.compile("[0-9a-f]{12}")  # of a source: how its SHA-256 begins
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why a configuration may be trusted to be right, and how fast it was."""
+
+    median_s: float
+    q1_s: float | None = None
+    q3_s: float | None = None
+    default_median_s: float | None = None  # of the default configuration, in the same sweep
+    max_error: float | None = None  # relative to rms(reference)
+    verified_on: tuple[str, ...] = ()  # names of problems
+    checked_launches: int = 0  # of the timed problem, on top: the outputs of all of them were right
+    registers: int | None = None
+    shared_bytes: int | None = None
+    spill_bytes: int | None = None
+    ties: int = 0  # configurations that were as fast
+    compiler: str = ""
+    commit: str = ""
+    date: str = ""  # of the sweep, UTC
+
+    @property
+    def speed_up(self) -> float | None:
+        """The default's median over this one's."""
+        return self.default_median_s / self.median_s if self.default_median_s else None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the choices of one tier of the lookup lost, on recorded problems that were left out to see.
+
+    A loss is the chosen configuration's median over the best one's, both of the same sweep's search, minus one.
+    """
+
+    kernel: str
+    where: str  # a device's name, an architecture (all its devices) or a kind of device (all its architectures)
+    tier: str
+    n: int  # choices whose loss was measured
+    n_untold: int  # choices that were not measured where they would have run
+    median: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The configuration to run for one sweep's problem: its winner, or a portfolio's member."""
+
+    kernel: str
+    device: Device
+    baked: Mapping[str, Any]
+    runtime: Mapping[str, Any]
+    config: Config
+    source_key: str  # sources/<key>.cu
+    evidence: Evidence
+    regret: float = 0.0  # median over the best one's, both of the sweep's search, minus one; a winner has none
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """The default configuration of one set of baked fields, rendered, for devices without an entry."""
+
+    kernel: str
+    baked: Mapping[str, Any]
+    config: Config
+    source_key: str
+    inputs: tuple[str, ...]  # names of what a call takes, in order
+
+
+@dataclass(frozen=True)
+class Wisdom:
+    """Every entry, a fallback or more for every set of baked fields, and what the tiers of the lookup lose."""
+
+    entries: tuple[Entry, ...]
+    fallbacks: tuple[Fallback, ...]
+    losses: tuple[Loss, ...] = ()
+    tuner: str = field(default="", compare=False)  # the version that emitted it
+
+    def devices(self) -> dict[str, Device]:
+        return {entry.device.name: entry.device for entry in self.entries}
+
+    def baked_sets(self, kernel: str) -> list[Mapping[str, Any]]:
+        """The distinct sets of baked fields there are for ``kernel``."""
+        found: list[Mapping[str, Any]] = []
+        everything: tuple[Entry | Fallback, ...] = (*self.entries, *self.fallbacks)
+        for known in everything:
+            if known.kernel == kernel and dict(known.baked) not in found:
+                found.append(dict(known.baked))
+        return found
+
+    def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
+        """What ``tier`` is known to lose on ``device``, or else on all of its architecture, or of its kind."""
+        known = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
+        return next((known[where] for where in (device.name, device.arch, device.kind) if where in known), None)
+
+    def as_json(self) -> str:
+        """Text that a person can diff: an entry has the same place and layout in every emission."""
+        devices = {name: dataclasses.asdict(device) for name, device in sorted(self.devices().items())}
+        content = {
+            "format": FORMAT,
+            "tuner": self.tuner,
+            "devices": devices,
+            "entries": [_entry_as_json(entry) for entry in sorted(self.entries, key=_order)],
+            "fallbacks": [
+                {**dataclasses.asdict(f), "baked": dict(f.baked), "config": dict(f.config)}
+                for f in sorted(self.fallbacks, key=lambda f: (f.kernel, fields_text(f.baked), str(f.config)))
+            ],
+            "losses": [
+                dataclasses.asdict(loss) for loss in sorted(self.losses, key=lambda x: (x.kernel, x.where, x.tier))
+            ],
+        }
+        return json.dumps(seal(content), indent=2, allow_nan=False) + "\n"
+
+    @staticmethod
+    def load(path: Path) -> "Wisdom":
+        """Read ``wisdom.json``.
+
+        Raises:
+            UsageError: when it is not there, damaged, or of another format.
+        """
+        try:
+            content = parse(path.read_bytes())
+            written = content.get("format") if isinstance(content, dict) else None
+            if type(written) is int and written != FORMAT:
+                raise UsageError(f"{path} has format {written}, this reader knows {FORMAT}; emit it again")
+            return _wisdom(_checked(sealed(content, needed=True)))
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}); `autotune emit` writes it") from error
+        except Unsound as error:
+            raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
+
+
+def fields_text(values: Mapping[str, Any]) -> str:
+    """``taps=256,decimation=16``, as ``--problem`` takes it."""
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def _order(entry: Entry) -> tuple[str, str, str, str]:
+    return entry.kernel, fields_text(entry.baked), entry.device.name, fields_text(entry.runtime)
+
+
+def _entry_as_json(entry: Entry) -> dict[str, Any]:
+    speed_up = entry.evidence.speed_up
+    return {
+        "kernel": entry.kernel,
+        "device": entry.device.name,
+        "baked": dict(entry.baked),
+        "runtime": dict(entry.runtime),
+        "config": dict(entry.config),
+        "source_key": entry.source_key,
+        "speed_up": None if speed_up is None else round(speed_up, 3),  # for the reader; computed when loaded
+        "regret": entry.regret,
+        "evidence": dataclasses.asdict(entry.evidence),
+    }
+
+
+# ---------------------------------------------------------------------- reading
+def _key(value: Any) -> str:
+    if isinstance(value, str) and KEY.fullmatch(value):
+        return value
+    raise Unsound("is no key of a source, which is 12 hexadecimal digits")
+
+
+_VALUES = mapping(name, anything)
+_NAMES = sequence(word)
+_EVIDENCE = fields(
+    {
+        "median_s": seconds,
+        **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(seconds)),
+        "max_error": optional(amount),
+        "verified_on": sequence(text),
+        **dict.fromkeys(("checked_launches", "ties"), count),
+        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes"), optional(count)),
+        **dict.fromkeys(("compiler", "commit", "date"), text),
+    },
+    needed=("median_s", "verified_on"),
+)
+_ENTRY = {
+    **{"kernel": name, "device": word, "baked": _VALUES, "runtime": _VALUES, "config": config, "source_key": _key},
+    **{"speed_up": optional(amount), "regret": amount, "evidence": _EVIDENCE},
+}
+_FALLBACK = {"kernel": name, "baked": _VALUES, "config": config, "source_key": _key, "inputs": _NAMES}
+_LOSS = {
+    **{"kernel": name, "where": word, "tier": word},
+    **{"n": count, "n_untold": count, "median": number, "worst": number},
+}
+_CONTENT = {
+    "format": count,
+    "tuner": text,
+    "devices": mapping(word, device),
+    **{
+        field: sequence(fields(checks, needed=tuple(checks)))
+        for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS))
+    },
+}
+_checked: Check = fields(_CONTENT, needed=tuple(_CONTENT))
+
+
+def _wisdom(content: Mapping[str, Any]) -> Wisdom:
+    """Raises Unsound when an entry names no device of the file."""
+    devices = {name: device_of(values) for name, values in content["devices"].items()}
+    if wrong := [name for name, one in devices.items() if name != one.name]:
+        raise Unsound(f"the device {wrong[0]} is called otherwise in its own record")
+    if unknown := [row["device"] for row in content["entries"] if row["device"] not in devices]:
+        raise Unsound(f"an entry names the device {unknown[0]}, of which nothing is known")
+    entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
+    fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
+    return Wisdom(entries, fallbacks, tuple(Loss(**row) for row in content["losses"]), content["tuner"])
+
+
+def _entry(row: Mapping[str, Any], device: Device) -> Entry:
+    computed = ("speed_up",)
+    values = {name: value for name, value in row.items() if name not in computed}
+    given = {"device": device, "config": Config(row["config"]), "evidence": Evidence(**row["evidence"])}
+    return Entry(**{**values, **given})
+
+
+def device_of(values: Mapping[str, Any]) -> Device:
+    """A Device from its JSON, in which tuples are lists."""
+    fixed: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    return Device(**fixed)

@@ -1,0 +1,210 @@
+"""Recorded sweeps near a problem that is to be tuned.
+
+A neighbour is a sweep of the same kernel, of another problem or on another device of the same kind. Only ratios within
+one sweep are used of it, never times of two devices.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import merge
+from itertools import islice
+from math import isfinite, log2
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..core.config import Config, parse_value
+from ..core.definition import Device, Kernel, problem_name
+from ..records.folder import SWEEP, TRIALS, Damaged, SweepFolder, part, sweep_path, tell
+from ..records.history import medians
+from ..runtime.wisdom import device_of
+
+SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
+N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at
+AWAY = {SAME_DEVICE: 0.0, SAME_ARCHITECTURE: 1.0, OTHER_DEVICE: 3.0}  # octaves that a foreign device counts as
+ABSENT = -1
+MISMATCH = 8.0  # octaves that two different words or truth values count as
+
+Candidate = tuple[float, str, str]  # distance, folder of the device and kernel, name
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A recorded sweep near the problem; ``measured``: its configurations with median / best median, best first."""
+
+    problem: Mapping[str, Any]
+    device: Device
+    kinship: int  # SAME_DEVICE, SAME_ARCHITECTURE or OTHER_DEVICE
+    distance: float  # octaves: the sum over the problem's fields of |log2 ratio|, MISMATCH where there is no ratio
+    measured: tuple[tuple[Config, float], ...]
+
+
+def known(results: Path, kernel: Kernel[Any], problem: Any, device: Device) -> tuple[Neighbour, ...]:
+    """The nearest recorded sweeps under ``results``: same device before same architecture before other devices.
+
+    Never of another kind of device, never of this very problem on this device. Every folder's name is looked at, but
+    only the sweeps that are returned are read, and read again only after they have changed. A sweep that is damaged
+    or has measured nothing is passed over.
+    """
+    name = problem_name(problem)
+    own = str(sweep_path(results, device.name, kernel.name, name))
+    found: dict[int, list[Iterator[Candidate]]] = {kinship: [] for kinship in N_READ}
+    with _lock:
+        for shelf in _shelves(results, kernel.name):
+            other = next((about[1] for each in shelf.names if (about := _about(shelf.folder, each))), None)
+            if other is not None and other.kind == device.kind:
+                found[_kinship(other, device)].append(shelf.nearest_first(name))
+        return tuple(
+            neighbour
+            for kinship, candidates in found.items()
+            for neighbour in islice(_read(merge(*candidates), own, kinship), N_READ[kinship])
+        )
+
+
+# ---------------------------------------------------------------------- folders
+class _Shelf:
+    """The sweeps of one kernel on one device, by the fields in their names. Kept between calls, while folders appear.
+
+    ``_octaves``: float64 [n_names, n_fields], log2 of numbers. ``_words``: int64 alike, 0 for a number, ABSENT where a
+    name lacks the field, and otherwise what stands for the word.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.names: list[str] = []
+        self._fields: tuple[str, ...] = ()  # those of the first name
+        self._octaves, self._words = np.empty((0, 0)), np.empty((0, 0), np.int64)
+
+    def look(self) -> None:
+        """See what is there now; raises OSError when there is no such folder."""
+        there = set(os.listdir(self.folder))
+        added = sorted(there.difference(self.names))
+        if len(there) != len(self.names) + len(added):  # some are gone
+            self.names, added = [], sorted(there)
+        if not self.names:
+            self._fields = tuple(_fields(added[0])) if added else ()
+            self._octaves, self._words = np.empty((0, len(self._fields))), np.empty((0, len(self._fields)), np.int64)
+        if added:
+            points = [self._point(name) for name in added]
+            self._octaves = np.vstack([self._octaves, np.array([octaves for octaves, _ in points])])
+            self._words = np.vstack([self._words, np.array([words for _, words in points], np.int64)])
+            self.names += added
+
+    def nearest_first(self, name: str) -> Iterator[Candidate]:
+        """(distance in octaves, folder, name) of each sweep."""
+        octaves, words = self._point(name)
+        apart = np.where(self._words == words, np.abs(self._octaves - octaves), MISMATCH).sum(axis=1)
+        apart += MISMATCH * len(_fields(name).keys() - set(self._fields))
+        beyond, n_wanted = -1.0, 32
+        while beyond < apart.max():
+            last = np.partition(apart, min(n_wanted, len(apart)) - 1)[min(n_wanted, len(apart)) - 1]
+            indices = np.flatnonzero((apart > beyond) & (apart <= last))
+            yield from sorted((float(apart[i]), self.folder, self.names[i]) for i in indices)
+            beyond, n_wanted = last, 8 * n_wanted
+
+    def _point(self, name: str) -> tuple[list[float], list[int]]:
+        """A row of ``_octaves`` and one of ``_words``."""
+        found = _fields(name)
+        pairs = [found.get(field, (0.0, ABSENT)) for field in self._fields]
+        return [octave for octave, _ in pairs], [word for _, word in pairs]
+
+
+_shelf = lru_cache(maxsize=256)(_Shelf)
+_lock = Lock()  # shelves change as they are looked at, and a campaign may ask from several threads
+
+
+def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:
+    """What there is now of ``kernel``, on each device that has sweeps of it."""
+    try:
+        devices = sorted(os.listdir(results))
+    except OSError:
+        return
+    for device in devices:
+        shelf = _shelf(os.path.join(results, device, part(kernel)))
+        try:
+            shelf.look()
+        except OSError:
+            continue  # a file, or a device without sweeps of this kernel
+        yield shelf
+
+
+def _read(candidates: Iterable[Candidate], own: str, kinship: int) -> Iterator[Neighbour]:
+    for distance, folder, name in candidates:
+        if os.path.join(folder, name) == own:
+            continue
+        about = _about(folder, name)
+        if about is not None and (measured := _measured(folder, name)):
+            yield Neighbour(about[0], about[1], kinship, distance, measured)
+
+
+def _kinship(other: Device, device: Device) -> int:
+    if other.arch != device.arch:
+        return OTHER_DEVICE
+    return SAME_DEVICE if other.name == device.name else SAME_ARCHITECTURE
+
+
+def _fields(name: str) -> dict[str, tuple[float, int]]:
+    """``taps=256,window=hann`` -> by field, (log2 of a number, 0) or (0, what stands for the word)."""
+    found = {}
+    for piece in re.split(r",(?=[A-Za-z_]\w*=)", name):
+        field, _, text = piece.partition("=")
+        number = _number(parse_value(text))
+        found[field] = (0.0, hash(text) or 1) if number is None else (octave(number), 0)
+    return found
+
+
+def _number(value: object) -> float | None:
+    """``value`` as a number with a logarithm, which neither a word nor ``inf`` or ``nan`` is."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    with suppress(OverflowError):
+        return float(value) if isfinite(value) else None
+    return None
+
+
+def octave(value: float) -> float:
+    """What distances are in: log2, and for zero and less a continuation below it."""
+    return log2(value) if value > 0 else -1 - log2(1 - value)
+
+
+# ---------------------------------------------------------------------- files, read again when they have changed
+def _about(folder: str, name: str) -> tuple[Mapping[str, Any], Device] | None:
+    return _read_about(*stamp) if (stamp := _stamp(folder, name, SWEEP)) else None
+
+
+def _measured(folder: str, name: str) -> tuple[tuple[Config, float], ...]:
+    return _read_measured(*stamp) if (stamp := _stamp(folder, name, TRIALS)) else ()
+
+
+def _stamp(folder: str, name: str, file: str) -> tuple[str, int, int] | None:
+    path = os.path.join(folder, name, file)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return path, found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=4096)
+def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any], Device] | None:
+    """The problem's fields and the device; None for a damaged record, which is told."""
+    try:
+        about = SweepFolder(Path(path).parent).about()
+    except Damaged as error:
+        tell(f"{error}. This sweep is left out")
+        return None
+    return about["problem"], device_of(about["device"])
+
+
+@lru_cache(maxsize=1024)
+def _read_measured(path: str, mtime_ns: int, size: int) -> tuple[tuple[Config, float], ...]:
+    """Configurations with their median over the least, best first; without damaged lines, which are told."""
+    median_s = medians(SweepFolder(Path(path).parent))
+    best = min(median_s.values(), default=1.0)
+    return tuple(sorted(((c, m / best) for c, m in median_s.items()), key=lambda pair: pair[1]))

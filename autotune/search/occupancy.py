@@ -1,0 +1,59 @@
+"""How a launch fills the device: what a search may know of a configuration beside its parameters.
+
+A kernel takes as long as its last block, so what an uneven last wave wastes is a factor of the time. It follows from
+several parameters and the problem's size together, and a model of the parameters alone would have to learn it.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import ceil, log2, prod
+from typing import Any
+
+import numpy as np
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel
+from ..core.errors import TrialFailure
+
+MOST_THREADS, MOST_BLOCKS = 2048, 32  # of a multiprocessor of sm_80 and sm_90
+COLUMNS = ("waves", "last wave", "threads at a time")
+
+
+def occupancy(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> np.ndarray:
+    """log2 of COLUMNS for each configuration, float [n_configs, 3]; of no columns where there are no multiprocessors.
+
+    waves: blocks over those that the device has room for at a time, by their threads, their dynamic shared memory, and
+    their registers if the definition knows these. last wave: the waves that it takes over those. threads at a time: of
+    a multiprocessor.
+    """
+    if not device.n_multiprocessors:
+        return np.zeros((len(configs), 0))
+    rows = [_row(kernel, problem, config, device) for config in configs]
+    return np.array(rows).reshape(len(configs), len(COLUMNS))
+
+
+def known_of(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> dict[str, np.ndarray]:
+    """The same by name, as a search takes it."""
+    return dict(zip(COLUMNS, occupancy(kernel, problem, configs, device).T, strict=False))
+
+
+def occupancy_at(
+    kernel: Kernel[Any], own: Device, fields: Mapping[str, Any], other: Device | None, configs: Sequence[Config]
+) -> np.ndarray:
+    """At the problem of these fields, on the device of a neighbour or, if that is None or unknown, on one's own."""
+    device = other if other and other.n_multiprocessors else own
+    return occupancy(kernel, kernel.problem(dict(fields)), configs, device)
+
+
+@lru_cache(maxsize=1 << 16)  # searches of a campaign ask for their neighbours' again and again
+def _row(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> tuple[float, float, float]:
+    try:
+        launch = kernel.launch(problem, config)
+    except TrialFailure:  # its trial will tell
+        return 0.0, 0.0, 0.0
+    n_threads, n_blocks = max(1, prod(launch.block)), max(1, prod(launch.grid))
+    n_together = max(1, min(launch.most_blocks or MOST_BLOCKS, MOST_BLOCKS, MOST_THREADS // n_threads))
+    while n_together > 1 and not device.has_shared(launch.shared_bytes, n_together):
+        n_together -= 1
+    waves = n_blocks / (device.n_multiprocessors * n_together)
+    return log2(waves), log2(ceil(waves) / waves), log2(n_together * n_threads)

@@ -1,0 +1,225 @@
+"""A space whose every config was measured once: what a search is tried on without a device.
+
+Three kinds of record are read: a sweep of ours (its folder, or the folder's trials.jsonl), a Kernel Tuner cache file
+and a T4 results file, the latter two as JSON or gzipped. Kernel Tuner appends to its cache while it runs and closes
+the brackets at the end; a file that lacks them, or whose last entry is torn, is an interrupted recording and is read
+as far as it is whole.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.config import Config, Value
+from ..core.definition import Kernel
+from ..core.errors import UsageError
+from ..core.schema import Unsound, number, plain, scalar
+from ..records.folder import SWEEP, TRIALS, SweepFolder, tell_missing
+from ..runtime.wisdom import device_of
+from ..source.registry import named_kernels, recorded_kernel
+from .occupancy import known_of
+
+LEAST_CONFIGS = 10  # below, there is nothing to search
+# What a trial cost, as Kernel Tuner and T4 name it. The recorded search's own thinking (strategy_time) is left out.
+CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
+T4_COSTS = ("compilation_time", "validation", "benchmark", "framework")
+UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6, "ns": 1e-9}
+
+
+@dataclass(frozen=True)
+class RecordedSpace:
+    """Every config of a space with its outcome; the tuples run in parallel.
+
+    ``seconds``: the median, or None where the config failed. ``spent_s``: what trying it took (compiling, verifying
+    and measuring). ``default``: the recorded default, else the config nearest to the middle of every axis. ``known``:
+    what a search would know of each config beside its parameters, float [n_configs]; of sweeps of ours.
+    """
+
+    name: str
+    configs: tuple[Config, ...]
+    seconds: tuple[float | None, ...]
+    spent_s: tuple[float, ...]
+    default: Config
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def optimum_s(self) -> float:
+        return min(s for s in self.seconds if s is not None)
+
+    @property
+    def n_failed(self) -> int:
+        return sum(s is None for s in self.seconds)
+
+
+@dataclass(frozen=True)
+class _Row:
+    config: Config
+    seconds: float | None
+    spent_s: float
+
+
+def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
+    """The recorded space at ``path``; ``kernels``: definitions, by name or path, of those that are not installed.
+
+    Raises:
+        UsageError: for a path that is none of the formats, is damaged, has fewer than 10 configs, or holds only
+            failures.
+    """
+    if (path / SWEEP).is_file() or path.name == TRIALS:
+        return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
+    if path.is_dir():
+        raise UsageError(f"{path} is no recorded sweep: it has no {SWEEP}. Name the folder of one sweep")
+    content = _json_of(path)
+    name = path.name.removesuffix(".gz").removesuffix(".json")
+    try:
+        if isinstance(content.get("cache"), dict):
+            return _space(path, name, _cache_rows(content))
+        if isinstance(content.get("results"), list):
+            return _space(path, name, _t4_rows(content))
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise UsageError(
+            f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or cut what broke"
+        ) from error
+    raise UsageError(f"{path} is neither a Kernel Tuner cache (no 'cache') nor T4 results (no 'results')")
+
+
+def middle(configs: Sequence[Config]) -> Config:
+    """The config nearest to the middle of every axis: least sum of |2 rank of its value / last rank - 1|."""
+    values: dict[str, dict[Value, None]] = {}
+    for config in configs:
+        for name, value in config.items():
+            values.setdefault(name, {})[value] = None
+    off: dict[str, dict[Value, float]] = {}
+    for name, seen in values.items():
+        ordered = sorted(seen) if all(isinstance(v, (int, float)) for v in seen) else list(seen)
+        last = len(ordered) - 1
+        off[name] = {v: abs(2 * rank - last) / max(1, last) for rank, v in enumerate(ordered)}
+    return min(configs, key=lambda config: sum(off[name][value] for name, value in config.items()))
+
+
+def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None = None) -> RecordedSpace:
+    by_config = {row.config: row for row in rows}  # the last outcome of a config counts
+    configs = tuple(by_config)
+    if len(configs) < LEAST_CONFIGS:
+        raise UsageError(f"{path} records {len(configs)} configs; a replay needs at least {LEAST_CONFIGS}")
+    seconds = tuple(row.seconds for row in by_config.values())
+    if all(s is None for s in seconds):
+        raise UsageError(f"{path} records {len(configs)} configs and all of them failed: there is nothing to find")
+    spent = tuple(row.spent_s for row in by_config.values())
+    return RecordedSpace(name, configs, seconds, spent, default if default in by_config else middle(configs))
+
+
+# ---------------------------------------------------------------------- a sweep of ours
+def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
+    folder = SweepFolder(path)
+    about, recorded, verdict = folder.about(), folder.trials(), folder.verdict()
+    if verdict is not None:
+        tell_missing(path, verdict, recorded)
+    trials = folder.current(recorded)
+    name = f"{about['kernel']} {plain(path.name)}, {about['device']['name']}"
+    default = Config(about["default"])
+    rows = [
+        _Row(t.config, t.median_s or None, (t.compile_s or 0.0) + (t.verify_s or 0.0) + (t.measure_s or 0.0))
+        for t in trials
+    ]
+    space = _space(path, name, rows, default)
+    return replace(space, known=_filling(about, space.configs, named))
+
+
+def _filling(
+    about: Mapping[str, Any], configs: Sequence[Config], named: Mapping[str, Kernel[Any]]
+) -> Mapping[str, np.ndarray]:
+    """Nothing where the definition is neither installed nor named, or another one."""
+    try:
+        kernel, device = recorded_kernel(about, named), device_of(about["device"])
+        return known_of(kernel, kernel.problem(about["problem"]), configs, device)
+    except Exception:  # whatever a definition makes of parameters or fields that it does not have
+        return {}
+
+
+# ---------------------------------------------------------------------- Kernel Tuner
+def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
+    """Times in ms; a failure has a string in place of its time, or an entry ``__error__``.
+
+    ``autotune export`` states the value that stands for a parameter which a config does not have.
+    """
+    names = content["tune_params_keys"]
+    absent = content.get("autotune", {}).get("absent")
+    rows = []
+    for entry in content["cache"].values():
+        failed = "__error__" in entry
+        spent = sum(_number(entry.get(cost)) or 0.0 for cost in CACHE_COSTS)
+        config = _config({name: entry[name] for name in names if absent is None or entry[name] != absent})
+        rows.append(_Row(config, None if failed else _positive(entry.get("time"), 1e-3), spent * 1e-3))
+    return rows
+
+
+# ---------------------------------------------------------------------- T4
+def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
+    """``time``, else the first objective; its unit is the measurement's, else the file's ``timeunit``, else ms."""
+    unit = UNITS[content.get("metadata", {}).get("timeunit", "milliseconds")]
+    rows = []
+    for result in content["results"]:
+        measured = {m["name"]: m for m in result.get("measurements", [])}
+        objective = "time" if "time" in measured else (result.get("objectives") or ["time"])[0]
+        seconds = None
+        if result["invalidity"] == "correct" and objective in measured:
+            scale = UNITS.get(measured[objective].get("unit", ""), unit)
+            seconds = _positive(measured[objective]["value"], scale)
+        times = {"compilation_time": result["times"].get("compilation"), **result["times"]}  # either name is in use
+        spent = sum(_number(times.get(cost)) or 0.0 for cost in T4_COSTS)
+        rows.append(_Row(_config(result["configuration"]), seconds, spent * unit))
+    return rows
+
+
+# ---------------------------------------------------------------------- files
+def _json_of(path: Path) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        if data[:2] == b"\x1f\x8b":  # gzip; the decompressor gives what is there of a file that was cut
+            data = zlib.decompressobj(wbits=31).decompress(data)
+        text = data.decode(errors="replace").strip()
+    except zlib.error as error:
+        raise UsageError(f"{path} is damaged: {error}. Fetch it again") from error
+    for candidate in (text, *_closed(text)):
+        try:
+            content = json.loads(candidate)  # other programs write NaN and Infinity
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(content, dict):
+            return content
+    raise UsageError(f"{path} is not JSON, not even as a Kernel Tuner cache that was cut off. Fetch it again")
+
+
+def _closed(text: str) -> Iterable[str]:
+    """A cache without its closing brackets, closed: after its last entry, or after the one before a torn one."""
+    yield text.rstrip(",") + "}}"
+    whole = text.rfind("},")
+    if whole >= 0:
+        yield text[: whole + 1] + "}}"
+
+
+def _config(values: Mapping[str, Any]) -> Config:
+    """Raises Unsound, a ValueError, for a value that no parameter has."""
+    return Config({str(name): scalar(value) for name, value in values.items()})
+
+
+def _number(value: Any) -> float | None:
+    """None for what is no number, or an absurd one."""
+    try:
+        return float(number(value))
+    except Unsound:
+        return None
+
+
+def _positive(value: Any, scale: float) -> float | None:
+    found = _number(value)
+    return found * scale if found is not None and found > 0 else None

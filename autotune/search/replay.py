@@ -1,0 +1,224 @@
+"""Searches replayed against recorded spaces: no device, the record says what each trial gives and what it costs.
+
+The score of a sampler on a space after M trials is P = (found - random) / (optimum - random): 0 is chance, 1 the best
+config of the space. ``found`` is the mean over repeats of the best time after M trials, failing ones included.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, as_completed
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import UsageError
+from ..system.processes import Died, RankedPool
+from . import check_sampler, searcher
+from .recorded_space import RecordedSpace
+
+NEAR = 1.05  # times the optimum: what counts as nearly found
+RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One repeat: which searcher, the number of each config in the order of their outcomes, its CPU seconds."""
+
+    searcher: str
+    tried: tuple[int, ...]
+    asking_s: float
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What ``repeats`` searches of ``trials`` trials found. Times in seconds of the recorded device.
+
+    ``score``: P; None where chance finds the optimum, too. ``found_s``: best time of each repeat, None where all its
+    trials failed; such repeats count for nothing but ``n_empty``. ``median_ratio`` and ``worst_ratio``: found /
+    optimum. ``trials_to_near``: median over repeats of the trials until within 5 % of the optimum, None where most
+    repeats never are. ``simulated_s``: mean of what the trials would have taken one after the other: compiling,
+    verifying, measuring. ``ask_ms``: mean CPU milliseconds that the searcher took for a trial.
+    """
+
+    space: str
+    sampler: str
+    searcher: str  # what ``auto`` was
+    n_configs: int
+    n_failed: int
+    trials: int
+    repeats: int
+    ahead: int
+    seed: int
+    optimum_s: float
+    random_s: float
+    score: float | None
+    median_ratio: float
+    worst_ratio: float
+    trials_to_near: float | None
+    simulated_s: float
+    ask_ms: float
+    found_s: tuple[float | None, ...]
+
+    @property
+    def n_empty(self) -> int:
+        return sum(f is None for f in self.found_s)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "n_empty": self.n_empty}
+
+
+def expected_minimum(seconds: Sequence[float | None], n_draws: int) -> float:
+    """E[min of ``n_draws`` draws without replacement], failures (None) being draws, given that not all fail.
+
+    Of N configs let t_1 <= ... <= t_K succeed. The best drawn time is later in the order than t_1 ... t_i exactly when
+    none of these i configs is among the M drawn, which has probability
+    S_i = C(N-i, M) / C(N, M) = product over j < i of (N-j-M) / (N-j), where a negative factor counts as 0.
+    The best is t_i with probability S_(i-1) - S_i, and none succeeds with probability S_K, so that the mean is
+    sum over i of t_i (S_(i-1) - S_i) / (1 - S_K). Ties need no care: equal times may swap their places.
+
+    Raises:
+        ValueError: without a success, or without a draw.
+    """
+    times = np.sort([s for s in seconds if s is not None])
+    n = len(seconds)
+    if not len(times) or n_draws < 1:
+        raise ValueError("the expected minimum needs at least one success and one draw")
+    left = n - np.arange(len(times))
+    survival = np.concatenate([[1.0], np.cumprod(np.maximum(left - n_draws, 0) / left)])
+    return float(times @ (survival[:-1] - survival[1:]) / (1.0 - survival[-1]))
+
+
+def replay(
+    space: RecordedSpace,
+    sampler: str = "auto",
+    trials: int = 100,
+    repeats: int = 100,
+    ahead: int = 1,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda n: None,
+) -> Replay:
+    """Search ``space`` ``repeats`` times, each with a seed of its own, in ``jobs`` processes.
+
+    ``ahead``: proposals that are outstanding at a time; outcomes come in the order of the proposals. The default
+    comes first, but for ``random``, whose first draw is random like the others: it is the check of ``random_s``.
+    ``progress`` is told how many repeats have ended.
+
+    Raises:
+        UsageError: for an unknown sampler, or a number below 1.
+    """
+    check_sampler(sampler)
+    numbers = {"trials": trials, "repeats": repeats, "ahead": ahead, "jobs": jobs}
+    for what, value in numbers.items():
+        if value < 1:
+            raise UsageError(f"{what} is {value}; a replay needs at least 1")
+    trials = min(trials, len(space.configs))
+    runs = _runs(space, sampler, trials, ahead, [seed + r for r in range(repeats)], jobs, progress)
+    about = {"sampler": sampler, "searcher": runs[0].searcher, "trials": trials, "ahead": ahead, "seed": seed}
+    return _summary(space, runs, about)
+
+
+def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: int) -> Run:
+    """One search."""
+    number = {config: i for i, config in enumerate(space.configs)}
+    default = space.default
+    if sampler == RANDOM:
+        other = np.random.default_rng([seed, 1])  # independent of the searcher's own numbers
+        default = space.configs[int(other.integers(len(space.configs)))]
+    name, search = searcher(sampler, space.configs, default, trials, (), seed, (), space.known)
+    asking_s = 0.0
+    outstanding: deque[int] = deque()
+    tried: list[int] = []
+    while len(tried) < trials:
+        began = time.process_time()
+        while len(outstanding) < ahead and len(tried) + len(outstanding) < trials:
+            config = search.propose()
+            if config is None:  # cannot be: trials is at most the size of the space
+                raise AssertionError(f"{sampler} proposed {len(tried)} of {len(space.configs)} configs and stopped")
+            outstanding.append(number[config])
+        asking_s += time.process_time() - began
+        current = outstanding.popleft()
+        tried.append(current)
+        search.observe(space.configs[current], space.seconds[current])
+    return Run(name, tuple(tried), asking_s)
+
+
+def _summary(space: RecordedSpace, runs: Sequence[Run], about: Mapping[str, Any]) -> Replay:
+    optimum_s, random_s = space.optimum_s, expected_minimum(space.seconds, about["trials"])
+    found = [_best(space, run) for run in runs]
+    ratios = np.array([f for f in found if f is not None] or [np.nan]) / optimum_s
+    score = None
+    if random_s > optimum_s * (1 + 1e-12):
+        score = float((ratios.mean() * optimum_s - random_s) / (optimum_s - random_s))
+    until = float(np.median([_trials_to_near(space, run) for run in runs]))
+    return Replay(
+        space=space.name,
+        n_configs=len(space.configs),
+        n_failed=space.n_failed,
+        repeats=len(runs),
+        optimum_s=optimum_s,
+        random_s=random_s,
+        score=score,
+        median_ratio=float(np.median(ratios)),
+        worst_ratio=float(ratios.max()),
+        trials_to_near=until if np.isfinite(until) else None,
+        simulated_s=float(np.mean([sum(space.spent_s[i] for i in run.tried) for run in runs])),
+        ask_ms=1e3 * sum(run.asking_s for run in runs) / sum(len(run.tried) for run in runs),
+        found_s=tuple(found),
+        **about,
+    )
+
+
+def _best(space: RecordedSpace, run: Run) -> float | None:
+    return min((s for i in run.tried if (s := space.seconds[i]) is not None), default=None)
+
+
+def _trials_to_near(space: RecordedSpace, run: Run) -> float:
+    """How many trials until one was within 5 % of the optimum; infinite when none was."""
+    enough = space.optimum_s * NEAR
+    near = (n for n, i in enumerate(run.tried, 1) if (s := space.seconds[i]) is not None and s <= enough)
+    return float(next(near, np.inf))
+
+
+# ---------------------------------------------------------------------- processes
+def _runs(
+    space: RecordedSpace,
+    sampler: str,
+    trials: int,
+    ahead: int,
+    seeds: Sequence[int],
+    jobs: int,
+    progress: Callable[[int], None],
+) -> list[Run]:
+    if jobs == 1:
+        runs = []
+        for seed in seeds:
+            runs.append(run_once(space, sampler, trials, ahead, seed))
+            progress(len(runs))
+        return runs
+    found: dict[int, Run] = {}
+    pool = RankedPool(min(jobs, len(seeds)), "autotune-search", _keep, space)
+    try:
+        waiting: dict[Future[Run], int] = {pool.schedule(_run, (sampler, trials, ahead, seed)): seed for seed in seeds}
+        for future in as_completed(waiting):
+            found[waiting[future]] = future.result()
+            progress(len(found))
+    except Died as death:
+        raise UsageError(f"a process that searches {space.name} died, and a second one: {death}") from death
+    finally:
+        pool.end()
+    return [found[seed] for seed in seeds]
+
+
+_space: RecordedSpace  # of a worker process: sent once, not with every repeat
+
+
+def _keep(space: RecordedSpace) -> None:
+    global _space
+    _space = space
+
+
+def _run(sampler: str, trials: int, ahead: int, seed: int) -> Run:
+    return run_once(_space, sampler, trials, ahead, seed)

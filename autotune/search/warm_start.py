@@ -1,0 +1,35 @@
+"""What a search may know before its first trial: how launches fill the device, and what neighbours let one expect."""
+
+from collections.abc import Container, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel
+from ..core.space import Enumeration
+from .neighbours import Neighbour
+from .occupancy import known_of, occupancy_at
+from .transfer import expect
+
+
+def warm_start(
+    kernel: Kernel[Any],
+    problem: Any,
+    device: Device,
+    enumeration: Enumeration,
+    near: Sequence[Neighbour],
+    own: Mapping[Config, float],
+    n_hints: int,
+    done: Container[Config],
+) -> tuple[tuple[Config, ...], dict[str, np.ndarray]]:
+    """(at most ``n_hints`` configurations to begin with, none of ``done``; columns by name, float [n_configs]).
+
+    ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself.
+    """
+    columns = known_of(kernel, problem, enumeration.configs, device)
+    expectation = expect(problem, near, enumeration, own, partial(occupancy_at, kernel, device))
+    if expectation is None:
+        return (), columns
+    return expectation.hints(n_hints, done), columns | {"expected by neighbours": expectation.times}

@@ -1,0 +1,139 @@
+"""Which kernels there are: the package's own, those of installed packages, and those in a file of the user's."""
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..core.definition import Kernel
+from ..core.errors import UsageError
+
+OWN = "autotune.kernels"  # definitions import autotune: they are found by name, as those of other packages are
+ENTRY_POINTS = "autotune.kernels"  # group; each entry point names a module that defines one kernel
+
+
+def all_kernels() -> dict[str, Kernel[Any]]:
+    """Every kernel that can be named, by name."""
+    return {name: load_kernel(name) for name in sorted(_modules())}
+
+
+@lru_cache(maxsize=64)
+def load_kernel(reference: str) -> Kernel[Any]:
+    """The kernel of a name, or of a path to a definition file.
+
+    Raises:
+        UsageError: when there is none, or the file does not define exactly one.
+    """
+    if reference.endswith(".py") or "/" in reference:
+        return _only_kernel(_import_file(Path(reference)))
+    modules = _modules()
+    if reference not in modules:
+        known = ", ".join(sorted(modules)) or "none"
+        raise UsageError(f"no kernel is called {reference!r} (there are: {known}); a file is named by its path, x.py")
+    return _only_kernel(importlib.import_module(modules[reference]))
+
+
+def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Any]]:
+    """The kernels that a user names, by their own names.
+
+    Raises:
+        UsageError: when one is not there, or two have one name.
+    """
+    found: dict[str, Kernel[Any]] = {}
+    for kernel in (load_kernel(str(reference)) for reference in references):
+        other = found.setdefault(kernel.name, kernel)
+        if other.source_path != kernel.source_path:
+            raise UsageError(
+                f"{other.source_path} and {kernel.source_path} both define {kernel.name}; name one of them"
+            )
+    return found
+
+
+def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) -> Kernel[Any]:
+    """The definition for a sweep whose sweep.json is ``about``: one of those ``named``, else one that is installed.
+
+    What the record says of a file is for people only: a record is data, and whoever wrote it would choose what runs.
+
+    Raises:
+        UsageError: when it is neither; says which file the record was made with, and how to name it.
+    """
+    name, made_with = about["kernel"], about.get("definition", "")
+    if name in named:
+        return named[name]
+    if name in _modules() and made_with in ("", name):
+        kernel = load_kernel(name)
+        if kernel.name == name:
+            return kernel
+    if made_with in ("", name):
+        raise UsageError(f"{name} is not installed here: give the path of its definition, --kernel PATH")
+    raise UsageError(
+        f"{name} was recorded with the definition {made_with}, and a record alone decides on no code that runs here: "
+        f"give --kernel {shlex.quote(made_with)} if you trust that file"
+    )
+
+
+@lru_cache(maxsize=64)
+def reference_of(kernel: Kernel[Any]) -> str:
+    """What ``load_kernel`` finds the same kernel by, in another process too."""
+    modules = _modules()
+    if kernel.name in modules and type(kernel).__module__ == modules[kernel.name]:
+        return kernel.name
+    return str(kernel.source_path.resolve())
+
+
+def _modules() -> dict[str, str]:
+    """Kernel name -> module name; the package's own win over others of the same name."""
+    kernels = importlib.import_module(OWN)
+    found = dict(_installed())
+    names = [m.name for m in pkgutil.iter_modules(kernels.__path__) if not m.name.startswith("_")]  # those are parts
+    own = {name: f"{kernels.__name__}.{name}" for name in names}
+    return {**found, **own}
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[tuple[str, str], ...]:
+    """Those of other packages; to ask takes as long as a trial."""
+    return tuple((point.name, point.value) for point in entry_points(group=ENTRY_POINTS))
+
+
+def _import_file(path: Path) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
+    package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # files may share a stem
+    package.__path__ = [str(path.parent)]  # so that a definition finds its parts
+    sys.modules.setdefault(package.__name__, package)
+    name = f"{package.__name__}.{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a user's file may raise anything; the message must name the file
+        raise UsageError(f"{path} does not import: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _only_kernel(module: ModuleType) -> Kernel[Any]:
+    found = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Kernel) and value.__module__ == module.__name__
+    ]
+    if len(found) != 1:
+        raise UsageError(f"{module.__file__} defines {len(found)} kernels; a definition file holds exactly one")
+    try:
+        return found[0]()
+    except TypeError as error:
+        raise UsageError(f"{module.__file__}: {error}") from error

@@ -1,0 +1,121 @@
+"""Template + baked problem + config -> the CUDA source of one variant. No device, no clock, no path in the text.
+
+Two texts come out of one template: the plain one, which is hashed, stored and read, and the same with ``#line``
+directives, which is compiled, so that compilers, checkers and profilers name the template's lines.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+
+from ..core.config import Config
+from ..core.definition import Kernel, baked_values
+from ..core.errors import TrialFailure
+
+TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The rendered source of (baked problem, config). ``name`` and ``key`` identify it everywhere."""
+
+    kernel: str  # also the name of the __global__ function
+    name: str  # ddc[taps=256,decimation=16,sample_bits=10|ALGORITHM=register,WGS=128]
+    key: str  # first 12 hex digits of the source's SHA-256
+    source: str
+    numbered: str  # the source with #line directives
+    config: Config
+
+
+def render(kernel: Kernel[Any], problem: Any, config: Config) -> Variant:
+    """The variant of ``problem``'s baked fields and ``config``.
+
+    Raises:
+        TrialFailure: status render_failed, with the template's file and line.
+    """
+    path = template_path(kernel)
+    context = {
+        "problem": baked_values(problem),
+        "config": dict(config),
+        **{name: value for name, value in kernel.constants(problem, config).items()},
+    }
+    name = f"{kernel.name}[{_fields(baked_values(problem))}|{config}]"
+    header = f"// {name}\n"
+    texts = []
+    for numbered in (False, True):
+        try:
+            texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
+        except Exception as error:  # an expression of a template may raise anything
+            raise TrialFailure("render_failed", _explain(error, path, kernel)) from error
+    source = header + texts[0]
+    key = hashlib.sha256(source.encode()).hexdigest()[:12]
+    return Variant(kernel.name, name, key, source, header + texts[1], config)
+
+
+def template_path(kernel: Kernel[Any]) -> Path:
+    """The kernel's ``<stem>.cu.j2``: beside its definition, or in the package's templates."""
+    stem = kernel.source_path.stem
+    beside = kernel.source_path.with_name(f"{stem}.cu.j2")
+    return beside if beside.is_file() else library_path() / f"{stem}.cu.j2"
+
+
+def library_path() -> Path:
+    """The folder of the package's templates, from a checkout and from a wheel alike."""
+    return Path(next(iter(import_module(TEMPLATES).__path__)))
+
+
+class LineDirectives(Extension):
+    """Writes ``#line`` wherever rendered lines stop following the template's; taken out, the plain text is left."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        at_line_start = True  # at the top of a template, or after a statement that stood alone on its line
+        for token in stream:
+            if token.type == "data":
+                if at_line_start:
+                    token = Token(token.lineno, "data", f'#line {token.lineno} "{stream.name}"\n{token.value}')
+                at_line_start = False
+            elif token.type == "block_end":
+                at_line_start = True
+            elif token.type == "variable_begin":
+                at_line_start = False
+            yield token
+
+
+@lru_cache(maxsize=16)
+def _environment(folder: Path, numbered: bool) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, library_path()]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        extensions=[LineDirectives] if numbered else [],
+    )
+
+
+def _fields(values: dict[str, Any]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def _explain(error: Exception, path: Path, kernel: Kernel[Any]) -> str:
+    """What, where and what to do, for a template that does not render."""
+    line = getattr(error, "lineno", None)
+    where = getattr(error, "name", None) or path.name
+    traceback = error.__traceback__
+    while line is None and traceback is not None:  # runtime errors carry the template's line in their traceback
+        if traceback.tb_frame.f_code.co_filename.endswith(".j2"):
+            where = Path(traceback.tb_frame.f_code.co_filename).name
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    if not isinstance(error, jinja2.TemplateError):
+        return f"{where}:{line}: {type(error).__name__}: {error}"
+    parameters = ", ".join(kernel.space.parameters)
+    return f"{where}:{line}: {error}. Parameters of {kernel.name}: {parameters}; add it to SPACE or correct the name"

@@ -1,0 +1,153 @@
+"""From what a user names (kernel, problem, device) to what the stations take. Everything wrong is a UsageError."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+from ..core.config import Config, Value, parse_value, reads_back
+from ..core.definition import Kernel
+from ..core.errors import UsageError
+from ..core.space import Space
+from ..devices import Target, find_device
+from ..source.registry import load_kernel
+from ..system.limits import check_type
+
+
+def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> dict[str, Value]:
+    """``taps=256,ALGORITHM=register`` -> {"taps": 256, "ALGORITHM": "register"}.
+
+    ``read``: the value that a name and its text stand for; by default what the text reads as.
+
+    Raises:
+        UsageError: for anything that is not name=value.
+    """
+    check_type("values", text, str, "text such as taps=256,decimation=16")
+    values: dict[str, Value] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = (p.strip() for p in part.partition("="))
+        if not equals or not name or not value:
+            raise UsageError(f"{part!r} in {text!r} is not name=value; write taps=256,decimation=16")
+        meant = read(name, value) if read else parse_value(value)
+        if name in values and values[name] != meant:
+            raise UsageError(f"{name} is given twice in {text!r}")
+        values[name] = meant
+    return values
+
+
+def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, base: Any = None) -> Any:
+    """``base`` (the default problem) with ``values``; without a GPU, runtime fields not given are host_sizes.
+
+    Raises:
+        UsageError: for unknown fields, values of another type, or a problem that cannot be, or has an empty array.
+    """
+    small = {} if target.kind == "cuda" else kernel.host_sizes
+    problem = kernel.problem({**small, **of_types(kernel, values)}, base=base)
+    for name, array in kernel.arrays(problem).items():
+        if any(extent < 1 for extent in array.shape):
+            raise UsageError(
+                f"{kernel.name}: {_too_small(problem)} makes the array {name} {list(array.shape)}; "
+                "each of its extents must be at least 1"
+            )
+    return problem
+
+
+def of_types(kernel: Kernel[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` of fields of the problem, each in its field's type; names that are no fields stay as they are.
+
+    Raises:
+        UsageError: for a value of another type, a number that is not finite, or text that cannot be written.
+    """
+    types = _types(kernel)
+    return {name: _of_type(kernel, name, types.get(str(name)), value) for name, value in values.items()}
+
+
+def problems_on(kernel: Kernel[Any], texts: Iterable[str], target: Target) -> list[Any]:
+    """One problem for each text; the default problem when there is none."""
+    types = _types(kernel)
+
+    def read(name: str, text: str) -> Value:
+        return text if types.get(name) is str else parse_value(text)
+
+    given = [parse_values(text, read) for text in texts] or [{}]
+    return [problem_on(kernel, values, target) for values in given]
+
+
+def parse_config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Config:
+    """A whole config, allowed for ``problem`` on the device.
+
+    Raises:
+        UsageError: for one that is not complete, not in the space, or that a constraint refuses.
+    """
+    config = kernel.space.parse(parse_values(text, _reader(kernel.space)))
+    if (constraint := kernel.space.broken(problem, config, target.device)) is not None:
+        raise UsageError(f"{kernel.name} refuses {config}: it must hold that {constraint.reason} ({constraint.name})")
+    return config
+
+
+def parse_restriction(kernel: Kernel[Any], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:
+    """``ALGORITHM=register`` and ``WGS=64`` and ``WGS=128`` -> the values to which a sweep keeps."""
+    restriction: dict[str, tuple[Value, ...]] = {}
+    for text in [texts] if isinstance(texts, str) else texts:
+        for name, value in parse_values(text, _reader(kernel.space)).items():
+            kernel.space.check_values(name, (value,))
+            restriction[name] = (*restriction.get(name, ()), value)
+    return restriction
+
+
+def resolve(kernel: str, device: str) -> tuple[Kernel[Any], Target]:
+    """Both by name."""
+    return load_kernel(kernel), find_device(device)
+
+
+# ---------------------------------------------------------------------- values, by where they belong
+def _reader(space: Space) -> Callable[[str, str], Value]:
+    """Texts as the values of ``space`` that print so, whether ``1e5``, ``nan`` or ``true`` is text there or not."""
+
+    def read(name: str, text: str) -> Value:
+        values = space.parameters[name].values if name in space.parameters else ()
+        return next((value for value in values if str(value) == text), parse_value(text))
+
+    return read
+
+
+def _types(kernel: Kernel[Any]) -> dict[str, Any]:
+    """The types of the problem's fields, where they are plain; an annotation may be a string."""
+    plain = {"int": int, "float": float, "bool": bool, "str": str}
+    return {f.name: plain.get(f.type) if isinstance(f.type, str) else f.type for f in fields(kernel.problem_type)}
+
+
+def _of_type(kernel: Kernel[Any], name: str, wanted: Any, value: Any) -> Any:
+    """``value`` as a field of the type ``wanted``.
+
+    Raises:
+        UsageError: when it is none.
+    """
+    is_bool = isinstance(value, bool)
+    if wanted is int and (is_bool or not isinstance(value, Integral)):
+        raise UsageError(f"{kernel.name}: {name}={value} must be an integer")
+    if wanted is float and (is_bool or not isinstance(value, Real) or not isfinite(value)):
+        raise UsageError(f"{kernel.name}: {name}={value} must be a finite number")
+    if wanted is bool and not is_bool:
+        raise UsageError(f"{kernel.name}: {name}={value} must be true or false")
+    if wanted is str:
+        _check_text(kernel, name, value)
+    return wanted(value) if wanted in (int, float) else value
+
+
+def _check_text(kernel: Kernel[Any], name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"{kernel.name}: {name}={value} must be text")
+    if not reads_back(value):
+        raise UsageError(
+            f"{kernel.name}: {name}={value!r} cannot be written as a problem; it must be printable text without comma, "
+            "equals sign, and white space at its ends"
+        )
+
+
+def _too_small(problem: Any) -> str:
+    """The fields that are not positive, of which an empty array comes; all numbers when there is none."""
+    numbers = {name: v for name, v in vars(problem).items() if isinstance(v, int) and not isinstance(v, bool)}
+    small = {name: v for name, v in numbers.items() if v < 1} or numbers
+    return ", ".join(f"{name}={v}" for name, v in small.items())

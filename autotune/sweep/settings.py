@@ -1,0 +1,94 @@
+"""What a sweep may spend, and how it searches and measures: by numbers, or by the name of an effort."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..core.config import Value
+from ..core.errors import UsageError
+from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
+from ..trial.measure import Protocol
+
+N_TRIALS = {"host": 64}  # a CPU takes about a second a trial
+N_TRIALS_ELSEWHERE = 200
+N_CHECKED = {"host": 1, "simulated": 1}  # the host looks for races itself, and the formula has none
+N_CHECKED_ELSEWHERE = 500
+N_PLACEMENTS = {"host": 1}  # where a time says little
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20, "placements": 1},
+    "normal": {},
+    "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},
+}
+EFFORTS_HELP = (
+    "quick: 12 trials, the default, what neighbours found best, and a short search round them, in seconds. "
+    f"normal: {N_TRIALS_ELSEWHERE} trials (host: {N_TRIALS['host']}). full: every configuration, and twice the samples "
+    "in a final round of 8, whose winner is launched 5000 times more, or for a second."
+)
+RANGES = {
+    "trials": replace(COUNT, may_lack=True),
+    "time_s": replace(DURATION, may_lack=True),
+    "seed": SEED,
+    "n_hints": FROM_ZERO,
+    "n_finalists": COUNT,
+    "finalist_samples": SAMPLES,
+    "placements": COUNT,
+    "sustained_s": DURATION,
+    "checked_launches": replace(FROM_ZERO, may_lack=True),
+    "launch_deadline_s": DEADLINE,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of one sweep."""
+
+    results: Path = Path("results")
+    trials: int | None = None  # None: N_TRIALS of the device; all with the sampler exhaustive
+    time_s: float | None = None  # of searching; the finalists come on top
+    sampler: str = "auto"
+    seed: int = 0
+    n_hints: int = 4  # configs taken over from recorded neighbours, tried right after the default; 0: start cold
+    restrict: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    protocol: Protocol = field(default_factory=Protocol)
+    n_finalists: int = 5
+    finalist_samples: int = 40
+    placements: int = 4  # of the buffers, in each of which close finalists are timed; on the host one
+    sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
+    checked_launches: int | None = None  # of the winner, outputs of each checked; None: N_CHECKED of the device
+    trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
+    launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
+
+    def __post_init__(self) -> None:
+        check_type("results", self.results, Path, "a path")
+        check_type("sampler", self.sampler, str, "a name")
+        check_type("protocol", self.protocol, Protocol, "a Protocol")
+        check_numbers(vars(self), RANGES)
+        check_numbers({"samples": self.protocol.n_samples}, {"samples": SAMPLES})
+
+    def budget(self, kind: str, n_configs: int) -> int:
+        """Trials of a sweep over ``n_configs`` on a device of that kind."""
+        if self.trials is None and self.sampler == "exhaustive":
+            return n_configs
+        return min(n_configs, self.trials or N_TRIALS.get(kind, N_TRIALS_ELSEWHERE))
+
+    def n_placements(self, kind: str) -> int:
+        """Placements of the buffers in a final round."""
+        return N_PLACEMENTS.get(kind, self.placements)
+
+    def n_checked(self, kind: str) -> int:
+        """Launches of the winner whose outputs are checked."""
+        given = self.checked_launches
+        return N_CHECKED.get(kind, N_CHECKED_ELSEWHERE) if given is None else given
+
+
+def effort(name: str) -> dict[str, Any]:
+    """The fields of Settings that an effort fixes.
+
+    Raises:
+        UsageError: for an unknown name.
+    """
+    if not isinstance(name, str) or name not in EFFORTS:
+        raise UsageError(f"no effort is called {name!r} (there are: {', '.join(EFFORTS)})")
+    return EFFORTS[name]

@@ -1,0 +1,76 @@
+"""Where compiled things are kept between runs: a folder for each kind, safe to delete at any time, bounded in size."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from socket import gethostname
+
+import platformdirs
+
+from ..core.errors import UsageError
+from ..core.kept import make_folder
+from .limits import BYTES, from_environment
+
+LIMIT_BYTES = 4 << 30  # of each kind; AUTOTUNE_CACHE_BYTES is another
+IN_USE_S = 3600.0  # what was used within the last hour may be needed by a sweep under way: it stays
+
+
+def cache_dir(kind: str) -> Path:
+    """The folder for ``kind`` ("host", "cubin"), made if need be; ``AUTOTUNE_CACHE_DIR`` moves all of them.
+
+    Raises:
+        UsageError: when it cannot be made, or when others could put files there.
+    """
+    root = Path(os.environ.get("AUTOTUNE_CACHE_DIR") or platformdirs.user_cache_dir("autotune"))
+    try:
+        return make_folder(root, kind)
+    except OSError as error:
+        remedy = "name a folder that you may write in AUTOTUNE_CACHE_DIR"
+        raise UsageError(f"the cache {root / kind} cannot be made ({error.strerror}): {remedy}") from error
+
+
+def prune(kind: str, limit_bytes: int | None = None) -> int:
+    """Delete the least recently used files of ``kind`` until it fits its limit; how many bytes went.
+
+    Raises:
+        UsageError: when AUTOTUNE_CACHE_BYTES is no such number.
+    """
+    limit = _limit() if limit_bytes is None else limit_bytes
+    files = []
+    for path in cache_dir(kind).iterdir():
+        with suppress(OSError):  # another process deletes, too
+            if path.is_file():
+                files.append((path.stat().st_mtime, path.stat().st_size, path))
+    excess = sum(size for _, size, _ in files) - limit
+    freed = 0
+    for used_at, size, path in sorted(files):
+        if freed >= excess or time.time() - used_at < IN_USE_S:
+            break
+        with suppress(OSError):
+            path.unlink()
+            freed += size
+    return freed
+
+
+@contextmanager
+def scratch_dir() -> Iterator[Path]:
+    """A folder that is gone afterwards; one that a killed process left is removed by the next one."""
+    root = cache_dir("scratch")
+    mine = f"{gethostname()}-"
+    for left in root.glob(f"{mine}*"):
+        pid = left.name.removeprefix(mine).split("-")[0]
+        if not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-", dir=root))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _limit() -> int:
+    return int(from_environment("AUTOTUNE_CACHE_BYTES", LIMIT_BYTES, BYTES))

@@ -1,0 +1,72 @@
+"""Which numbers sweeps, campaigns, commands and the environment may give: finite ones, in a range with a meaning."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import UsageError
+
+LONGEST_S = 1e7  # 115 days: beyond what timers of the system take, a deadline says nothing
+
+
+@dataclass(frozen=True)
+class Range:
+    """Integers or seconds from ``least`` to ``most``, both among them; with ``may_lack``, or None."""
+
+    least: float
+    most: float
+    is_integer: bool = True
+    may_lack: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        if value is None:
+            return self.may_lack
+        if isinstance(value, bool) or not isinstance(value, int if self.is_integer else (int, float)):
+            return False
+        return self.least <= value <= self.most  # false for nan
+
+    def __str__(self) -> str:
+        what = "an integer" if self.is_integer else "a finite number"
+        return f"{what} from {self.least:g} to {self.most:g}{', or nothing' if self.may_lack else ''}"
+
+
+COUNT = Range(1, 10**9)
+FROM_ZERO = Range(0, 10**9)
+SEED = Range(0, 2**32 - 1)  # as generators of random numbers take it
+SAMPLES = Range(3, 10**6)
+DURATION = Range(0.0, LONGEST_S, is_integer=False)
+REGRET = Range(0.0, 1000.0, is_integer=False)
+BYTES = Range(0.0, 1e18, is_integer=False)
+DEADLINE = Range(1e-3, LONGEST_S, is_integer=False)
+
+
+def check_numbers(values: Mapping[str, Any], ranges: Mapping[str, Range]) -> None:
+    """Raises UsageError for the first of ``values`` that is outside its range, by its name."""
+    for name, allowed in ranges.items():
+        if name in values and not allowed.holds(values[name]):
+            raise UsageError(f"{name}={values[name]!r} must be {allowed}")
+
+
+def from_environment(name: str, default: float, allowed: Range) -> float:
+    """The number that the variable ``name`` holds, or ``default``.
+
+    Raises:
+        UsageError: for any other text, or a number that is not ``allowed``.
+    """
+    text = os.environ.get(name)
+    try:
+        value = default if text is None else float(text)
+    except ValueError:
+        value = float("nan")  # which no range holds
+    if not allowed.holds(value):
+        raise UsageError(f"{name}={text!r} in the environment must be {allowed}")
+    return value
+
+
+def check_type(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:
+    """Raises UsageError unless ``value`` is of one of ``kinds``; ``wanted`` says so in words."""
+    allowed = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        raise UsageError(f"{name}={value!r} must be {wanted}")

@@ -1,0 +1,172 @@
+"""One process measures on a device at a time: an advisory lock per piece of hardware, freed by the kernel at exit.
+
+Its file is in a folder that all users of this machine share, wherever their caches are: two measurements at a time
+would spoil each other. Anybody may hold a lock and anybody may write into its file, so that what stands there is told
+and nothing else. Nothing is created through a link, and nothing is written to a file that is not the lock's alone.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shlex
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..core.errors import one_line
+from .cache import cache_dir
+
+FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR is another; TMPDIR is not asked: each user may have one
+POLL_S = 0.2
+OPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe or a terminal must not make us wait
+FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # and no link to one
+MOST_TOLD = 200  # characters of a command line
+N_ATTEMPTS = 20  # to open what another process makes or removes just now
+
+
+@contextmanager
+def device_lock(name: str, note: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of the device ``name``; while another process does, wait, after telling ``note`` who it is.
+
+    Where the folder cannot be used, ``note`` is told, and the lock is among those who share this cache.
+    """
+    root, file_name = Path(os.environ.get("AUTOTUNE_LOCK_DIR") or FOLDER), re.sub(r"[^\w.-]", "_", name) + ".lock"
+    with ExitStack() as stack:
+        try:
+            folder, file = _with_file(_shared_folder(root), file_name)
+        except OSError as error:
+            own = cache_dir("locks")
+            note(
+                f"warning: the locks of devices in {root} cannot be used ({error.strerror}); "
+                f"whoever measures on {name} with another cache than {own.parent} is not waited for"
+            )
+            folder, file = _with_file(os.open(own, FOLDER_ALONE), file_name)
+        stack.callback(os.close, folder)
+        stack.callback(os.close, file)
+        _take(folder, file_name, file, note)
+        _write(file, {"pid": os.getpid(), "command": shlex.join(sys.argv), "since": datetime.now(UTC).isoformat()})
+        stack.callback(_write, file, None)
+        yield
+
+
+def _take(folder: int, name: str, file: int, note: Callable[[str], None]) -> None:
+    """Lock ``file``, which becomes the one that has its name by then, when somebody deleted it meanwhile."""
+    told = False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not told:
+                note(f"waiting: the device is in use by {_holder(file)}")
+                told = True
+            time.sleep(POLL_S)
+            continue
+        if _is_named(folder, name, file):
+            return
+        renewed = _open(folder, name)
+        os.dup2(renewed, file, inheritable=False)
+        os.close(renewed)
+
+
+def _is_named(folder: int, name: str, file: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+# ---------------------------------------------------------------------- a folder and files that anybody may use
+def _with_file(folder: int, name: str) -> tuple[int, int]:
+    """``folder``, and the lock's file in it, open."""
+    try:
+        return folder, _open(folder, name)
+    except OSError:
+        os.close(folder)
+        raise
+
+
+def _shared_folder(path: Path) -> int:
+    """The folder, open, made if need be; everybody may make files in it, and delete their own.
+
+    Raises:
+        OSError: when it cannot be made, or is a link or no folder.
+    """
+    try:
+        os.mkdir(path, 0o777)
+    except FileExistsError:
+        pass
+    except OSError:
+        if not path.is_dir():
+            raise
+    folder = os.open(path, FOLDER_ALONE)
+    about = os.fstat(folder)
+    if about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) != 0o1777:
+        os.fchmod(folder, 0o1777)  # whatever the umask made of it
+    return folder
+
+
+def _open(folder: int, name: str) -> int:
+    """The lock's file, open, made if need be; everybody may write to it.
+
+    Linux may refuse O_CREAT for a file of somebody else's in such a folder (fs.protected_regular): so a file that is
+    there is opened without it.
+
+    Raises:
+        OSError: when it can be neither made nor opened, or is no plain file.
+    """
+    for attempt in range(N_ATTEMPTS):
+        try:
+            return _plain(_opened(folder, name), name)
+        except FileNotFoundError:
+            try:
+                file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN, 0o666, dir_fd=folder)
+            except FileExistsError:
+                continue
+            except PermissionError:  # whoever made the folder has not let others in yet
+                if attempt == N_ATTEMPTS - 1:
+                    raise
+                time.sleep(POLL_S / N_ATTEMPTS)
+                continue
+            os.fchmod(file, 0o666)
+            return file
+    raise OSError(errno.EAGAIN, "its file comes and goes", name)
+
+
+def _opened(folder: int, name: str) -> int:
+    try:
+        return os.open(name, os.O_RDWR | OPEN, dir_fd=folder)
+    except PermissionError:  # it can be locked all the same
+        return os.open(name, os.O_RDONLY | OPEN, dir_fd=folder)
+
+
+def _plain(file: int, name: str) -> int:
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise OSError(errno.EINVAL, "its file is no plain file", name)
+
+
+# ---------------------------------------------------------------------- who holds it, for people
+def _write(file: int, holder: dict[str, object] | None) -> None:
+    """``holder`` into the lock's file; not into one that has another name as well, which may be somebody's."""
+    if os.fstat(file).st_nlink != 1 or fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        return
+    os.ftruncate(file, 0)
+    if holder is not None:
+        os.pwrite(file, json.dumps(holder).encode(), 0)
+
+
+def _holder(file: int) -> str:
+    try:
+        holder = json.loads(os.pread(file, 1 << 16, 0))
+        command, since = one_line(str(holder["command"])), one_line(str(holder["since"])[:19])
+        shown = command if len(command) <= MOST_TOLD else command[: MOST_TOLD - 3] + "..."
+        return f"process {int(holder['pid'])} ({shown}) since {since} UTC"
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError):
+        return "another process"  # between its truncation and its writing, or somebody wrote something else

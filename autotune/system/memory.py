@@ -1,0 +1,40 @@
+"""Whether a problem fits into the memory of this machine: asked before anything is allocated."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..core.definition import Kernel, problem_name, runtime_fields
+from ..core.errors import UsageError
+
+MEMORY = Path("/proc/meminfo")
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container
+
+
+def check_memory(kernel: Kernel[Any], problem: Any) -> None:
+    """Inputs are made here, and outputs are compared here, whatever the device.
+
+    Raises:
+        UsageError: when the arrays of ``problem`` alone take more than there is.
+    """
+    needed, free = sum(array.n_bytes for array in kernel.arrays(problem).values()), available_bytes()
+    if free is not None and needed > free:
+        sizes = ", ".join(runtime_fields(kernel.problem_type)) or "its fields"
+        raise UsageError(
+            f"the arrays of {kernel.name} {problem_name(problem)} take {needed / 1e9:.3g} GB, and this machine has "
+            f"{free / 1e9:.3g} GB free; choose smaller sizes with --problem ({sizes})"
+        )
+
+
+def available_bytes() -> int | None:
+    """The most that one of those says who know; None where nobody does.
+
+    A virtual machine may be given memory only as it is used: what is free at the start is then less than there is.
+    """
+    told = []
+    with suppress(OSError, KeyError, ValueError):  # another system
+        lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines() if ":" in line)
+        told.append(int(lines["MemAvailable"].split()[0]) * 1024)
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        told.append(int(LIMIT.read_text()))
+    return max(told, default=None)

@@ -1,0 +1,90 @@
+"""What sweeps on one device share: its lock, its worker process, compile processes and a place for large files.
+
+A bench is opened once for any number of sweeps. Threads may share it: while one waits for compilers, another has the
+device. Each takes the device for a whole trial at a time (``with bench.turn``). Whoever came first gets ready first
+(``with bench.getting_ready.held(rank)``: Python runs one of them at a time, and the compiles of the first need not wait
+for the last) and is served first by the compilers, so that sweeps which start together do not end together, with
+nothing to compile while others get ready.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from threading import RLock
+
+from ..devices import Target
+from ..devices.base import Ceilings, Session
+from ..system.cache import prune, scratch_dir
+from ..system.lock import device_lock
+from ..system.processes import n_cpus
+from ..system.ranked import RankedLock
+from .compile import DEADLINE_S, CompilePool
+from .worker import Worker
+
+CEILINGS_DEADLINE_S = 120.0
+COMPILE_PROCESSES = max(1, min(64, n_cpus() - 1))
+
+
+class Bench:
+    """One device, set up.
+
+    Args:
+        n_sharing: sweeps that will run on it at a time; the compile processes are shared out among their proposals.
+        note: is told when another process has the device.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        compile_processes: int = COMPILE_PROCESSES,
+        compile_deadline_s: float = DEADLINE_S,
+        n_sharing: int = 1,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.target = target
+        self.compile_processes = compile_processes
+        self.n_ahead = -(-compile_processes // n_sharing) + 2  # proposals of one sweep that wait for compilers
+        self.turn = RLock()
+        self.getting_ready = RankedLock()
+        self._compile_deadline_s = compile_deadline_s
+        self._note = note
+        self._stack = ExitStack()
+        self._ceilings: Ceilings | None = None
+        self._measured_ceilings = False
+        self._comers = count()
+
+    def __enter__(self) -> "Bench":
+        """Compile processes first: they need not wait for the driver, nor for whoever has the device."""
+        with ExitStack() as stack:
+            self._scratch = stack.enter_context(scratch_dir())
+            self.pool = stack.enter_context(CompilePool(self.target, self.compile_processes, self._compile_deadline_s))
+            stack.enter_context(device_lock(self.target.module.lock_name(self.target.identifier), self._note))
+            self.worker = stack.enter_context(Worker(self.target))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        for kind in ("cubin", "host", "simulated"):
+            prune(kind)
+
+    def ceilings(self) -> Ceilings | None:
+        """The device's measured roofline; opens the device when called first."""
+        with self.turn:
+            if not self._measured_ceilings:
+                self._ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
+                self._measured_ceilings = True
+            return self._ceilings
+
+    def join(self) -> int:
+        """A number for one more sweep, larger than of those that came before: the rank of its compiles."""
+        return next(self._comers)
+
+    def folder(self, rank: int) -> Path:
+        """Of the sweep of that number, in the scratch folder, which goes when the bench does."""
+        return self._scratch / str(rank)
+
+
+def _ceilings(session: Session) -> Ceilings | None:
+    return session.ceilings()

@@ -1,0 +1,170 @@
+"""Compile processes: variants become binaries beside the sweep, each within a deadline, and none can take it down."""
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ..core.definition import Device, Launch
+from ..core.errors import TrialFailure, UsageError
+from ..devices import Target, device_module
+from ..devices.base import Binary
+from ..source.registry import load_kernel
+from ..source.render import Variant
+from ..system.cache import cache_dir
+from ..system.processes import Died, RankedPool, work_quietly
+from .case import write_case
+
+DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
+N_ANEW = 3  # compiles that may show that another text is the same machine code
+MOST_CACHES_LOST = 3  # in one compile
+PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pending(Generic[T]):
+    """A compile under way in another process."""
+
+    future: "Future[T]"
+    deadline_s: float
+
+    def result(self) -> T:
+        """Wait for it.
+
+        Raises:
+            TrialFailure: compile_failed, resources or timed_out.
+        """
+        try:
+            return self.future.result()
+        except TimeoutError as error:
+            raise TrialFailure("timed_out", f"the compiler took longer than {self.deadline_s:g} s") from error
+        except Died as death:
+            raise TrialFailure(
+                "compile_failed", f"the compiler killed its process, and a second one: {death}"
+            ) from death
+
+
+@dataclass(frozen=True)
+class PendingCase:
+    """The inputs and the reference of a timed problem, made in another process."""
+
+    future: "Future[None]"
+    name: str  # of the problem
+
+    def result(self) -> None:
+        """Wait until they are there.
+
+        Raises:
+            UsageError: when they cannot be made; no config can be measured then.
+        """
+        smaller = "choose a smaller problem"
+        try:
+            self.future.result()
+        except TimeoutError as error:
+            why = f"took longer than {PREPARE_DEADLINE_S:g} s"
+            raise UsageError(f"the inputs and the reference of {self.name} {why}; {smaller}") from error
+        except MemoryError as error:
+            raise UsageError(f"the inputs and the reference of {self.name} need more memory; {smaller}") from error
+        except Died as death:
+            why = f"killed the process that made them, and a second one: {death}"
+            raise UsageError(
+                f"the inputs and the reference of {self.name} {why}. If memory ran out, {smaller}"
+            ) from death
+
+
+class CompilePool:
+    """``n_processes`` compile processes for one device. Of what waits for one, the lowest rank goes first."""
+
+    def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
+        self.target, self.n_processes = target, n_processes
+        self.deadline_s = deadline_s
+        self._pool = RankedPool(n_processes, "autotune-build", work_quietly)
+
+    @property
+    def compiler(self) -> str:
+        """Its name, version and options, as records state it."""
+        return self.target.module.compiler(self.target.device)
+
+    def __enter__(self) -> "CompilePool":
+        """Starts the processes: they import what they need while the first sweep gets ready."""
+        for _ in range(self.n_processes):
+            self._pool.schedule(_get_ready, (self.target.kind, self.target.device))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.end()
+
+    def submit(self, variant: Variant, builds: tuple[str, ...] | None = None, rank: int = 0) -> Pending[Binary]:
+        """Compile ``variant``, or find it in the cache."""
+        arguments = (self.target.kind, variant, self.target.device, builds)
+        future = self._pool.schedule(_compile, arguments, self.deadline_s, rank)
+        return Pending(future, self.deadline_s)
+
+    def makes(self, variant: Variant, code: str, rank: int = 0) -> "Future[bool]":
+        """Whether the machine code of that digest comes out of ``variant``."""
+        return self._pool.schedule(makes, (self.target.kind, variant, self.target.device, code), self.deadline_s, rank)
+
+    def prepare(
+        self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
+    ) -> PendingCase:
+        """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
+        arguments = (kernel, problem, folder, with_reference)
+        future = self._pool.schedule(_prepare, arguments, PREPARE_DEADLINE_S, rank)
+        return PendingCase(future, f"{kernel} {','.join(f'{name}={value}' for name, value in problem.items())}")
+
+
+def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
+    """What the driver would refuse, refused with the figures before the launch.
+
+    Raises:
+        TrialFailure: resources.
+    """
+    shared = launch.shared_bytes + (binary.shared_bytes or 0)
+    registers = (binary.registers or 0) * launch.n_threads
+    for what, value, limit in (
+        ("threads in a block", launch.n_threads, device.max_threads_per_block),
+        ("bytes of shared memory in a block", shared, device.max_shared_bytes),
+        ("registers in a block", registers, device.registers_per_block),
+        *((f"blockDim.{axis}", n, most) for axis, n, most in zip("xyz", launch.block, device.max_block, strict=True)),
+        *((f"gridDim.{axis}", n, most) for axis, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)),
+    ):
+        if value > limit:
+            raise TrialFailure("resources", f"{value} {what}; {device.name} has {limit}")
+
+
+def _get_ready(kind: str, device: Device) -> None:
+    device_module(kind).compiler(device)
+
+
+def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
+    """As the device's; an attempt whose cache was deleted under its hands says nothing about the variant."""
+    for _ in range(MOST_CACHES_LOST):
+        try:
+            return device_module(kind).compile(variant, device, builds)
+        except FileNotFoundError:
+            continue
+        except (TrialFailure, UsageError) as error:
+            if str(cache_dir(kind).parent) not in str(error):
+                raise
+    return device_module(kind).compile(variant, device, builds)
+
+
+def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
+    """Whether the machine code of that digest comes out of ``variant``.
+
+    NVRTC may give one source several orders of instructions, so it is asked more than once.
+    """
+    try:
+        found = _compile(kind, variant, device, None).code
+    except TrialFailure:
+        return False
+    again = (device_module(kind).compiled_anew(variant, device) for _ in range(N_ANEW))
+    return found == code or any(each == code for each in again)
+
+
+def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> None:
+    kernel = load_kernel(name)
+    write_case(kernel, kernel.problem(problem), folder, with_reference)

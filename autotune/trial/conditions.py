@@ -1,0 +1,63 @@
+"""What a trial's outcome depends on besides its machine code, as a digest: not how it is written, but what it says."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..core.config import Config
+from ..core.definition import Kernel, problem_name
+from ..devices.machine_code import digest
+from .case import random_inputs
+from .contract import reference_of, tolerance_of
+from .measure import MEASURING, Protocol
+
+STEPS = 1e4  # of an rms: what numbers are rounded to, since the last bits are another machine's
+
+
+def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: Protocol) -> str:
+    """Digest of the geometry of its launches, of what the definition calls right, and of how it is measured.
+
+    Raises:
+        TrialFailure: definition_failed.
+    """
+    edges = kernel.ragged(problem, config)
+    geometry = [(problem_name(p), replace(kernel.launch(p, config), most_blocks=0)) for p in (problem, *edges)]
+    small = min(edges, key=lambda edge: sum(array.n_bytes for array in kernel.arrays(edge).values()))
+    return digest(geometry, mathematics(kernel, problem, small), protocol, f"measuring {MEASURING}")
+
+
+@lru_cache(maxsize=1024)
+def mathematics(kernel: Kernel[Any], problem: Any, small: Any) -> str:
+    """Arguments, what is owed, and at the edge problem ``small`` the inputs and what is right of them."""
+    inputs = random_inputs(kernel, small)
+    arrays = kernel.arrays(small)
+    return digest(
+        sorted(arrays.items()),
+        kernel.arguments_for(problem),
+        _plain(astuple(kernel.work(problem))),
+        [_plain(astuple(tolerance_of(kernel, problem, name))) for name, array in arrays.items() if array.written],
+        sorted((name, value.dtype, value.tolist()) for name, value in kernel.scalars(small, inputs).items()),
+        _values(inputs),
+        _values(reference_of(kernel, small, inputs)),
+    )
+
+
+def _plain(values: tuple[Any, ...]) -> list[Any]:
+    """Numbers that say the same under every version of NumPy."""
+    return [value if isinstance(value, str) else float(value) for value in values]
+
+
+def _values(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, _rounded(np.asarray(value))) for name, value in sorted(given.items())]
+
+
+def _rounded(array: np.ndarray) -> str:
+    values, scale = np.ascontiguousarray(array).reshape(-1), ""
+    if array.dtype.kind in "fc":
+        parts = values.astype(np.complex128).view(np.float64)
+        rms = float(np.sqrt(np.mean(parts**2))) if parts.size else 0.0
+        values, scale = np.rint(parts / (rms or 1.0) * STEPS).astype(np.int64), f"{rms:.6g}"
+    return digest(array.shape, array.dtype, scale, values.tobytes().hex())

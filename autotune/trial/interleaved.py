@@ -1,0 +1,78 @@
+"""Times that are compared with each other: taken in turns, from buffers in several places.
+
+Drift of clock and temperature hits all of them alike that way. Where the buffers of a problem lie in memory does not:
+on an H200 it shifts one config against another by about 1 %, for as long as they lie there. So configs that are close
+are timed in several places.
+"""
+
+import random
+from contextlib import ExitStack
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Kernel, Launch
+from ..devices.base import Binary, Function, Session
+from .case import Case
+from .measure import Measurement, Protocol, Samples, check_after, timed_arguments
+from .verify import Placed, bytes_of
+
+CLOSE = 0.01  # medians within a hundredth of the fastest may change their order in other places
+
+
+def interleaved(
+    session: Session,
+    kernel: Kernel[Any],
+    case: Case,
+    configs: list[tuple[Config, Binary]],
+    protocol: Protocol,
+    n_placements: int = 1,
+) -> list[Measurement]:
+    """Time several binaries in rounds, in a new random order each round, then check each one's output.
+
+    Those that are CLOSE to the fastest, if it is not alone, are timed as often again in each further placement of the
+    buffers, of ``n_placements`` in all, or of those that there is room for.
+
+    Raises:
+        TrialFailure: wrong, noisy, or what the device raises.
+    """
+    contestants = [
+        _Contestant(session, session.load(binary, session.timed_build), kernel.launch(case.problem, config), protocol)
+        for config, binary in configs
+    ]
+    order = random.Random(0)
+    _rounds(contestants, timed_arguments(session, kernel, case), case, protocol.n_samples, order)
+    best = min(c.samples.median_s for c in contestants)
+    close = [c for c in contestants if c.samples.median_s <= best * (1 + CLOSE)]
+    if len(close) > 1:
+        room = session.keep_bytes // max(1, bytes_of(kernel.arrays(case.problem)))
+        with ExitStack() as kept:  # all until the last one, or they would lie where one lay
+            for _ in range(min(n_placements, room) - 1):
+                placed = kept.enter_context(Placed(session, kernel, case.problem, case.inputs))
+                _rounds(close, placed, case, protocol.n_samples, order)
+    return [c.samples.summary(False, c.errors) for c in contestants]
+
+
+class _Contestant:
+    """One binary, its samples so far, and the largest errors found of its outputs."""
+
+    def __init__(self, session: Session, function: Function, geometry: Launch, protocol: Protocol) -> None:
+        self.function, self.geometry, self.n_warmup = function, geometry, protocol.n_warmup
+        self.samples = Samples(session, protocol.cold)
+        self.errors = (0.0, 0.0)
+
+    def check(self, placed: Placed, case: Case) -> None:
+        largest, rms = check_after(self.function, self.geometry, placed, case)
+        self.errors = max(self.errors[0], largest), max(self.errors[1], rms)
+
+
+def _rounds(contestants: list[_Contestant], placed: Placed, case: Case, n: int, order: random.Random) -> None:
+    """``n`` more samples of each."""
+    for c in contestants:
+        c.samples.warm_up(c.function, c.geometry, placed, c.n_warmup)
+    shuffled = list(contestants)
+    for _ in range(n):
+        order.shuffle(shuffled)
+        for c in shuffled:
+            c.samples.take(c.function, c.geometry, placed, len(c.samples.kept) + 1)
+    for c in contestants:
+        c.check(placed, case)

@@ -1,0 +1,235 @@
+"""Time, measured so that it can be compared: cold cache, clock observed, samples kept, and the output checked after.
+
+Of one config: a small budget, cut short when it is clearly slower than the incumbent. Finalists are timed together
+(interleaved.py).
+"""
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Kernel, Launch
+from ..core.errors import TrialFailure
+from ..devices.base import Binary, Function, Sample, Session
+from .case import N_LARGE, Case
+from .verify import POISONS, Placed, bytes_of
+
+MEASURING = 1  # raised when a change of this program lets a trial end otherwise: what was recorded before is then stale
+MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
+LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # between two looks at it
+LOOK_AFTER = 3  # samples after which a slow config may be stopped
+N_SHORT = 25  # launches of a short run
+REST_S = 0.5  # of the device before it, so that it does not start with the heat of what ran before
+LONGEST_REPEATS_S = 1.0  # of launches whose outputs are checked
+CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How much measuring: recorded with every sweep, and a part of what makes a trial stale."""
+
+    n_warmup: int = 2
+    n_samples: int = 12
+    cold: bool = True
+    incumbent_s: float | None = None  # median to beat; None: never stop early
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Seconds of one launch: the samples, their median and quartiles, and the clock they were taken at."""
+
+    samples_s: tuple[float, ...]
+    median_s: float
+    q1_s: float
+    q3_s: float
+    clock_hz: float  # median; 0 where there is none
+    cold: bool
+    n_throttled: int  # samples thrown away
+    stopped_early: bool
+    max_error: float  # of the timed problem's output, relative to rms(reference)
+    rms_error: float
+
+    def interval(self) -> tuple[float, float]:
+        """A 95 % confidence interval of the median, from the order statistics of the samples."""
+        ordered, n = sorted(self.samples_s), len(self.samples_s)
+        half = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2), each sqrt(n)/2
+        low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
+        return ordered[low], ordered[high]
+
+
+def measure(
+    session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, protocol: Protocol
+) -> Measurement:
+    """Time one binary on ``case``, then check its output.
+
+    Raises:
+        TrialFailure: wrong, noisy, or what the device raises.
+    """
+    function = session.load(binary, session.timed_build)
+    geometry = kernel.launch(case.problem, config)
+    placed = timed_arguments(session, kernel, case)
+    taken = Samples(session, protocol.cold)
+    placed.poison(POISONS[0])
+    taken.warm_up(function, geometry, placed, protocol.n_warmup)
+    taken.take(function, geometry, placed, min(LOOK_AFTER, protocol.n_samples))
+    slow = protocol.incumbent_s is not None and taken.fastest > CLEARLY_SLOWER * protocol.incumbent_s
+    if not slow:
+        taken.take(function, geometry, placed, protocol.n_samples)
+    errors = check_after(function, geometry, placed, case)
+    return taken.summary(slow, errors)
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """Seconds of a launch among launches back to back, nothing between them; caches as the launch before left them."""
+
+    short_s: float  # median of the first N_SHORT, before a power limit shows
+    sustained_s: float  # median of the last quarter
+    n: int
+    duration_s: float  # of all
+
+
+def sustained(
+    session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, seconds: float
+) -> Sustained:
+    """Launch one binary for ``seconds``, as a program does that launches nothing else; after a rest of REST_S.
+
+    Raises:
+        TrialFailure: what the device raises.
+    """
+    function = session.load(binary, session.timed_build)
+    placed = timed_arguments(session, kernel, case)
+    time.sleep(REST_S)
+    taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
+    return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
+
+
+def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, n: int) -> int:
+    """Launch one binary ``n`` times, from a cold cache and a warm one in turns, and check what each launch writes.
+
+    A race may leave thousands of launches right. It shows rather where memory is busy, so launches are queued as timed
+    ones are. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
+
+    Raises:
+        TrialFailure: wrong, with the launch's number, or what the device raises.
+    """
+    function = session.load(binary, session.timed_build)
+    geometry = kernel.launch(case.problem, config)
+    placed = timed_arguments(session, kernel, case)
+    end = time.monotonic() + LONGEST_REPEATS_S
+    for i in range(n):
+        if i > 0 and time.monotonic() > end:
+            return i
+        placed.poison(POISONS[i % 2])
+        function.samples(geometry, placed.arguments, 1, cold=i % 4 < 2)  # from both poisons
+        try:
+            placed.check_outputs(case)
+        except TrialFailure as failure:
+            _forget(case.key)
+            message = f"launch {i + 1} of {n} with the same inputs: {failure.message}"
+            raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+    return n
+
+
+class Samples:
+    """The samples of one binary so far."""
+
+    def __init__(self, session: Session, cold: bool) -> None:
+        self.session = session
+        self.lowest_clock = MIN_CLOCK * session.device.max_clock_hz
+        self.cold = cold
+        self.kept: list[Sample] = []
+        self.n_throttled = 0
+        self.waited_s = 0.0
+
+    @property
+    def fastest(self) -> float:
+        return min(s.seconds for s in self.kept)
+
+    @property
+    def median_s(self) -> float:
+        return median(s.seconds for s in self.kept)
+
+    def warm_up(self, function: Function, geometry: Launch, placed: Placed, n: int) -> None:
+        function.samples(geometry, placed.arguments, n, cold=self.cold)
+
+    def take(self, function: Function, geometry: Launch, placed: Placed, until: int) -> None:
+        """Samples until ``until`` good ones are kept."""
+        while len(self.kept) < until:
+            new = function.samples(geometry, placed.arguments, until - len(self.kept), cold=self.cold)
+            good = [s for s in new if not 0 < s.clock_hz < self.lowest_clock]
+            self.kept += good
+            if len(good) == len(new):
+                continue
+            self.n_throttled += len(new) - len(good)
+            self._wait_for_the_clock()
+
+    def _wait_for_the_clock(self) -> None:
+        """Until an idle device has its clock back: launches meanwhile might keep it down."""
+        pause_s = SHORTEST_PAUSE_S
+        while True:
+            if self.waited_s > LONGEST_WAIT_S:
+                raise TrialFailure(
+                    "noisy",
+                    f"the SM clock stayed under {self.lowest_clock / 1e6:.0f} MHz for {self.waited_s:.0f} s: "
+                    "the device is throttled; look at its power, temperature and other users",
+                )
+            time.sleep(pause_s)
+            self.waited_s += pause_s
+            if not 0 < self.session.clock_hz() < self.lowest_clock:
+                return
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def summary(self, stopped_early: bool, errors: tuple[float, float]) -> Measurement:
+        seconds = tuple(s.seconds for s in self.kept)
+        q1, _, q3 = quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else seconds * 3
+        return Measurement(
+            samples_s=seconds,
+            median_s=median(seconds),
+            q1_s=q1,
+            q3_s=q3,
+            clock_hz=median(s.clock_hz for s in self.kept),
+            cold=self.cold,
+            n_throttled=self.n_throttled,
+            stopped_early=stopped_early,
+            max_error=errors[0],
+            rms_error=errors[1],
+        )
+
+
+def check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
+    """What the timed binary writes at the timed size, from poisoned outputs."""
+    placed.poison(POISONS[1])
+    placed.launch(function, geometry)
+    try:
+        return placed.check(case)
+    except TrialFailure:
+        _forget(case.key)  # inputs or canaries may be spoilt: the next trial gets buffers of its own
+        raise
+
+
+_placed: OrderedDict[str, Placed] = OrderedDict()  # by case, the last used at the end
+
+
+def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
+    """The timed problem's buffers, kept from trial to trial; those of a few problems under way, if they are small."""
+    if case.key not in _placed:
+        n_bytes = bytes_of(kernel.arrays(case.problem))
+        while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > session.keep_bytes):
+            _forget(next(iter(_placed)))
+        _placed[case.key] = Placed(session, kernel, case.problem, case.inputs)
+    _placed.move_to_end(case.key)
+    return _placed[case.key]
+
+
+def _placed_bytes() -> int:
+    return sum(bytes_of(placed.specs) for placed in _placed.values())
+
+
+def _forget(key: str) -> None:
+    if key in _placed:
+        _placed.pop(key).__exit__()

@@ -1,0 +1,74 @@
+"""What a trial leaves behind: one row, which a sweep records."""
+
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..core.config import Config
+from ..core.errors import TrialFailure
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One config taken through the stations: where it ended, why, and everything measured on the way.
+
+    ``stamp`` hashes all that the outcome depends on (source, definition, protocol, compiler): a trial whose stamp
+    is not today's is stale. Times are in seconds and rates in 1/s, of the device's clock that the sweep names.
+    """
+
+    number: int
+    status: str
+    config: Config
+    key: str | None  # of the variant
+    stamp: str
+    compiler: str = ""  # that made what ran
+    code: str = ""  # digest of what ran, whatever text it came from
+    conditions: str = ""  # digest of all else that the outcome depends on: geometry, mathematics, protocol
+    message: str = ""
+    reproduce: str = ""
+    at: str = ""  # UTC, ISO 8601
+    compile_s: float | None = None
+    verify_s: float | None = None
+    measure_s: float | None = None
+    registers: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None  # static and dynamic
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    median_s: float | None = None
+    q1_s: float | None = None
+    q3_s: float | None = None
+    samples_s: tuple[float, ...] = ()
+    cold: bool | None = None
+    stopped_early: bool | None = None
+    clock_hz: float | None = None
+    n_throttled: int | None = None
+    gb_per_s: float | None = None
+    tflop_per_s: float | None = None
+    efficiency: float | None = None  # least time of the measured roofline / median
+    max_error: float | None = None  # relative to rms(reference)
+    rms_error: float | None = None
+    verified_on: tuple[str, ...] = ()
+
+    def refuted(self, failure: TrialFailure) -> "Trial":
+        """The trial as one that failed after all, without its times."""
+        return replace(
+            self,
+            status=failure.status,
+            message=failure.message,
+            samples_s=(),
+            median_s=None,
+            q1_s=None,
+            q3_s=None,
+            gb_per_s=None,
+            tflop_per_s=None,
+            efficiency=None,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "config": dict(self.config)}
+
+
+def stamp(*parts: str) -> str:
+    """What a trial depended on, as 16 hex digits."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,163 @@
+"""`autotune verify`: many variants checked, none timed; and the one-variant check that failures are reproduced by."""
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..core.config import Config
+from ..core.definition import Kernel, problem_name
+from ..core.errors import TrialFailure, UsageError
+from ..devices import Target
+from ..devices.base import Binary
+from ..source.registry import reference_of
+from ..source.render import render
+from .case import too_large_for_numpy
+from .compile import CompilePool, Pending, check_limits
+from .worker import Job, Worker
+
+TOO_LARGE = "not at its own size, for which NumPy would need minutes"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One variant's outcome: ``status`` is ``passed`` or one of the trial statuses."""
+
+    problem: Any
+    config: Config
+    status: str
+    message: str = ""
+
+
+def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[Config]:
+    """All of them, or ``n`` at random such that every value of every parameter appears if ``n`` allows."""
+    if n is None or n >= len(configs):
+        return list(configs)
+    shuffled = list(configs)
+    random.Random(seed).shuffle(shuffled)
+    chosen: list[Config] = []
+    seen: set[tuple[str, Any]] = set()
+    for config in shuffled:  # first those that show a value not yet seen
+        if len(chosen) < n and not seen.issuperset(config.items()):
+            chosen.append(config)
+            seen.update(config.items())
+    rest = [c for c in shuffled if c not in set(chosen)]
+    return chosen + rest[: n - len(chosen)]
+
+
+@dataclass(frozen=True)
+class Checking:
+    """Where and how a check runs; ``builds`` None: all that the device verifies."""
+
+    target: Target
+    compile_processes: int
+    deadline_s: float = 60.0  # for the verification of one variant
+    builds: tuple[str, ...] | None = None
+
+
+def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
+    """The build called ``name``, or all when it is empty. Raises UsageError for one the device does not have."""
+    if name and name not in target.module.builds:
+        raise UsageError(f"{target.kind} has no build {name!r} (it has {', '.join(target.module.builds)})")
+    return (name,) if name else None
+
+
+def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[Check]:
+    """Each (problem, config) compiled and verified, in order; compiles run ahead. Nothing raises for a variant."""
+    with CompilePool(checking.target, checking.compile_processes) as pool, Worker(checking.target) as worker:
+        ahead: deque[tuple[Any, Config, Pending[Binary] | TrialFailure]] = deque()
+        remaining = iter(work)
+        while True:
+            while len(ahead) <= checking.compile_processes and (item := next(remaining, None)) is not None:
+                ahead.append((*item, _start(kernel, *item, pool, checking.builds)))
+            if not ahead:
+                return
+            problem, config, pending = ahead.popleft()
+            try:
+                binary = _compiled(kernel, problem, config, pending, checking.target)
+                job = Job(reference_of(kernel), asdict(problem), config, binary)
+                full = not too_large_for_numpy(kernel, problem)
+                verdict = worker.verify(job, checking.deadline_s, checking.builds, full=full)
+                where = f"at {'; '.join(verdict.verified_on)}"
+                yield Check(problem, config, "passed", where if full else f"{where}; {TOO_LARGE}")
+            except TrialFailure as failure:
+                yield Check(problem, config, failure.status, failure.message)
+
+
+def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[Check]:
+    """Each (problem, config) compiled for the architecture of the target, which need not be here.
+
+    Raises:
+        UsageError: when there is no compiler.
+    """
+    checking.target.module.compiler(checking.target.device)
+    with CompilePool(checking.target, checking.compile_processes) as pool:
+        started = [(*item, _start(kernel, *item, pool, checking.builds)) for item in work]
+        for problem, config, pending in started:
+            try:
+                _compiled(kernel, problem, config, pending, checking.target)
+                yield Check(problem, config, "passed")
+            except TrialFailure as failure:
+                yield Check(problem, config, failure.status, failure.message)
+
+
+class Tally:
+    """The outcomes of checks; failures are told at once, progress now and then."""
+
+    every = 50  # checks between two lines of progress
+
+    def __init__(self, kernel: Kernel[Any], note: Callable[[str], None]) -> None:
+        self.kernel = kernel
+        self.note = note
+        self.n_passed = self.n_skipped = 0
+        self.failed: list[Check] = []
+
+    def add(self, checks: Iterable[Check], n_total: int, doing: str) -> None:
+        """Count ``checks`` as they come."""
+        self.note(f"{self.kernel.name}: {doing}, {n_total} variants")
+        for number, outcome in enumerate(checks, 1):
+            self.n_passed += outcome.status == "passed"
+            self.n_skipped += outcome.status == "skipped"
+            if outcome.status not in ("passed", "skipped"):
+                self.failed.append(outcome)
+                self.note(self._line(outcome))
+            elif n_total == 1 or number % self.every == 0:
+                self.note(f"  {number} of {n_total}: {self._line(outcome)}")
+
+    @property
+    def all_passed(self) -> bool:
+        """Whether something passed and nothing failed."""
+        return self.n_passed > 0 and not self.failed
+
+    def as_json(self) -> dict[str, Any]:
+        return {"passed": self.n_passed, "skipped": self.n_skipped, "failed": [self._line(f) for f in self.failed]}
+
+    def __str__(self) -> str:
+        return f"{self.kernel.name}: {self.n_passed} passed, {len(self.failed)} failed, {self.n_skipped} skipped"
+
+    def _line(self, outcome: Check) -> str:
+        variant = f"{self.kernel.name}[{problem_name(outcome.problem)}|{outcome.config}]"
+        return f"{outcome.status:14s} {variant} {outcome.message}"
+
+
+def _start(
+    kernel: Kernel[Any], problem: Any, config: Config, pool: CompilePool, builds: tuple[str, ...] | None
+) -> Pending[Binary] | TrialFailure:
+    try:
+        if reason := kernel.unsupported(config, pool.target.device):
+            return TrialFailure("skipped", reason)
+        return pool.submit(render(kernel, problem, config), builds)
+    except TrialFailure as failure:
+        return failure
+
+
+def _compiled(
+    kernel: Kernel[Any], problem: Any, config: Config, pending: Pending[Binary] | TrialFailure, target: Target
+) -> Binary:
+    """Wait for the compile, and refuse what the device could not launch. Raises TrialFailure."""
+    if isinstance(pending, TrialFailure):
+        raise pending
+    binary = pending.result()
+    check_limits(binary, kernel.launch(problem, config), target.device)
+    return binary

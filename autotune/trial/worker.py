@@ -1,0 +1,171 @@
+"""The worker process of a device: it owns the hardware, and it may die without taking the sweep along.
+
+The parent calls ``Worker.verify`` and ``Worker.measure`` with a deadline. A crash, a hang or an error that poisons
+the context ends as a TrialFailure there, and the next call finds a fresh process.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..core.config import Config
+from ..core.definition import Kernel
+from ..core.errors import TrialFailure, UsageError
+from ..devices import Target, device_module
+from ..devices.base import Binary, Session
+from ..source.registry import load_kernel
+from ..system.processes import Child, Died, keep_freed_memory
+from .case import Case, read_case
+from .interleaved import interleaved
+from .measure import Measurement, Protocol, Sustained, measure, repeated, sustained
+from .verify import Placed, Verdict, case_of_oracle, verify
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compiled config and what it is for, in words that survive the way to another process."""
+
+    kernel: str  # as registry.load_kernel takes it
+    problem: dict[str, Any]
+    config: Config
+    binary: Binary
+    case: Path | None = None  # the folder of the timed problem's case, for a measurement
+    oracle: tuple[Config, Binary] | None = None  # verified, where the problem is too large for NumPy
+
+
+class Worker:
+    """One device's process, replaced whenever it fails. It serves one call at a time: threads take turns."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._child = Child("autotune-device", _open, target.kind, target.identifier)
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.stop()
+
+    def verify(
+        self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None, *, full: bool = False
+    ) -> Verdict:
+        """Check one binary at its ragged sizes, and at the problem's own if ``full``. Raises TrialFailure."""
+        return self._call(_verify, (job, builds, full), deadline_s, "verification")
+
+    def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:
+        """Time one binary, and check what it wrote. Raises TrialFailure."""
+        return self.measure_together([job], protocol, deadline_s)[0]
+
+    def measure_together(
+        self, jobs: list[Job], protocol: Protocol, deadline_s: float, n_placements: int = 1
+    ) -> list[Measurement]:
+        """Time several binaries of one problem, interleaved. Raises TrialFailure."""
+        given = jobs, protocol, n_placements
+        return self._call(_measure_together, given, deadline_s, "measurement") if jobs else []
+
+    def sustain(self, job: Job, seconds: float, deadline_s: float) -> Sustained:
+        """Launch one binary back to back. Raises TrialFailure."""
+        return self._call(_sustain, (job, seconds), deadline_s + 3 * seconds, "run of launches")
+
+    def repeat(self, job: Job, n: int, deadline_s: float) -> int:
+        """Launch one binary up to ``n`` times and check each launch's outputs -> launches made. Raises TrialFailure."""
+        return self._call(_repeat, (job, n), deadline_s, "run of checked launches")
+
+    def run(self, job: Job, inputs: dict[str, Any], deadline_s: float) -> dict[str, Any]:
+        """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
+        return self._call(_run, (job, inputs), deadline_s, "launch")
+
+    def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
+        """``function(session, *arguments)`` there."""
+        what = getattr(function, "__name__", "call")
+        result: T = self._call(_apply, (function, *arguments), deadline_s, what)
+        return result
+
+    def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], deadline_s: float, what: str) -> T:
+        try:
+            return self._child.call(function, arguments, deadline_s)
+        except TrialFailure as failure:
+            if failure.sticky:
+                self._child.stop()
+            raise
+        except TimeoutError as error:
+            raise TrialFailure("timed_out", f"the {what} took longer than {deadline_s:g} s") from error
+        except Died as death:
+            raise TrialFailure("launch_failed", f"the {what} killed its process, and a second one: {death}") from death
+        except KeyboardInterrupt:
+            self._child.stop()
+            raise
+
+
+# ---------------------------------------------------------------------- inside the worker process
+_session: Session | None = None
+_why_not = "it was not started by Worker"
+
+
+def _open(kind: str, identifier: str) -> None:
+    global _session, _why_not
+    keep_freed_memory()
+    try:
+        _session = device_module(kind).open(identifier)
+    except Exception as error:  # the first call tells the parent
+        _why_not = f"{type(error).__name__}: {error}"
+
+
+def _opened() -> Session:
+    if _session is None:
+        raise UsageError(f"the worker process could not open the device: {_why_not} (see `autotune doctor`)")
+    return _session
+
+
+def _apply(function: Callable[..., T], *arguments: Any) -> T:
+    return function(_opened(), *arguments)
+
+
+def _restore(job: Job) -> tuple[Kernel[Any], Any]:
+    kernel = load_kernel(job.kernel)
+    return kernel, kernel.problem(job.problem)
+
+
+def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
+    kernel, problem = _restore(job)
+    return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
+
+
+def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:
+    session = _opened()
+    kernel, problem = _restore(jobs[0])
+    case = _timed_case(session, kernel, problem, jobs[0])
+    contestants = [(job.config, job.binary) for job in jobs]
+    if len(contestants) == 1:
+        return [measure(session, kernel, case, *contestants[0], protocol)]
+    return interleaved(session, kernel, case, contestants, protocol, n_placements)
+
+
+def _sustain(job: Job, seconds: float) -> Sustained:
+    session = _opened()
+    kernel, problem = _restore(job)
+    return sustained(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, seconds)
+
+
+def _repeat(job: Job, n: int) -> int:
+    session = _opened()
+    kernel, problem = _restore(job)
+    return repeated(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, n)
+
+
+def _timed_case(session: Session, kernel: Kernel[Any], problem: Any, job: Job) -> Case:
+    assert job.case is not None
+    case = read_case(kernel, problem, job.case)
+    return case if job.oracle is None else case_of_oracle(session, kernel, case, *job.oracle)
+
+
+def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:
+    session = _opened()
+    kernel, problem = _restore(job)
+    function = session.load(job.binary, session.timed_build)
+    with Placed(session, kernel, problem, inputs) as placed:
+        placed.launch(function, kernel.launch(problem, job.config))
+        return placed.outputs()

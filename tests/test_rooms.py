@@ -1,0 +1,75 @@
+"""Rooms import one way only, whichever way an import is written, and say what they are for."""
+
+import ast
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import autotune
+
+ROOT = Path(autotune.__file__).parents[1]
+CONFIG = ROOT / "pyproject.toml"
+LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, verbose=False))"
+ROOMS = [
+    room.strip()
+    for layer in tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    for room in layer.split("|")
+]
+
+
+def lint(folder: Path) -> "subprocess.CompletedProcess[str]":
+    """The contracts of pyproject.toml, held against the package in ``folder``."""
+    return subprocess.run([sys.executable, "-c", LINT], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package elsewhere, to be spoilt."""
+    only_python = shutil.ignore_patterns("__pycache__", "*.cpp", "*.hpp", "*.cu")
+    shutil.copytree(ROOT / "autotune", tmp_path / "autotune", ignore=only_python)
+    shutil.copy(CONFIG, tmp_path)
+    return tmp_path
+
+
+def test_imports_go_one_way_only() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "statement"),
+    [
+        ("core/space.py", "from ..runtime import wisdom"),
+        ("devices/base.py", "from ..trial.row import Trial"),
+        ("trial/stations.py", "def late():\n    from ..records.folder import SweepFolder"),
+        ("records/folder.py", "import typing\nif typing.TYPE_CHECKING:\n    from ..search import Searcher"),
+        ("search/transfer.py", "import autotune"),
+        ("sweep/loop.py", "import autotune.cli.console"),
+        ("core/errors.py", "import typing\nif typing.TYPE_CHECKING:\n    from .space import Space"),
+        ("new_at_the_top.py", "value = 1"),
+    ],
+)
+def test_what_goes_the_wrong_way_is_found(copy: Path, module: str, statement: str) -> None:
+    path = copy / "autotune" / module
+    path.write_text((path.read_text() if path.exists() else "") + f"\n\n{statement}\n")
+    done = lint(copy)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert " BROKEN" in done.stdout and Path(module).stem in done.stdout
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in ("__main__", "api")])
+def test_a_room_says_what_it_is_for(room: str) -> None:
+    told = ast.get_docstring(ast.parse((ROOT / "autotune" / room / "__init__.py").read_text())) or ""
+    purpose, *_ = told.split("\n\n")
+    assert purpose.rstrip().endswith("."), f"{room}: {told!r}"
+    assert "mports " in told, f"autotune/{room}/__init__.py does not say what the room may import"
+
+
+def test_public_words_are_not_hidden_by_rooms_of_their_names() -> None:
+    shadowed = [name for name in autotune.__all__ if name in ROOMS]
+    assert shadowed == ["emit", "runtime", "sweep"]
+    assert all(callable(getattr(autotune, name)) for name in shadowed)
