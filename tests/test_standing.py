@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from autotune.analysis.show import holds
 from autotune.devices import cuda, machine_code
+from autotune.records import as_measured
 from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.records.recorded import Recorded
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
@@ -126,6 +129,24 @@ def test_what_was_recorded_without_digests_gets_them_while_its_text_is_as_it_was
     late = autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
     assert f"{n} not to be had: their source has changed" in late.stdout
     assert HELD not in sweep(definition, results) and rows(results) == 2 * n
+
+
+def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"
+    sweep(definition, results)
+    (folder,) = find_sweeps(results)
+    template = definition.with_name(TEMPLATE)
+    text = template.read_text()
+    monkeypatch.setattr(as_measured, "recorded_kernel", lambda about, named: load_kernel(str(definition)))
+    for edited, told in (
+        (text, "its text is as it was measured"),
+        (text + "// a remark\n", "its text has changed, its machine code has not"),
+        (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since"),
+    ):
+        template.write_text(edited)
+        assert holds(Recorded.of(folder)).startswith(told)
+    monkeypatch.undo()
+    assert holds(Recorded.of(folder)) == "", "a record does not choose the definition that is loaded"
 
 
 # ---------------------------------------------------------------------- digests of cubins

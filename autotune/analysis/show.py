@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..records.as_measured import told
 from ..records.recorded import Recorded
+from ..runtime.wisdom import device_of
 from ..trial.row import Trial
 from .importance import importances
 
@@ -39,6 +41,7 @@ def details(sweep: Recorded) -> dict[str, Any]:
     """The overview, and all that the record says of how it came about."""
     return {
         **overview(sweep),
+        "holds": holds(sweep),
         "winner": proof(sweep, sweep.winner),
         "default": proof(sweep, sweep.default),
         "speed_up_interval": speed_up_interval(sweep),
@@ -51,6 +54,13 @@ def details(sweep: Recorded) -> dict[str, Any]:
         "sweep": dict(sweep.about),
         "verdict": dict(sweep.verdict) if sweep.verdict is not None else None,
     }
+
+
+def holds(sweep: Recorded) -> str:
+    """Whether the winner is what its definition makes today; "" where there is no winner, or no definition here."""
+    if sweep.winner is None:
+        return ""
+    return told(sweep.folder, device_of(sweep.about["device"]), sweep.winner["config"], sweep.winner.get("key"))
 
 
 def proof(sweep: Recorded, chosen: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -19,17 +19,14 @@ from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
 from ..core.definition import Kernel
 from ..core.errors import TrialFailure, UsageError
-from ..devices import device_module
+from ..records.as_measured import MACHINE_CODE, as_measured
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.folder import SweepFolder
 from ..records.history import Swept, read_sweeps
-from ..runtime.lookup import refusal
-from ..runtime.wisdom import KEY, Entry, Evidence, Fallback, Wisdom, fields_text
-from ..source.registry import named_kernels, recorded_kernel, reference_of
+from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
+from ..source.registry import named_kernels, recorded_kernel
 from ..source.render import Variant, render
 from ..system.installation import VERSION
-from ..system.shell import command
-from ..trial.compile import makes
 
 log = logging.getLogger("autotune")
 MOST_INPUT_BYTES = 1 << 32  # of arrays that are made only to see their order
@@ -104,40 +101,11 @@ def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
 
 
 def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key: str | None) -> Variant:
-    """The variant of ``config``; raises UsageError unless it has the ``key`` it was measured under."""
-    problem = problem_of(kernel, sweep.about)
-    again = command("autotune", "sweep", "--kernel", reference_of(kernel), "--problem", sweep.problem)
-    if key is None or not KEY.fullmatch(key):
-        raise UsageError(
-            f"its record has no key for {fields_text(config)}, by which its source is known. Sweep again: {again}"
-        )
-    config = config_of(kernel, config)
-    if (reason := refusal(kernel, problem, config, sweep.device)) is not None:
-        raise UsageError(f"{sweep.device.name} can no longer run {config}: {reason}. Sweep again: {again}")
-    variant = render(kernel, problem, config)
-    if key != variant.key and (reason := _other_code(sweep, variant)) is not None:
-        raise UsageError(
-            f"the template of {kernel.name} has changed since: {key}, which was measured, now renders as "
-            f"{variant.key}, and {reason}. Sweep again: {again}"
-        )
-    return variant
-
-
-def _other_code(sweep: Swept, variant: Variant) -> str | None:
-    """None where the machine code of ``variant`` is the recorded one, whatever has become of its text; else why not."""
-    folder, module = SweepFolder(sweep.path), device_module(sweep.device.kind)
-    try:
-        compiler = module.compiler(sweep.device)
-    except UsageError:
-        return "no compiler is at hand to compare machine code"
-    trial = next((t for t in reversed(folder.current()) if t.config == variant.config), None)
-    code = folder.digests().code(trial, compiler) if trial is not None else ""
-    if not code:
-        return f"nothing is recorded of the machine code that {compiler.partition(' -')[0]} made of it"
-    if not makes(sweep.device.kind, variant, sweep.device, code):
-        return "its machine code is another, too"
-    log.warning("%s holds: its text has changed, its machine code has not", variant.name)
-    return None
+    """The variant of ``config``; raises UsageError unless it is what was measured under ``key``."""
+    found = as_measured(SweepFolder(sweep.path), kernel, sweep.device, config, key)
+    if found.by == MACHINE_CODE:
+        log.warning("%s holds: its text has changed, its machine code has not", found.variant.name)
+    return found.variant
 
 
 def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ...analysis.importance import Importance, importances
-from ...analysis.show import best_so_far, details, failures, overview, proof, speed_up_interval, spent
+from ...analysis.show import best_so_far, details, failures, holds, overview, proof, speed_up_interval, spent
 from ...core.schema import plain
 from ...records.folder import find_sweeps
 from ...records.recorded import Recorded
@@ -81,6 +81,8 @@ def _print_details(sweep: Recorded) -> None:
     _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
     if sweep.verdict is None:
         _line("unfinished", "no final round yet: the times are the search's; start the sweep again to end it")
+    if text := holds(sweep):
+        _line("today", text)
     _print_winner(sweep)
     _print_finalists(sweep)
     _print_trials(sweep)
