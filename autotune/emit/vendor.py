@@ -12,14 +12,7 @@ from ..core.errors import UsageError
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that holds the rooms
 ROOMS = ("core", "runtime")
-OFFERS = (
-    "definition",
-    "config",
-    "space",
-    "samples",
-    "errors",
-)  # modules of core whose words definitions may import
-DEFINITION_MODULES = ("autotune", "autotune.core", *(f"autotune.core.{name}" for name in OFFERS))
+WORDS = "autotune.core"  # the room whose words `from autotune import ...` gives
 
 
 def room_sources() -> dict[str, str]:
@@ -56,7 +49,7 @@ def _emitted(path: Path) -> str:
                     raise _refused(path, node, f"import {alias.name}")
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            if module in DEFINITION_MODULES:
+            if module == "autotune" or f"{module}.".startswith(f"{WORDS}."):
                 names = [alias.name for alias in node.names]
                 unknown = [name for name in names if module == "autotune" and name not in core.__all__]
                 if unknown:
