@@ -1,0 +1,174 @@
+"""`autotune show`: the verdict with its proof, failures that can be reproduced, and shares that add up to the truth."""
+
+import json
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from autotune import Config
+from autotune.analysis.importance import epsilon_squared, importances
+from autotune.cli import chart
+from autotune.cli.commands.show import show
+from autotune.records.folder import SweepFolder
+from autotune.trial.row import Trial
+
+from .. import outcomes
+
+
+def shown(capsys: pytest.CaptureFixture[str], path: Path, *, everything: bool = False, json: bool = False) -> str:
+    show(path, everything, json)
+    return capsys.readouterr().out
+
+
+def test_one_sweep_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, outcomes.sweep(tmp_path))
+    for part in (
+        "filter taps=16,n_samples=4096 on NVIDIA H200",
+        "winner       ALGORITHM=register,WGS=128,PHASES=4",
+        "204 us (95 % interval 202 us .. 206 us), 3 launches, cold L2, GPU time",
+        "verified against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
+        "autotune verify 4",
+        "default      408 us",
+        "speed-up     2.000 times as fast as the default (1.960 to 2.040 by the 95 % intervals)",
+        "one finalist is as fast as the fastest within 0.5 %; preferred among them: fewer registers",
+        "wrong (1), first trial 13: why wrong",
+        "    autotune verify 13",
+        "3 configs refused: it must hold that a block has a warp",
+        "time         8 s: 75.0 % measuring, 25.0 % searching; idle share 25.0 %",
+        "best so far, over 16 trials: 400 us to 200 us, found by trial 5",
+        "ALGORITHM ",
+    ):
+        assert part in text, f"{part!r} is not in\n{text}"
+    (fastest,) = [line for line in text.splitlines() if line.startswith("fastest")]
+    assert "winner" in fastest and "and more" not in text
+
+
+def test_several_sweeps_are_a_line_each_in_the_order_of_their_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for taps in (128, 16):
+        outcomes.sweep(tmp_path, taps=taps)
+    outcomes.sweep(tmp_path, taps=32, verdict=False)
+    lines = shown(capsys, tmp_path).splitlines()
+    assert lines[0] == "3 sweeps of filter on NVIDIA H200" and lines[1].split()[0] == "problem"
+    assert [line.split()[0] for line in lines[2:5]] == [f"taps={n},n_samples=4096" for n in (16, 32, 128)]
+    assert lines[2].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
+    assert lines[3].endswith("PHASES=4 (so far)") and "finalists" not in "".join(lines)
+    assert shown(capsys, tmp_path, everything=True).count("winner       ALGORITHM") == 3
+    outcomes.sweep(tmp_path, device="NVIDIA A100")
+    assert shown(capsys, tmp_path).splitlines()[1].split()[:2] == ["device", "problem"]
+
+
+def test_json_has_the_overview_of_each_and_the_details_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes.sweep(tmp_path)
+    (one,) = json.loads(shown(capsys, tmp_path, json=True))
+    assert one["best_so_far_s"] == [4e-4, 3e-4, 3e-4, 3e-4, *[2e-4] * 12]
+    assert one["spent"] == {
+        "total_s": 8.0,
+        "seconds": {"measuring": 6.0, "searching": 2.0},
+        "shares": {"measuring": 0.75, "searching": 0.25},
+        "idle_share": 0.25,
+    }
+    assert (
+        one["winner"]["efficiency"] == pytest.approx(0.5 / 1.02) and one["winner"]["reproduce"] == "autotune verify 4"
+    )
+    assert [f["status"] for f in one["failures"]] == outcomes.FAILURES
+    assert one["verdict"]["ties"] == [1] and one["sweep"]["commit"] == "0123456789ab"
+    outcomes.sweep(tmp_path, taps=32)
+    first, _ = json.loads(shown(capsys, tmp_path, json=True))
+    assert first == {name: one[name] for name in first} and "verdict" not in first
+    assert one in json.loads(shown(capsys, tmp_path, everything=True, json=True))
+
+
+def test_a_sweep_without_a_verdict_or_without_a_time_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = outcomes.sweep(tmp_path, verdict=False)
+    text = shown(capsys, path)
+    assert "unfinished" in text and "200 us (quartiles 180 us .. 220 us)" in text and "finalists" not in text
+    trials = path / "trials.jsonl"
+    trials.write_text("".join(line for line in trials.read_text().splitlines(True) if '"measured"' not in line))
+    text = shown(capsys, path)
+    assert "winner       none: no config was correct and measured" in text and "launch_failed (1)" in text
+    trials.unlink()
+    assert "trials       none" in shown(capsys, path)
+
+
+def test_a_damaged_verdict_is_told_and_taken_as_absent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = outcomes.sweep(tmp_path)
+    (path / "verdict.json").write_text('{"winner": ')
+    assert "unfinished" in shown(capsys, path)
+    (told,) = caplog.messages
+    assert f"{path}/verdict.json is damaged" in told and "taken as absent" in told
+
+
+# ---------------------------------------------------------------------- importance
+def made(effects: dict[Config, float]) -> list[Trial]:
+    """Trials whose log times are given."""
+    return [Trial(i, "measured", c, "k", "s", median_s=exp(y)) for i, (c, y) in enumerate(effects.items())]
+
+
+def test_importance_is_the_share_of_variance_that_a_parameter_explains() -> None:
+    """A balanced grid of additive effects and noise: shares come out as the variances that went in."""
+    noise = Random(0).gauss
+    grid = [Config(BIG=b, SMALL=s, NONE=n, REPEAT=r) for b in (1, 2) for s in (1, 2) for n in (1, 2) for r in range(50)]
+    found = importances(made({c: 3 * c.BIG + 1 * c.SMALL + noise(0, 0.5) for c in grid}))
+    shares = {each.name: each.share for each in found}
+    whole = 9 / 4 + 1 / 4 + 1 / 4
+    assert [each.name for each in found][:2] == ["BIG", "SMALL"]
+    assert shares["BIG"] == pytest.approx(9 / 4 / whole, abs=0.03)
+    assert shares["SMALL"] == pytest.approx(1 / 4 / whole, abs=0.03)
+    assert shares["NONE"] == pytest.approx(0, abs=0.01) and shares["REPEAT"] == pytest.approx(0, abs=0.05)
+
+
+def test_importance_of_a_conditional_parameter_is_among_the_configs_that_have_it() -> None:
+    found = importances(outcomes.trials())
+    by_name = {each.name: each for each in found}
+    phases = by_name["PHASES"]
+    assert phases.n_trials == 6 and [(v.value, v.n_trials) for v in phases.values] == [(4, 2), (2, 2), (8, 2)]
+    assert [v.loss for v in phases.values] == pytest.approx([0, 1, 3])
+    alone = made({Config(A="x", B=1): 0.0, Config(A="x", B=2): 1.0, Config(A="y"): 5.0})
+    assert {each.name: (each.share is None, each.n_trials) for each in importances(alone)} == {
+        "A": (False, 3),
+        "B": (True, 2),  # as many values as trials
+    }
+    assert by_name["ALGORITHM"].share is None  # one value among the measured
+    assert importances([replace(alone[0], median_s=None, status="wrong")]) == ()
+
+
+def test_epsilon_squared_takes_off_what_chance_explains() -> None:
+    noise = Random(1).random
+    chance = [epsilon_squared([[noise() for _ in range(4)] for _ in range(5)]) or 0.0 for _ in range(200)]
+    assert sum(chance) / len(chance) < 0.12  # the plain ratio of variances would be 4 / 19 = 0.21
+    assert epsilon_squared([[1.0, 1.0], [2.0, 2.0]]) == 1.0
+    assert epsilon_squared([[1.0, 1.0], [1.0]]) is None and epsilon_squared([[1.0], [2.0]]) is None
+
+
+# ---------------------------------------------------------------------- pictures
+def test_the_curve_falls_and_is_as_wide_as_its_trials() -> None:
+    title, *rows = chart.curve([None, 8e-3, 4e-3, 4e-3, 2e-3, 1e-3], height=2)
+    assert title == "best so far, over 6 trials: 8 ms to 1 ms, found by trial 6"
+    assert rows == ["      8 ms  █▃▃", "      1 ms  ███▆▁"]
+    assert len(chart.curve([1 / n for n in range(1, 1000)])[-1]) == len("      1 ms ") + 60
+    assert chart.curve([1.0, 1.0]) == ["best so far, over 2 trials: 1 s to 1 s, found by trial 1"]
+    assert chart.curve([None]) == chart.curve([]) == ["best so far: nothing measured"]
+
+
+@pytest.mark.parametrize(("share", "drawn"), [(0.0, ""), (1.0, "████"), (0.5, "██"), (0.28, "█▏"), (7.0, "████")])
+def test_a_bar_is_drawn_in_eighths(share: float, drawn: str) -> None:
+    assert chart.bar(share, width=4) == drawn
+
+
+def test_a_record_is_read_while_a_sweep_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = outcomes.sweep(tmp_path, verdict=False)
+    with open(path / "trials.jsonl", "ab") as file:
+        file.write(b'{"number": 16, "sta')
+    assert "6 measured" in shown(capsys, path)
+    assert len(SweepFolder(path).trials()) == 16

@@ -1,0 +1,213 @@
+"""The command line: data to stdout, one clear line for each mistake, exit codes 0, 1 and 2, never a traceback."""
+
+import io
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from autotune import Config
+from autotune.core.definition import problem_name
+from autotune.devices import find_device
+from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.source.registry import load_kernel
+from autotune.trial import verify_configs
+
+from ..conftest import EXAMPLE, FAULTY
+
+ON_HOST = ["--kernel", EXAMPLE, "--device", "host"]
+ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
+
+
+def autotune(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "autotune", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded sweep over a part of the space."""
+    results = tmp_path_factory.mktemp("cli")
+    done = autotune("sweep", "--kernel", EXAMPLE, "--device", "host", "--only", "BLOCK_C=32", "--results", str(results))
+    assert done.returncode == 0, done.stderr
+    assert (
+        "best" in done.stdout and "default" in done.stdout and "speed-up" in done.stdout and str(results) in done.stdout
+    )
+    assert "next         autotune emit" in done.stdout
+    assert "time         " in done.stdout and "verifying" in done.stdout and "device       idle" in done.stdout
+    (refused,) = [line for line in done.stdout.splitlines() if line.startswith("refused")]  # one line; `show` has all
+    assert "by 1 constraint, which `autotune show` tells" in refused
+    return results
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sweep", "--kernel", "dcd"], "no kernel is called 'dcd' (there are: "),
+        (["sweep", "--kernel", "nowhere.py"], "nowhere.py does not exist"),
+        (["sweep", "--kernel", "ddc", "--problem", "tabs=16"], "'tabs' is not a field of ddc's problem (has taps, "),
+        (["sweep", "--kernel", "ddc", "--problem", "taps"], "'taps' in 'taps' is not name=value"),
+        (["sweep", "--kernel", "ddc", "--problem", "taps=1.5"], "taps=1.5 must be an integer"),
+        (["sweep", "--kernel", "ddc", "--problem", "sample_bits=17"], "sample_bits=17 must be 2 to 16"),
+        (["sweep", "--kernel", "ddc", "--problem", "taps=16,taps=32"], "taps is given twice"),
+        (["sweep", "--kernel", "ddc", "--only", "WGS=1"], "WGS=1 is not in the space; WGS may be "),
+        (["sweep", "--kernel", "ddc", "--sampler", "annealing"], "no sampler is called 'annealing'"),
+        (["sweep", "--kernel", "ddc", "--device", "cuda:99"], "device 'cuda:99' is not here; usable: "),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "it must hold that a block has 64"),
+        (["verify", *ON_HOST, "--build", "debug"], "host has no build 'debug' (it has check, plain)"),
+        (["verify", "--kernel", "ddc", "--compile-for", "sm_1"], "'sm_1' is not a known architecture"),
+        (["sweep", "--kernel", "ddc", "--device", "host", "--results", "/proc/results"], "cannot write /proc/results"),
+        (["show", "/nowhere"], "/nowhere holds no recorded sweep"),
+        (["export", "/nowhere"], "/nowhere holds no recorded sweep"),
+        (["emit", "/nowhere", "--out", "tuned"], "/nowhere"),
+        (["sweep", "--kernel", "ddc", "--trials", "many"], "Invalid value for '--trials'"),
+        (["sweep", "--trials", "3"], "--kernel"),
+        (["swep"], "swep"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_clear_error(words: list[str], says: str, tmp_path: Path) -> None:
+    done = autotune(*words, cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr and not done.stdout
+    if done.stderr.startswith("autotune: "):
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "autotune",
+        "sweep",
+        "--kernel",
+        EXAMPLE,
+        "--device",
+        "host",
+        "--results",
+        str(tmp_path),
+    ]
+    sweep = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (files := [p for p in tmp_path.rglob("trials.jsonl") if p.stat().st_size]) and sweep.poll() is None:
+        time.sleep(0.02)
+    limit = files[0].stat().st_size + 2500  # a trial or two more
+    resource.prlimit(sweep.pid, resource.RLIMIT_FSIZE, (limit, limit))
+    _, progress = sweep.communicate(timeout=120)
+    assert sweep.returncode == 2 and "Traceback" not in progress, progress
+    assert "cannot write" in progress.splitlines()[-1] and "What was recorded before is safe" in progress
+    (folder,) = find_sweeps(tmp_path)
+    n_before = len(folder.trials())
+    assert n_before >= 1
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0 and f"{n_before} trials recorded before" in again.stderr
+
+
+def test_exported_trials_are_one_row_each_with_all_columns(recorded: Path) -> None:
+    done = autotune("export", str(recorded), "--format", "csv")
+    table = pd.read_csv(io.StringIO(done.stdout))
+    (folder,) = find_sweeps(recorded)
+    assert len(table) == len(folder.trials()) == 8
+    wanted = "BLOCK_C BLOCK_T UNROLL status median_s q1_s q3_s samples_s registers shared_bytes spill_bytes gb_per_s"
+    wanted += " tflop_per_s efficiency compile_s max_error problem.n_chan device kernel"
+    assert set(wanted.split()) <= set(table.columns)
+    assert (table["status"] == "measured").all() and (table["median_s"] > 0).all() and (table["max_error"] < 1e-4).all()
+
+
+def test_show_tells_winner_and_curve(recorded: Path) -> None:
+    done = autotune("show", str(recorded))
+    assert done.returncode == 0 and "finalists" in done.stdout and "best so far" in done.stdout
+    (about,) = json.loads(autotune("show", str(recorded), "--json").stdout)
+    assert about["verdict"]["winner"]["median_s"] > 0
+
+
+def test_sweep_json_is_for_programs(recorded: Path) -> None:
+    words = (
+        "sweep",
+        "--kernel",
+        EXAMPLE,
+        "--device",
+        "host",
+        "--only",
+        "BLOCK_C=32",
+        "--results",
+        str(recorded),
+        "--json",
+    )
+    (summary,) = json.loads(autotune(*words).stdout)
+    assert summary["best"]["median_s"] > 0 and summary["trials"] == {"measured": 8}
+    assert SweepFolder(Path(summary["path"])).verdict() is not None
+
+
+def test_verify_passes_and_fails_by_exit_code() -> None:
+    passed = autotune("verify", "--kernel", EXAMPLE, "--device", "host", "--config", ONE)
+    assert passed.returncode == 0 and "1 passed, 0 failed, 0 skipped" in passed.stdout, passed.stderr
+    failed = autotune("verify", "--kernel", FAULTY, "--device", "host", "--config", "FAULT=past_the_end")
+    assert failed.returncode == 1 and "0 passed, 1 failed" in failed.stdout
+    assert "past_the_end" in failed.stderr
+
+
+def test_verify_leaves_out_a_size_for_which_numpy_would_need_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = load_kernel(EXAMPLE)
+    problem = kernel.problem({"n_chan": 256})
+
+    def outcome() -> str:
+        work = [(problem, Config(kernel.default))]
+        checking = verify_configs.Checking(find_device("host"), compile_processes=1)
+        (one,) = verify_configs.check_all(kernel, work, checking)
+        assert one.status == "passed", one.message
+        return one.message
+
+    assert problem_name(problem) in outcome()
+    monkeypatch.setattr(verify_configs, "too_large_for_numpy", lambda kernel, problem: True)
+    message = outcome()
+    assert problem_name(problem) not in message and message.endswith(verify_configs.TOO_LARGE)
+
+
+def test_verify_compiles_for_gpus_that_are_not_here() -> None:
+    words = ("--compile-for", "sm_80", "--compile-for", "sm_90", "--compile-for", "sm_120", "--sample", "3")
+    done = autotune("verify", "--kernel", EXAMPLE, "--device", "host", *words)
+    assert done.returncode == 0 and "9 passed" in done.stdout, done.stderr
+
+
+def test_render_prints_the_source_of_one_variant() -> None:
+    done = autotune("render", "--kernel", EXAMPLE, "--config", ONE)
+    assert done.stdout.startswith(f"// detect[n_time=1024|{ONE}]") and "#line" not in done.stdout
+
+
+def test_list_and_doctor_speak_to_people_and_programs() -> None:
+    assert "ddc" in autotune("list").stdout
+    assert any(row["kernel"] == "ddc" for row in json.loads(autotune("list", "--json").stdout))
+    assert "host compiler" in autotune("doctor").stdout
+    assert json.loads(autotune("doctor", "--json").stdout)["findings"]
+
+
+def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", "ddc", "--device", "host"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    )
+    assert done.returncode == 2 and "apt install g++" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autotune", "sweep", "--kernel", EXAMPLE, "--device", "host"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"AUTOTUNE_CACHE_DIR": "/proc/cache", "PATH": "/usr/bin"},
+    )
+    assert done.returncode == 2 and "/proc/cache" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_help_states_defaults_and_units() -> None:
+    text = " ".join(autotune("sweep", "--help").stdout.split())
+    assert "Seconds that one compile may take. [default: 60.0]" in text and "[default: 12; 3<=x<=1000000]" in text

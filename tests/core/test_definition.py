@@ -1,0 +1,80 @@
+"""Definitions that raise or answer wrongly: for one config it is one trial, as a whole it is one line."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from autotune.devices import find_device
+from autotune.source.registry import load_kernel
+from autotune.sweep.loop import Sweep, run_sweep
+from autotune.sweep.request import problem_on
+from autotune.sweep.settings import Settings
+from autotune.trial.bench import Bench
+
+from ..conftest import DEFINITIONS, EXAMPLE
+
+MOODY = str(DEFINITIONS / "moody.py")
+
+
+def moody_sweep(results: Path) -> Sweep:
+    kernel, target = load_kernel(MOODY), find_device("host")
+    with Bench(target, compile_processes=2) as bench:
+        settings = Settings(results=results, trials=100, finalist_samples=9)
+        return run_sweep(kernel, problem_on(kernel, {}, target), bench, settings)
+
+
+def test_what_raises_for_one_config_is_one_trial(tmp_path: Path) -> None:
+    for _ in range(2):  # and the same when it is started again
+        sweep = moody_sweep(tmp_path)
+        assert sweep.best is not None and sweep.best.config["MOOD"] == "none"
+        ((reason, n),) = sweep.refused.items()
+        assert n == 2 and "mood_allows can be asked (ZeroDivisionError" in reason and "moody.py:27" in reason
+        rows = sweep.trials.to_dict("records")
+        assert len(rows) == 14
+        ended = {(r["MOOD"], r["status"]): r["message"] for r in rows if r["MOOD"] != "none"}
+        assert Counter(status for _, status in ended) == {"definition_failed": 5, "render_failed": 1}
+        for method in ("launch", "ragged", "constants", "unsupported"):
+            assert re.match(rf".*moody\.py:\d+: moody\.{method}\(\) raises", ended[method, "definition_failed"])
+        assert "launch() returns NoneType None; it must return a Launch" in ended["launch_type", "definition_failed"]
+        assert ended["template", "render_failed"].startswith("moody.cu.j2:3: ZeroDivisionError")
+
+
+WRONG = {  # what is put in the place of a part of the example -> what the one line says
+    "no tuned": (r"tuned = .*", "tuned = ()", "detect has no tuned problem"),
+    "tuned type": (r"tuned = .*", "tuned = (1024,)", "it must be a tuple of Problem"),
+    "arguments type": (r"arguments = .*", "arguments = 7", "has arguments = 7; it must be a tuple of names"),
+    "no space": (r"space = SPACE", "", "has space = None; it must be a Space"),
+    "work type": (r"return Work\(.*\)", "return 4", "detect.work() returns int 4; it must return a Work"),
+    "work raises": (
+        r"return Work\(.*\)",
+        "return Work(1, 1, 'parsec')",
+        "detect.work() raises ValueError: unit=parsec",
+    ),
+    "launch type": (r"return Launch\(.*\)", "return (1, 1)", "detect.launch() returns tuple (1, 1)"),
+    "launch raises": (r"return Launch\(.*\)", "return undefined_name", "detect.launch() raises NameError"),
+    "tolerance type": (r"return Tolerance\(.*\)", "return 1e-6", "detect.tolerance() returns float 1e-06"),
+    "inputs type": (r"return \{\"voltage\".*\}", "return [1]", "detect.inputs() returns list [1]"),
+    "reference raises": (r"return \{\"power\": np.*\}", "return 1 / 0", "detect.reference() raises ZeroDivisionError"),
+    "reference type": (r"return \{\"power\": np.*\}", "return 3", "detect.reference() returns int 3"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_definition_that_is_wrong_as_a_whole_ends_with_one_line(what: str, tmp_path: Path) -> None:
+    pattern, replacement, message = WRONG[what]
+    text, n = re.subn(pattern, replacement, Path(EXAMPLE).read_text(), count=1)
+    assert n == 1, f"{pattern} is not in the example"
+    definition = tmp_path / "detect.py"
+    definition.write_text(text)
+    (tmp_path / "detect.cu.j2").write_text(Path(EXAMPLE).with_name("detect.cu.j2").read_text())
+    command = ["sweep", "--kernel", str(definition), "--device", "host", "--trials", "2"]
+    command += ["--results", str(tmp_path / "results"), "--compile-processes", "1"]
+    done = subprocess.run([sys.executable, "-m", "autotune", *command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("autotune: ") and message in last and "detect.py:" in last, done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,190 @@
+"""Which tier answers, what it says, and what it never does."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autotune import Config, Device, UsageError
+from autotune.runtime.lookup import choose, device_named
+from autotune.runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom
+from autotune.source.registry import load_kernel
+
+from ..conftest import EXAMPLE
+from ..recorded import A100, DEFAULT, H100, H200, HOST, TALL, WIDE
+
+KERNEL = load_kernel(EXAMPLE)
+BAKED = {"n_time": 100}
+
+
+def entry(device: Device, n_chan: int, config: Config, *, baked: Mapping[str, Any] = BAKED, **more: Any) -> Entry:
+    evidence = Evidence(median_s=2e-5, default_median_s=3e-5, verified_on=("a", "b"), max_error=1e-7, registers=40)
+    return Entry("detect", device, baked, {"n_chan": n_chan}, config, f"key-{config.BLOCK_C}", evidence, **more)
+
+
+def wisdom(*entries: Entry, losses: tuple[Loss, ...] = ()) -> Wisdom:
+    return Wisdom(entries, (Fallback("detect", BAKED, DEFAULT, "key-default", ("voltage",)),), losses)
+
+
+def loss(where: str, tier: str, median: float, *, n: int = 14, n_untold: int = 0) -> Loss:
+    return Loss("detect", where, tier, n, n_untold, median, 3 * median)
+
+
+SMALL_AND_LARGE = wisdom(entry(H200, 1000, WIDE), entry(H200, 100_000, TALL))
+
+
+@pytest.mark.parametrize(
+    ("n_chan", "config", "tier"),
+    [
+        (1000, WIDE, "exact"),
+        (100_000, TALL, "exact"),
+        (9_000, WIDE, "nearest"),  # the border is at 10,000, the geometric mean
+        (11_000, TALL, "nearest"),
+        (1, WIDE, "nearest"),
+        (10**9, TALL, "nearest"),
+    ],
+)
+def test_nearest_size_is_by_ratio(n_chan: int, config: Config, tier: str) -> None:
+    choice = choose(SMALL_AND_LARGE, KERNEL, BAKED, {"n_chan": n_chan}, H200)
+    assert (choice.config, choice.tier) == (config, tier)
+
+
+def test_exact_brings_its_evidence() -> None:
+    choice = choose(SMALL_AND_LARGE, KERNEL, BAKED, {"n_chan": 1000}, H200)
+    assert choice.expected_loss == 0
+    assert choice.evidence is not None and choice.evidence.speed_up == pytest.approx(1.5)
+    text = str(choice)
+    for part in ("exact", "1.50 times", "verified on 2 problems", "40 registers", "NVIDIA H200", "sources/key-128.cu"):
+        assert part in text
+
+
+def test_a_portfolios_member_tells_its_own_regret() -> None:
+    choice = choose(wisdom(entry(H200, 1000, WIDE, regret=0.013)), KERNEL, BAKED, {"n_chan": 1000}, H200)
+    assert (choice.tier, choice.expected_loss, choice.left_out) == ("exact", 0.013, None)
+    assert "expect a loss of 1.3 % (measured" in str(choice)
+
+
+def test_nearest_tells_what_was_lost_where_a_problem_was_left_out() -> None:
+    known = replace(SMALL_AND_LARGE, losses=(loss("NVIDIA H200", "nearest", 0.012), loss("sm_90", "nearest", 0.5)))
+    choice = choose(known, KERNEL, BAKED, {"n_chan": 2000}, H200)
+    assert (choice.expected_loss, choice.left_out) == (0.012, known.losses[0])
+    assert "expect a loss of 1.2 % (median; worst 3.6 %, from 14 problems left out)" in str(choice)
+    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, H200).expected_loss == 0, "exact"
+
+
+def test_choices_that_could_not_be_judged_are_told() -> None:
+    known = replace(SMALL_AND_LARGE, losses=(loss("NVIDIA H200", "nearest", 0.2, n=1, n_untold=3),))
+    assert "from 1 problem left out, 3 more untold)" in str(choose(known, KERNEL, BAKED, {"n_chan": 2000}, H200))
+
+
+def test_where_nothing_was_left_out_nothing_is_said() -> None:
+    others = (
+        loss("NVIDIA H100 PCIe", "nearest", 0.1),
+        loss("NVIDIA H200", "default", 0.1),
+        replace(loss("NVIDIA H200", "nearest", 0.1), kernel="other"),
+    )
+    choice = choose(replace(SMALL_AND_LARGE, losses=others), KERNEL, BAKED, {"n_chan": 2000}, H200)
+    assert choice.expected_loss is None and "nothing recorded says what it may lose" in str(choice)
+
+
+def test_unknown_sizes_take_what_was_tuned_on_this_gpu() -> None:
+    choice = choose(SMALL_AND_LARGE, KERNEL, BAKED, None, H200)
+    assert (choice.tier, choice.config) == ("exact", TALL), "the kernel's own default problem has 65,536 channels"
+    assert "each call" in choice.why
+
+
+def test_same_architecture_is_second_to_the_same_gpu() -> None:
+    both = wisdom(entry(H100, 1000, TALL), entry(H200, 50_000, WIDE))
+    assert choose(both, KERNEL, BAKED, {"n_chan": 1000}, H200).config == WIDE
+    other = replace(H200, name="NVIDIA GH200")
+    choice = choose(both, KERNEL, BAKED, {"n_chan": 1000}, other)
+    assert (choice.tier, choice.config) == ("architecture", TALL)
+    assert "NVIDIA H100 PCIe" in choice.why and choice.expected_loss is None
+
+
+def test_a_loss_is_taken_from_the_narrowest_place_that_is_known() -> None:
+    known = wisdom(
+        entry(H100, 1000, TALL),
+        losses=(
+            loss("sm_90", "architecture", 0.07),
+            loss("cuda", "architecture", 0.4),
+            loss("NVIDIA H20", "architecture", 0.02),
+        ),
+    )
+    for name, expected in (("NVIDIA GH200", 0.07), ("NVIDIA H20", 0.02)):
+        choice = choose(known, KERNEL, BAKED, {"n_chan": 1000}, replace(H200, name=name))
+        assert (choice.tier, choice.expected_loss) == ("architecture", expected)
+
+
+def test_other_architecture_gets_the_default() -> None:
+    known = wisdom(entry(H200, 1000, WIDE), losses=(loss("sm_90", "default", 0.9), loss("cuda", "default", 0.5)))
+    choice = choose(known, KERNEL, BAKED, {"n_chan": 1000}, A100)
+    assert (choice.tier, choice.config, choice.source_key) == ("default", DEFAULT, "key-default")
+    assert choice.evidence is None
+    assert choice.expected_loss == 0.5, "what is known of all GPUs"
+    assert "autotune sweep --kernel detect --problem n_time=100" in choice.why
+
+
+@pytest.mark.parametrize(("tuned_on", "asked_for"), [(HOST, H200), (H200, HOST)])
+def test_host_and_gpu_are_never_mixed(tuned_on: Device, asked_for: Device) -> None:
+    known = wisdom(entry(tuned_on, 1000, WIDE), losses=(loss(tuned_on.kind, "default", 0.5),))
+    choice = choose(known, KERNEL, BAKED, {"n_chan": 1000}, asked_for)
+    assert (choice.tier, choice.config) == ("default", DEFAULT)
+    assert choice.expected_loss is None, "a ratio of host times says nothing of a GPU"
+
+
+def test_times_of_different_gpus_are_not_compared() -> None:
+    """The far faster figure of the other GPU changes nothing."""
+    fast = replace(entry(H100, 1000, TALL), evidence=Evidence(median_s=1e-9))
+    assert choose(wisdom(fast, entry(H200, 1000, WIDE)), KERNEL, BAKED, {"n_chan": 1000}, H200).config == WIDE
+
+
+def test_what_the_device_cannot_run_is_passed_over() -> None:
+    small = replace(H200, max_threads_per_block=256)  # WIDE has 512 threads
+    known = wisdom(entry(H200, 1000, WIDE), entry(H200, 10**6, Config(BLOCK_C=32, BLOCK_T=8, UNROLL=4)))
+    choice = choose(known, KERNEL, BAKED, {"n_chan": 1000}, small)
+    assert choice.config.BLOCK_T == 8
+    assert "not possible here" in choice.why and "max_threads_per_block" in choice.why
+
+
+def test_grid_limits_count() -> None:
+    narrow = replace(H200, max_grid=(10, 1, 1))
+    with pytest.raises(UsageError, match=r"gridDim.x"):
+        choose(wisdom(entry(H200, 1000, WIDE)), KERNEL, BAKED, {"n_chan": 10**6}, narrow)
+
+
+def test_unknown_baked_fields_are_listed_with_the_command() -> None:
+    known = wisdom(entry(H200, 1000, WIDE), entry(A100, 1000, WIDE, baked={"n_time": 64}))
+    with pytest.raises(UsageError) as raised:
+        choose(known, KERNEL, {"n_time": 99}, None, H200)
+    message = str(raised.value)
+    assert "n_time=100 (NVIDIA H200)" in message and "n_time=64 (NVIDIA A100)" in message
+    assert "autotune sweep --kernel detect --problem n_time=99" in message
+
+
+def test_devices_by_name() -> None:
+    known = wisdom(entry(H200, 1000, WIDE), entry(A100, 1000, TALL))
+    assert device_named(known, "NVIDIA A100") == A100
+    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device_named(known, "sm_90")).tier == "architecture"
+    assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device_named(known, "sm_120")).tier == "default"
+    for name, arch, tier in (
+        ("NVIDIA H100 80GB HBM3", "sm_90", "architecture"),
+        ("NVIDIA A100-SXM4-80GB", "sm_80", "architecture"),
+        ("NVIDIA GeForce RTX 4090", "sm_89", "default"),
+        ("A GPU of the future", "unknown", "default"),
+    ):
+        device = device_named(known, name)
+        assert (device.name, device.arch) == (name, arch)
+        assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, device).tier == tier
+
+
+def test_choice_as_json_is_plain() -> None:
+    import json
+
+    known = replace(SMALL_AND_LARGE, losses=(loss("NVIDIA H200", "nearest", 0.012),))
+    for device in (H200, A100):
+        choice = choose(known, KERNEL, BAKED, {"n_chan": 77}, device)
+        again = json.loads(json.dumps(choice.as_json()))
+        assert again["tier"] == choice.tier and again["config"]["BLOCK_C"] == choice.config.BLOCK_C
+        assert (again["left_out"] or {}).get("n") == (14 if device == H200 else None)

@@ -1,0 +1,129 @@
+"""How launches fill a device: the numbers, and what searches and hints make of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from autotune.kernels.ddc import Problem
+
+import autotune
+from autotune import Config, Launch
+from autotune.core.definition import Device, Kernel
+from autotune.core.space import Enumeration
+from autotune.search import searcher
+from autotune.search.features import features_of, levels_of
+from autotune.search.neighbours import SAME_DEVICE, Neighbour
+from autotune.search.occupancy import COLUMNS, occupancy
+from autotune.search.recorded_space import read_space
+from autotune.search.transfer import expect
+
+from ..conftest import EXAMPLE
+from ..recorded import unsealed
+
+DEVICE = Device("a GPU", "cuda", "sm_90", n_multiprocessors=4)
+
+
+class Always:
+    """As much of a kernel as is asked."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = lambda problem, config: launch
+
+
+def kernel_of(launch: Launch) -> Kernel[Any]:
+    return cast(Kernel[Any], Always(launch))
+
+
+@pytest.mark.parametrize(
+    ("launch", "waves", "last", "threads"),
+    [
+        (Launch((10, 1, 1), (1024, 1, 1)), 10 / 8, 16 / 10, 2048),  # two blocks at a time by their threads
+        (Launch((5, 4, 1), (64, 2, 1)), 20 / 64, 64 / 20, 2048),
+        (Launch((8, 1, 1), (128, 1, 1), 100_000), 8 / 8, 1.0, 256),  # two by their shared memory
+        (Launch((9, 1, 1), (32, 1, 1)), 9 / 128, 128 / 9, 1024),  # 32 blocks at most
+        (Launch((0, 1, 1), (32, 1, 1)), 1 / 128, 128, 1024),
+        (Launch((9, 1, 1), (128, 1, 1), 1000, (), 3), 9 / 12, 12 / 9, 384),  # three by their registers
+    ],
+)
+def test_waves_of_blocks(launch: Launch, waves: float, last: float, threads: int) -> None:
+    (row,) = occupancy(kernel_of(launch), None, [Config(A=1)], DEVICE)
+    np.testing.assert_allclose(2.0**row, (waves, last, threads))
+
+
+def test_a_device_without_multiprocessors_has_no_columns() -> None:
+    host = Device("host", "host", "host")
+    assert occupancy(kernel_of(Launch((1, 1, 1), (32, 1, 1))), None, [Config(A=1)] * 3, host).shape == (3, 0)
+
+
+def test_recorded_sweeps_of_ours_have_them(tmp_path: Path) -> None:
+    swept = autotune.sweep(EXAMPLE, problem={"n_chan": 256}, device="simulated:0", results=tmp_path, trials=12)
+    space = read_space(swept.path, [EXAMPLE])
+    assert tuple(space.known) == COLUMNS
+    assert all(column.shape == (12,) for column in space.known.values())
+    about = unsealed((swept.path / "sweep.json").read_text())
+    (swept.path / "sweep.json").write_text(json.dumps(about | {"definition": "gone.py"}))
+    assert read_space(swept.path).known == {}, "what a record names is not imported"
+
+
+CONFIGS = [Config(A=a, B=b, C=c) for a, b, c in product(range(1, 9), range(1, 9), range(1, 9))]
+UNEVEN = np.array([(c.A * 7 + c.B * 5 + c.C * 3) % 11 / 10 for c in CONFIGS])  # nothing that A, B and C let one guess
+
+
+def test_what_is_known_beside_the_parameters_is_a_feature_of_its_own() -> None:
+    plain = features_of(levels_of(CONFIGS))
+    more = features_of(levels_of(CONFIGS), {"uneven": 3.0 * UNEVEN, "constant": np.ones(len(CONFIGS))})
+    assert more.names == (*plain.names, "uneven")
+    np.testing.assert_allclose(more.columns[:, -1], UNEVEN)
+
+
+def test_a_search_that_knows_it_finds_the_best_sooner() -> None:
+    times = {config: 1.0 + uneven + 0.02 * config.A for config, uneven in zip(CONFIGS, UNEVEN, strict=True)}
+
+    def found(seed: int, known: Mapping[str, np.ndarray] | None) -> float:
+        _, search = searcher("gp", CONFIGS, CONFIGS[seed], 25, (), seed, (), known)
+        best = np.inf
+        for _ in range(25):
+            config = search.propose()
+            assert config is not None
+            search.observe(config, times[config])
+            best = min(best, times[config])
+        return float(best)
+
+    plain = [found(seed, None) for seed in range(8)]
+    knowing = [found(seed, {"uneven": UNEVEN}) for seed in range(8)]
+    assert np.mean(knowing) < np.mean(plain)
+    assert max(knowing) <= 1.0 + 0.02 + 0.1, "the best value of what is known, and nearly of A"
+
+
+def test_hints_reckon_with_how_launches_fill_the_device_here() -> None:
+    """Times follow what is wasted, which differs from problem to problem."""
+    configs = [Config(A=a, B=b) for a, b in product(range(1, 9), range(1, 5))]
+    rng = np.random.default_rng(1)
+    wasted = {decimation: dict(zip(configs, rng.random(len(configs)), strict=True)) for decimation in (4, 8, 16, 32)}
+
+    def fill(fields: Mapping[str, Any], device: Device | None, configs: Sequence[Config]) -> np.ndarray:
+        return np.array([(1.0, wasted[fields["decimation"]][config], 10.0) for config in configs])
+
+    def fails(fields: Mapping[str, Any], device: Device | None, configs: Sequence[Config]) -> np.ndarray:
+        if fields["decimation"] != 8:
+            raise TypeError("recorded by another definition")
+        return fill(fields, device, configs)
+
+    def neighbour(decimation: int) -> Neighbour:
+        times = sorted(wasted[decimation].items(), key=lambda pair: pair[1])
+        problem = vars(Problem(taps=128, decimation=decimation))
+        return Neighbour(problem, DEVICE, SAME_DEVICE, 1.0, tuple((config, 2.0**waste) for config, waste in times))
+
+    here, near, space = (
+        Problem(taps=128, decimation=8),
+        [neighbour(d) for d in (4, 16, 32)],
+        Enumeration(tuple(configs)),
+    )
+    expected = [expect(here, near, space, None, f) for f in (None, fill)]
+    blind, seeing = (np.mean([wasted[8][c] for c in e.hints(6)]) for e in expected if e)
+    assert seeing < 0.25 < blind
+    assert expect(here, near, space, None, fails) is None

@@ -1,0 +1,63 @@
+"""Kernels by name, by path and by entry point; what a definition file may get wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune import UsageError
+from autotune.source import registry
+from autotune.source.registry import load_kernel, reference_of
+
+from ..conftest import EXAMPLE
+
+
+def test_a_kernel_is_found_again_by_its_reference() -> None:
+    assert reference_of(load_kernel("ddc")) == "ddc"
+    assert reference_of(load_kernel(EXAMPLE)) == str(Path(EXAMPLE).resolve())
+
+
+def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
+    kernels = []
+    for folder in ("a", "b"):
+        path = tmp_path / folder / "detect.py"
+        path.parent.mkdir()
+        path.write_text(Path(EXAMPLE).read_text())
+        kernels.append(load_kernel(str(path)))
+    assert [k.source_path.parent.name for k in kernels] == ["a", "b"]
+
+
+def test_an_installed_package_offers_kernels_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "observatory.py").write_text(Path(EXAMPLE).read_text())
+    about = tmp_path / "observatory-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: observatory\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[autotune.kernels]\nobservatory_detect = observatory\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry._installed.cache_clear()  # asked once in a process
+    try:
+        assert load_kernel("observatory_detect").name == "detect"
+    finally:
+        registry._installed.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "defines 0 kernels; a definition file holds exactly one"),
+        ("def broken(:", "does not import: SyntaxError"),
+        ("import no_such_module", "does not import: ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_is_no_definition_is_told(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"mine\.py") as error:
+        load_kernel(str(path))
+    assert says in str(error.value)
+
+
+def test_a_definition_that_lacks_a_method_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(Path(EXAMPLE).read_text().replace("def reference", "def referrence"))
+    with pytest.raises(UsageError, match=r"abstract method '?reference"):
+        load_kernel(str(path))

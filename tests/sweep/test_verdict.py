@@ -1,0 +1,80 @@
+"""A verdict belongs to its trials: what changed, and changed back, and two definitions of one name, get their own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune.records.folder import SweepFolder, find_sweeps
+
+from ..conftest import EXAMPLE
+
+
+def copied_example(folder: Path) -> Path:
+    folder.mkdir()
+    for path in (Path(EXAMPLE), Path(EXAMPLE).with_name("detect.cu.j2")):
+        shutil.copy(path, folder)
+    return folder / "detect.py"
+
+
+def sweep(definition: Path, results: Path, device: str = "simulated") -> dict[str, Any]:
+    command = ["sweep", "--kernel", str(definition), "--device", device, "--trials", "100", "--json"]
+    command += ["--only", "UNROLL=1", "--only", "BLOCK_C=32", "--results", str(results)]
+    done = subprocess.run([sys.executable, "-m", "autotune", *command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (answer,) = json.loads(done.stdout)
+    return dict(answer)
+
+
+def shown(results: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "autotune", "show", str(results), "--json"]
+    (answer,) = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    return dict(answer)
+
+
+def check(results: Path, told: dict[str, Any], standing: range) -> None:
+    """The winner that is told is of the trials that stand, and so is all that `show` tells."""
+    (folder,) = find_sweeps(results)
+    verdict, rows = folder.verdict(), {t.number: t for t in folder.trials()}
+    assert verdict is not None and sorted(map(int, verdict["stamps"])) == list(standing)
+    assert verdict["winner"]["number"] in standing and told["best"]["config"] == verdict["winner"]["config"]
+    assert told["best"]["median_s"] == verdict["winner"]["median_s"]
+    assert all(rows[int(n)].stamp == stamp for n, stamp in verdict["stamps"].items())
+    answer = shown(results)
+    assert answer["n_trials"] == len(standing) == sum(answer["counts"].values())
+    assert answer["best_s"] == told["best"]["median_s"] and answer["config"] == told["best"]["config"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "before", "after", "device"),
+    [("detect.py", "flops=4", "flops=5", "simulated"), ("detect.cu.j2", "half /= 2", "half >>= 1", "host")],
+)
+def test_what_is_edited_and_reverted_has_its_own_winner_each_time(
+    edited: str, before: str, after: str, device: str, tmp_path: Path
+) -> None:
+    definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"
+    path = definition.with_name(edited)
+    text = path.read_text()
+    first = sweep(definition, results, device)
+    n = len(SweepFolder(Path(first["path"])).trials())
+    check(results, first, range(n))
+    assert before in text
+    path.write_text(text.replace(before, after))
+    check(results, sweep(definition, results, device), range(n, 2 * n))
+    path.write_text(text)
+    again = sweep(definition, results, device)
+    check(results, again, range(n))
+    assert again["trials"] == first["trials"]
+
+
+def test_two_definitions_of_one_name_do_not_share_a_winner(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    one, other = copied_example(tmp_path / "one"), copied_example(tmp_path / "other")
+    other.write_text(other.read_text().replace("flops=4", "flops=5"))
+    n = sum(sweep(one, results)["trials"].values())
+    for definition, standing in ((other, range(n, 2 * n)), (one, range(n)), (other, range(n, 2 * n))):
+        check(results, sweep(definition, results), standing)
