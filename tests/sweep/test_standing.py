@@ -17,7 +17,7 @@ from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
 
-from .conftest import EXAMPLE
+from ..conftest import EXAMPLE
 from .test_verdict import copied_example
 
 TEMPLATE = "detect.cu.j2"
