@@ -53,7 +53,7 @@ def test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_swee
     sweep = start(results)
     _, progress = sweep.communicate(timeout=120)
     assert sweep.returncode == 0, progress
-    assert f"{n_before} trials recorded before" in progress
+    assert f"{n_before} trials already recorded" in progress
     undisturbed = start(tmp_path / "undisturbed")
     assert undisturbed.wait(timeout=120) == 0
     (whole,) = find_sweeps(tmp_path / "undisturbed")
@@ -79,7 +79,7 @@ def test_interrupted_it_ends_cleanly_with_what_is_known(tmp_path: Path) -> None:
     sweep.send_signal(signal.SIGINT)
     out, progress = sweep.communicate(timeout=60)
     assert sweep.returncode == 130, progress
-    assert "Traceback" not in progress and "the same command again goes on" in out
+    assert "Traceback" not in progress and "run the same command again to resume" in out
     (folder,) = find_sweeps(tmp_path)
     assert folder.trials()
 

@@ -40,7 +40,7 @@ def all_devices() -> tuple[str, ...]:
     for kind in MODULES:
         if identifiers := device_module(kind).identifiers():
             return tuple(identifiers)
-    raise UsageError("there is no device here (see `autotune doctor`)")
+    raise UsageError("no device found (see `autotune doctor`)")
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def _cluster(specs: dict[str, Any], security: Security) -> SpecCluster:
         return SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=50)
     except RuntimeError as error:
         why = " ".join(str(error.__cause__ or error).split())
-        raise UsageError(f"the worker processes could not be started, {MOST_STARTS} times ({why})") from error
+        raise UsageError(f"the worker processes failed to start {MOST_STARTS} times ({why})") from error
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
 
 def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> CampaignPlan:
     if unknown := set(text) - KEYS:
-        raise UsageError(f"{', '.join(sorted(unknown))} means nothing here; keys are {', '.join(sorted(KEYS))}")
+        raise UsageError(f"unknown key {', '.join(sorted(unknown))}; the keys are {', '.join(sorted(KEYS))}")
     for name, (kinds, wanted) in TYPES.items():
         if name in text:
             check_type(name, text[name], kinds, wanted)
@@ -203,7 +203,8 @@ def _problem(kernel: Kernel[Any], values: Mapping[str, Any], target: Target) -> 
 def _settings(given: Mapping[str, Any], results: Path) -> Settings:
     allowed = {*SWEEP_FIELDS, "effort", "samples"}
     if unknown := set(given) - allowed:
-        raise UsageError(f"{', '.join(sorted(unknown))} in [sweep]; it may have {', '.join(sorted(allowed))}")
+        keys = ", ".join(sorted(allowed))
+        raise UsageError(f"unknown key {', '.join(sorted(unknown))} in [sweep]; its keys are {keys}")
     fields = effort(given.get("effort", "normal"))
     fields = fields | {SWEEP_FIELDS[name]: v for name, v in given.items() if name in SWEEP_FIELDS}
     samples = given.get("samples", Protocol.n_samples)
@@ -244,7 +245,7 @@ def _number(text: str, operation: type, left: Any, right: Any) -> int:
         raise UsageError(f"{text!r} divides by zero, where {left} // {right}")
     found: int = OPERATORS[operation](left, right)
     if abs(found) >= 2**63:
-        raise UsageError(f"{text!r} is beyond 64 bits")
+        raise UsageError(f"{text!r} overflows 64 bits")
     return found
 
 

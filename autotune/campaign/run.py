@@ -162,7 +162,7 @@ def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
         try:
             yield future.result()
         except KilledWorker:
-            yield Outcome(task.problem, "", error="its worker process died every time it was tried")
+            yield Outcome(task.problem, "", error="the worker process died on every attempt")
         except Exception as error:  # a bug in one definition must not end the campaign; it is told at its end
             yield Outcome(task.problem, "", error=f"{type(error).__name__}: {error}")
         future.release()

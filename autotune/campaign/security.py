@@ -42,7 +42,7 @@ def security_for(address: str, files: Certificates) -> Security:
     given = [name for name, path in vars(files).items() if path is not None]
     if _scheme(address) == "tcp":
         if given:
-            raise UsageError(f"--tls-{given[0]} means nothing at {address}, which is not encrypted; write tls:// there")
+            raise UsageError(f"--tls-{given[0]} has no effect at {address}, which is not encrypted; use tls://")
         return Security(require_encryption=False)
     configured: Any = Security(require_encryption=True)
     ca = _path("ca", files.ca, configured.tls_ca_file)

@@ -169,5 +169,5 @@ def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
         compile_s=counter.compile_s,
         compile_processes=bench.compile_processes,
         wall_s=time.monotonic() - began,
-        error="" if best else "no config was correct and measured",
+        error="" if best else "no config passed verification and was timed",
     )

@@ -21,11 +21,9 @@ def curve(bests: Sequence[float | None], width: int = 60, height: int = 4) -> li
     """
     known = [best for best in bests if best]
     if not known:
-        return ["best so far: nothing measured"]
+        return ["best so far: no config timed"]
     low, high, n = min(known), max(known), len(bests)
-    title = (
-        f"best so far, over {n} trials: {seconds(known[0])} to {seconds(low)}, found by trial {1 + bests.index(low)}"
-    )
+    title = f"best so far over {n} trials: {seconds(known[0])} to {seconds(low)}, found by trial {1 + bests.index(low)}"
     if high / low <= 1.0:  # also where they differ in their last bit
         return [title]
     width = min(width, n)

@@ -71,7 +71,7 @@ class ConsoleProgress:
         stderr.print(text, markup=False)
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:
-        self.note(title + (f"; {n_done} trials recorded before" if n_done else ""))
+        self.note(title + (f"; {n_done} trials already recorded" if n_done else ""))
         self._total, self._n_before, self._began = n_total, n_done, time.monotonic()
         if stderr.is_terminal:
             columns = (
@@ -87,7 +87,7 @@ class ConsoleProgress:
 
     def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
         self._failed += trial.status != "measured"
-        text = f"best {seconds(best.median_s)} {best.config}" if best else "nothing measured yet"
+        text = f"best {seconds(best.median_s)} {best.config}" if best else "no config timed yet"
         text += f"; {self._failed} failed" if self._failed else ""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=n_done, description=text)
@@ -102,7 +102,7 @@ class ConsoleProgress:
 
     def finalists(self, n: int) -> None:
         self._stop()
-        self.note(f"measuring the best {n} again, interleaved")
+        self.note(f"final round: measuring the best {n} configs again, interleaved")
 
     def end(self, counts: Mapping[str, int]) -> None:
         self._stop()

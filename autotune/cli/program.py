@@ -71,7 +71,9 @@ def render(
     kernel: KernelOption,
     problem: ProblemOption = [],
     config: ConfigOption = "",
-    arch: Annotated[str, typer.Option("--arch", help="Architecture whose limits and default apply.")] = "sm_90",
+    arch: Annotated[
+        str, typer.Option("--arch", help="Architecture whose limits and default configuration apply.")
+    ] = "sm_90",
 ) -> None:
     """The CUDA source of one variant, to stdout; the default configuration unless --config names one."""
     definition = load_kernel(kernel)
@@ -86,9 +88,14 @@ def verify(
     problem: ProblemOption = [],
     device: DeviceOption = "auto",
     config: ConfigOption = "",
-    everything: Annotated[bool, typer.Option("--all", help="Every allowed configuration instead of a sample.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Verify every allowed configuration instead of a sample.")
+    ] = False,
     sample: Annotated[
-        int, typer.Option("--sample", min=1, help="Configurations of each problem, chosen to cover all values.")
+        int,
+        typer.Option(
+            "--sample", min=1, help="Configurations to verify for each problem, chosen to cover all parameter values."
+        ),
     ] = 12,
     compile_for: Annotated[
         list[str],
@@ -97,10 +104,12 @@ def verify(
             help="Compile for this architecture (sm_80, ...) with NVRTC; no GPU needed, nothing is run.",
         ),
     ] = [],
-    build: Annotated[str, typer.Option("--build", help="Only this build: check or plain on host, cubin on cuda.")] = "",
+    build: Annotated[
+        str, typer.Option("--build", help="Verify only this build: check or plain on host, cubin on cuda.")
+    ] = "",
     deadline: Annotated[
         float,
-        typer.Option("--deadline", callback=within(DEADLINE), help="Seconds that one variant's verification may take."),
+        typer.Option("--deadline", callback=within(DEADLINE), help="Time limit for verifying one variant, in seconds."),
     ] = 60.0,
     json: JsonOption = False,
 ) -> None:
@@ -176,7 +185,7 @@ def doctor(json: JsonOption = False) -> None:
     if json:
         return print_json({"auto": usable, "findings": [vars(f) for f in found]})
     rows = [(f.what, "works" if f.works else "missing", f.detail, "" if f.works else f.remedy) for f in found]
-    print_table(("what", "", "found", "to mend it"), rows)
+    print_table(("what", "", "found", "fix"), rows)
     stdout.print(f"--device auto is {usable}", markup=False)
 
 
@@ -200,7 +209,7 @@ def main() -> None:
     except OSError as error:  # a cache or an output that cannot be written or read
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except MemoryError as error:
-        _fail(f"out of memory ({error or 'nothing more is known'}); take smaller sizes with --problem", 1)
+        _fail(f"out of memory ({error or 'no details'}); choose smaller sizes with --problem", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

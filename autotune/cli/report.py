@@ -56,29 +56,31 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows)
     for f in sweep.finalists[:1]:
         if f.sustained is not None:
-            told = f"{seconds(f.sustained.sustained_s)}, after {seconds(f.sustained.short_s)} in a short run"
-            stdout.print(f"\nsustained    {told}: {f.sustained.n} launches back to back")
+            told = f"{seconds(f.sustained.sustained_s)} sustained, {seconds(f.sustained.short_s)} in a short run"
+            stdout.print(f"\nsustained    {told} ({f.sustained.n} launches back to back)")
         if f.checked_launches > 1:
-            stdout.print(f"\nchecked      {f.checked_launches} launches of the best gave right outputs")
+            stdout.print(
+                f"\nchecked      {f.checked_launches} further launches of the best config checked, all correct"
+            )
     if sweep.speed_up is not None:
         worth = "no better than the default" if sweep.speed_up <= 1.005 else f"{sweep.speed_up:.2f} x the default"
         stdout.print(f"\nspeed-up     {worth}")
     elif sweep.best is None:
-        stdout.print("\nno config was correct and measured")
+        stdout.print("\nno config passed verification and was timed")
     stdout.print(f"trials       {_counts(dict(sweep.counts))}")
     if sweep.spent_s:
         parts = ", ".join(f"{what} {seconds(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
         stdout.print(f"time         {seconds(sum(sweep.spent_s.values()))}: {parts}")
-        stdout.print(f"device       idle {percent(sweep.idle_share)} of that time, for want of something to do")
+        stdout.print(f"device       idle {percent(sweep.idle_share)} of wall time")
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
-        stdout.print(f"refused      {n} configs by {by} constraint{'s' * (by > 1)}, which `autotune show` tells")
+        stdout.print(f"excluded     {n} configs by {by} constraint{'s' * (by > 1)} (see `autotune show`)")
     for trial in _first_failures(SweepFolder(sweep.path).current()):
         why = (trial.message.splitlines() or ["no message"])[0][:160]
         stdout.print(f"  {trial.status}: {why}\n    {trial.reproduce}", markup=False)
     stdout.print(f"results      {sweep.path}", markup=False)
     if sweep.interrupted:
-        stdout.print("next         the same command again goes on from here")
+        stdout.print("next         run the same command again to resume")
     elif sweep.best is not None:
         emit = command("autotune", "emit", sweep.path, "--out", out, *definition_words(kernel))
         stdout.print(f"next         {emit}", markup=False)

@@ -20,9 +20,9 @@ class Estimate:
     n_sweeps: int
 
     def __str__(self) -> str:
-        basis = f"as {self.n_sweeps} recorded sweeps took" if self.n_sweeps > 1 else "as the recorded sweep took"
+        basis = f"from {self.n_sweeps} recorded sweep{'s' * (self.n_sweeps > 1)}" if self.n_sweeps else "no history yet"
         about = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"
-        return f"about {about}, {basis if self.n_sweeps else 'a guess: nothing is recorded yet'}"
+        return f"estimated {about} ({basis})"
 
 
 def estimate(results: Path, kernel: Kernel[object], device: Device, n_trials: int, compile_processes: int) -> Estimate:

@@ -61,7 +61,7 @@ class Choice:
             f"{self.kernel}[{asked}] on {self.device}",
             f"  config    {self.config}",
             f"  tier      {self.tier}: {self.why}",
-            f"  loss      {loss_text(self.expected_loss, self.left_out)}",
+            f"  expected slowdown: {loss_text(self.expected_loss, self.left_out)}",
         ]
         if self.evidence is not None:
             lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
@@ -99,7 +99,7 @@ def choose(
             at = kernel.problem({**baked, **known.runtime})
         reason = refusal(kernel, at, known.config, device)
         if reason:
-            refused.append(f"{known.config} is not possible here: {reason}")
+            refused.append(f"{known.config} cannot run here: {reason}")
         return reason is None
 
     relatives = [e for e in entries if e.device.arch == device.arch]
@@ -108,19 +108,15 @@ def choose(
     request = kernel.name, device, baked, runtime
     for entry in filter(allowed, same_gpu):
         if runtime is None or dict(entry.runtime) == sizes:
-            more = "; each call chooses by its own sizes" if runtime is None else ""
+            more = "; each call chooses again for its own sizes" if runtime is None else ""
             return _of_entry(request, entry, EXACT, f"tuned on this device at {_at(entry)}{more}", refused)
-        why = f"tuned on this device at {_at(entry)}, the nearest to {fields_text(sizes)}"
+        why = f"tuned on this device at {_at(entry)}, the nearest size to {fields_text(sizes)}"
         return _of_entry(request, entry, NEAREST, why, refused, wisdom.loss(kernel.name, device, NEAREST))
     for entry in filter(allowed, relatives):
-        why = (
-            f"nothing was tuned on {device.name}; this was on {entry.device.name}, also {device.arch}, at {_at(entry)}"
-        )
+        why = f"not tuned on {device.name}; tuned on {entry.device.name}, also {device.arch}, at {_at(entry)}"
         return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
     for fallback in filter(allowed, fallbacks):
-        why = (
-            f"nothing was tuned on {device.name} or a relative ({device.arch}); tune it: {_command(kernel.name, baked)}"
-        )
+        why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {_command(kernel.name, baked)}"
         loss = wisdom.loss(kernel.name, device, DEFAULT)
         return Choice(
             kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
@@ -138,7 +134,7 @@ def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -
         if (reason := kernel.unsupported(config, device)) is not None:
             return reason
         if (broken := kernel.space.broken(problem, config, device)) is not None:
-            return f"it breaks the rule that {broken.reason}"
+            return f"it violates: {broken.reason}"
         return _beyond(kernel.launch(problem, config), device)
     except TrialFailure as failure:
         return failure.message
@@ -165,13 +161,13 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
 def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
     """The loss to expect, for a person, and what it was measured on."""
     if loss is None:
-        return "nothing recorded says what it may lose"
+        return "unknown"
     if left_out is None:
-        measured = f"expect a loss of {_percent(loss)} (measured: the fastest is not in the portfolio)"
-        return measured if loss > 0 else "nothing to lose"
-    untold = f", {left_out.n_untold} more untold" if left_out.n_untold else ""
-    problems = f"{left_out.n} problem{'s' if left_out.n != 1 else ''} left out{untold}"
-    return f"expect a loss of {_percent(loss)} (median; worst {_percent(left_out.worst)}, from {problems})"
+        measured = f"{_percent(loss)} (measured: the fastest config is not in the portfolio)"
+        return measured if loss > 0 else "none"
+    untold = f", {left_out.n_untold} more unknown" if left_out.n_untold else ""
+    problems = f"{left_out.n} held-out problem{'s' if left_out.n != 1 else ''}{untold}"
+    return f"{_percent(loss)} (median; worst {_percent(left_out.worst)}, from {problems})"
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -183,12 +179,12 @@ def evidence_text(evidence: Evidence) -> str:
     )
     parts = [f"median {1e6 * evidence.median_s:.4g} us{quartiles}"]
     if evidence.speed_up is not None:
-        parts.append(f"{evidence.speed_up:.2f} times as fast as the default")
+        parts.append(f"{evidence.speed_up:.2f} x the default")
     if evidence.max_error is not None:
-        parts.append(f"largest error {evidence.max_error:.2g} of the rms")
+        parts.append(f"largest error {evidence.max_error:.2g} x rms")
     parts.append(f"verified on {len(evidence.verified_on)} problems")
     if evidence.checked_launches:
-        parts.append(f"right in {evidence.checked_launches} more launches")
+        parts.append(f"{evidence.checked_launches} further launches checked, all correct")
     if evidence.registers is not None:
         parts.append(f"{evidence.registers} registers")
     return ", ".join(parts)
@@ -204,7 +200,9 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: 
     """
     start = folder.resolve() / "__init__.py"
     if not (start.with_name("wisdom.json").is_file() and start.is_file()):
-        raise UsageError(f"{folder} is no package that `autotune emit` wrote (no wisdom.json and __init__.py in it)")
+        raise UsageError(
+            f"{folder} is not a package written by `autotune emit` (wisdom.json or __init__.py is missing)"
+        )
     name = f"autotune_emitted_{start.parent.name}"
     for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
         del sys.modules[loaded]  # the folder may have been written anew, or be another of the same name
@@ -280,7 +278,7 @@ def _percent(share: float) -> str:
 
 
 def _at(entry: Entry) -> str:
-    return fields_text(entry.runtime) or "its only size"
+    return fields_text(entry.runtime) or "the only size"
 
 
 def _also(why: str, refused: list[str]) -> str:
@@ -297,5 +295,5 @@ def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
     for known in wisdom.baked_sets(kernel):
         on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
         lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
-    there = "There is:\n" + "\n".join(lines) if lines else f"There is nothing for {kernel}."
+    there = "Tuned problems:\n" + "\n".join(lines) if lines else f"No problem of {kernel} was tuned."
     return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTune it: {_command(kernel, baked)}"

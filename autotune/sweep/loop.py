@@ -102,8 +102,8 @@ class _Runner:
         with bench.getting_ready.held(self.rank):
             self.enumeration = kernel.space.enumerate(problem, self.target.device, settings.restrict)
         if not self.enumeration.configs:
-            reasons = "; ".join(f"{n} by: {why}" for why, n in self.enumeration.refused.items())
-            raise UsageError(f"{kernel.name} has no configuration for {problem_name(problem)}: refused {reasons}")
+            reasons = "; ".join(f"{n} violate: {why}" for why, n in self.enumeration.refused.items())
+            raise UsageError(f"{kernel.name} has no allowed configuration for {problem_name(problem)}: {reasons}")
         self.default = self.enumeration.nearest(kernel.default_config(problem, self.target.device))
         self.compiler = self.target.module.compiler(self.target.device)
         protocol, deadline_s = settings.protocol, settings.launch_deadline_s
@@ -118,7 +118,9 @@ class _Runner:
         held = standing(self.stations, recorded, self.folder.digests(), made_by)
         self.trials = held.trials
         if held.n_by_code:
-            progress.note(f"{held.n_by_code} recorded trials hold: their text has changed, their machine code has not")
+            progress.note(
+                f"{held.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
+            )
         self.n_numbered = 1 + max((t.number for t in recorded), default=-1)  # stale ones keep their numbers
         current = {t.number for t in self.trials}
         self.folder.take_up(self._about([t.number for t in recorded if t.number not in current]))
@@ -228,7 +230,7 @@ class _Runner:
     # ------------------------------------------------------------------ the end
     def _left_out(self, trial: Trial, failure: TrialFailure) -> None:
         """Of the final round; one that is wrong after all is so for good."""
-        self.progress.note(f"left out of the final round: {trial.config}: {failure}")
+        self.progress.note(f"dropped from the final round: {trial.config}: {failure}")
         if failure.status == "wrong":
             refuted = trial.refuted(failure)
             self.folder.append(refuted)

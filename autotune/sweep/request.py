@@ -82,7 +82,7 @@ def parse_config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -
     """
     config = kernel.space.parse(parse_values(text, _reader(kernel.space)))
     if (constraint := kernel.space.broken(problem, config, target.device)) is not None:
-        raise UsageError(f"{kernel.name} refuses {config}: it must hold that {constraint.reason} ({constraint.name})")
+        raise UsageError(f"{kernel.name} excludes {config}, which violates: {constraint.reason} ({constraint.name})")
     return config
 
 
@@ -141,8 +141,8 @@ def _check_text(kernel: Kernel[Any], name: str, value: Any) -> None:
         raise UsageError(f"{kernel.name}: {name}={value} must be text")
     if not reads_back(value):
         raise UsageError(
-            f"{kernel.name}: {name}={value!r} cannot be written as a problem; it must be printable text without comma, "
-            "equals sign, and white space at its ends"
+            f"{kernel.name}: {name}={value!r} cannot be written as a problem; it must be printable text without "
+            "commas, equals signs or surrounding white space"
         )
 
 

@@ -22,9 +22,9 @@ EFFORTS: dict[str, dict[str, Any]] = {
     "full": {"sampler": "exhaustive", "n_finalists": 8, "finalist_samples": 80, "checked_launches": 5000},
 }
 EFFORTS_HELP = (
-    "quick: 12 trials, the default, what neighbours found best, and a short search round them, in seconds. "
-    f"normal: {N_TRIALS_ELSEWHERE} trials (host: {N_TRIALS['host']}). full: every configuration, and twice the samples "
-    "in a final round of 8, whose winner is launched 5000 times more, or for a second."
+    "quick: 12 trials (the default config, the best of similar problems, a short search around them). "
+    f"normal: {N_TRIALS_ELSEWHERE} trials (host: {N_TRIALS['host']}). full: every configuration, twice the samples "
+    "in a final round of 8, and 5000 further launches of the winner (or one second of them)."
 )
 RANGES = {
     "trials": replace(COUNT, may_lack=True),
@@ -90,5 +90,5 @@ def effort(name: str) -> dict[str, Any]:
         UsageError: for an unknown name.
     """
     if not isinstance(name, str) or name not in EFFORTS:
-        raise UsageError(f"no effort is called {name!r} (there are: {', '.join(EFFORTS)})")
+        raise UsageError(f"unknown effort {name!r}; choose one of {', '.join(EFFORTS)}")
     return EFFORTS[name]

@@ -172,5 +172,5 @@ def test_command_as_json(results: Path) -> None:
 
 
 def test_command_says_what_there_is(results: Path) -> None:
-    with pytest.raises(UsageError, match="measured: detect on NVIDIA A100, detect on NVIDIA H200"):
+    with pytest.raises(UsageError, match="recorded: detect on NVIDIA A100, detect on NVIDIA H200"):
         run(str(results), "--kernel", "ddc")

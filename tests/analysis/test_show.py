@@ -32,13 +32,13 @@ def test_one_sweep_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture
         "verified against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
         "autotune verify 4",
         "default      408 us",
-        "speed-up     2.000 times as fast as the default (1.960 to 2.040 by the 95 % intervals)",
-        "one finalist is as fast as the fastest within 0.5 %; preferred among them: fewer registers",
+        "speed-up     2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
+        "1 finalist is within 0.5 % of the fastest; tie broken by: fewer registers",
         "wrong (1), first trial 13: why wrong",
         "    autotune verify 13",
-        "3 configs refused: it must hold that a block has a warp",
+        "3 configs violate: a block has a warp",
         "time         8 s: 75.0 % measuring, 25.0 % searching; idle share 25.0 %",
-        "best so far, over 16 trials: 400 us to 200 us, found by trial 5",
+        "best so far over 16 trials: 400 us to 200 us, found by trial 5",
         "ALGORITHM ",
     ):
         assert part in text, f"{part!r} is not in\n{text}"
@@ -94,7 +94,7 @@ def test_a_sweep_without_a_verdict_or_without_a_time_says_so(
     trials = path / "trials.jsonl"
     trials.write_text("".join(line for line in trials.read_text().splitlines(True) if '"measured"' not in line))
     text = shown(capsys, path)
-    assert "winner       none: no config was correct and measured" in text and "launch_failed (1)" in text
+    assert "winner       none: no config passed verification and was timed" in text and "launch_failed (1)" in text
     trials.unlink()
     assert "trials       none" in shown(capsys, path)
 
@@ -154,11 +154,11 @@ def test_epsilon_squared_takes_off_what_chance_explains() -> None:
 # ---------------------------------------------------------------------- pictures
 def test_the_curve_falls_and_is_as_wide_as_its_trials() -> None:
     title, *rows = chart.curve([None, 8e-3, 4e-3, 4e-3, 2e-3, 1e-3], height=2)
-    assert title == "best so far, over 6 trials: 8 ms to 1 ms, found by trial 6"
+    assert title == "best so far over 6 trials: 8 ms to 1 ms, found by trial 6"
     assert rows == ["      8 ms  █▃▃", "      1 ms  ███▆▁"]
     assert len(chart.curve([1 / n for n in range(1, 1000)])[-1]) == len("      1 ms ") + 60
-    assert chart.curve([1.0, 1.0]) == ["best so far, over 2 trials: 1 s to 1 s, found by trial 1"]
-    assert chart.curve([None]) == chart.curve([]) == ["best so far: nothing measured"]
+    assert chart.curve([1.0, 1.0]) == ["best so far over 2 trials: 1 s to 1 s, found by trial 1"]
+    assert chart.curve([None]) == chart.curve([]) == ["best so far: no config timed"]
 
 
 @pytest.mark.parametrize(("share", "drawn"), [(0.0, ""), (1.0, "████"), (0.5, "██"), (0.28, "█▏"), (7.0, "████")])

@@ -85,7 +85,7 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     before = lines(tmp_path)
     again = start(tmp_path)
     out, progress = again.communicate(timeout=120)
-    assert again.returncode == 0 and "; 0 of them now" in out, out + progress
+    assert again.returncode == 0 and "; 0 new in this run" in out, out + progress
     assert lines(tmp_path) == before
 
 
@@ -155,14 +155,14 @@ def test_pilots_go_first_with_their_own_effort(tmp_path: Path) -> None:
     ("more", "says"),
     [
         ({"kernel": "kernel = 'nothing'"}, "no kernel is called 'nothing'"),
-        ({"kernel": "kernels = 'ddc'"}, "kernels means nothing here; keys are"),
+        ({"kernel": "kernels = 'ddc'"}, "unknown key kernels; the keys are"),
         ({"grid": ""}, "needs kernel"),
         ({"grid": "[grid]\nratio = [1, 2]"}, "ratio in \\[grid\\] is no field"),
         ({"problem": "[problem]\nn_time = '2 ** half'"}, "is not made of integers"),
         ({"problem": "[problem]\nn_time = '2 *'"}, "is no expression"),
         ({"problem": "[problem]\nn_times = 'half'"}, "'n_times' is not a field"),
         ({"sweep": "[sweep]\ntrial = 3"}, "trial in \\[sweep\\]; it may have"),
-        ({"sweep": "[sweep]\neffort = 'most'"}, "no effort is called 'most'"),
+        ({"sweep": "[sweep]\neffort = 'most'"}, "unknown effort 'most'"),
         ({"sweep": "[sweep"}, "is not TOML"),
     ],
 )

@@ -202,7 +202,7 @@ def test_files_that_are_no_certificates_are_one_line(certificates: Path, tmp_pat
     ):
         with pytest.raises(UsageError, match=says):
             security_for("tls://host:8786", files)
-    with pytest.raises(UsageError, match="--tls-ca means nothing at tcp://"):
+    with pytest.raises(UsageError, match="--tls-ca has no effect at tcp://"):
         security_for("tcp://host:8786", Certificates(ca))
     assert security_for("tls://host:8786", Certificates(ca, cert, key)).require_encryption
 

@@ -40,8 +40,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert "next         autotune emit" in done.stdout
     assert "time         " in done.stdout and "verifying" in done.stdout and "device       idle" in done.stdout
-    (refused,) = [line for line in done.stdout.splitlines() if line.startswith("refused")]  # one line; `show` has all
-    assert "by 1 constraint, which `autotune show` tells" in refused
+    (refused,) = [line for line in done.stdout.splitlines() if line.startswith("excluded")]  # one line; `show` has all
+    assert "by 1 constraint (see `autotune show`)" in refused
     return results
 
 
@@ -59,7 +59,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["sweep", "--kernel", "ddc", "--sampler", "annealing"], "no sampler is called 'annealing'"),
         (["sweep", "--kernel", "ddc", "--device", "cuda:99"], "device 'cuda:99' is not here; usable: "),
         (["verify", *ON_HOST, "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
-        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "it must hold that a block has 64"),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "which violates: a block has 64"),
         (["verify", *ON_HOST, "--build", "debug"], "host has no build 'debug' (it has check, plain)"),
         (["verify", "--kernel", "ddc", "--compile-for", "sm_1"], "'sm_1' is not a known architecture"),
         (["sweep", "--kernel", "ddc", "--device", "host", "--results", "/proc/results"], "cannot write /proc/results"),
@@ -106,7 +106,7 @@ def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothi
     n_before = len(folder.trials())
     assert n_before >= 1
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert again.returncode == 0 and f"{n_before} trials recorded before" in again.stderr
+    assert again.returncode == 0 and f"{n_before} trials already recorded" in again.stderr
 
 
 def test_exported_trials_are_one_row_each_with_all_columns(recorded: Path) -> None:
@@ -210,4 +210,5 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_help_states_defaults_and_units() -> None:
     text = " ".join(autotune("sweep", "--help").stdout.split())
-    assert "Seconds that one compile may take. [default: 60.0]" in text and "[default: 12; 3<=x<=1000000]" in text
+    assert "Time limit for one compilation, in seconds. [default: 60.0]" in text
+    assert "[default: 12; 3<=x<=1000000]" in text

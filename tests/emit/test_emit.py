@@ -192,7 +192,7 @@ def test_losses_reach_the_one_who_asks(package: Path) -> None:
         **{"kernel": "detect", "where": "NVIDIA H200", "tier": "nearest"},
         **{"n": 2, "n_untold": 0, "median": 0.25, "worst": 0.25},
     }
-    assert "expect a loss of 25.0 % (median; worst 25.0 %, from 2 problems left out)" in answer["text"]
+    assert "expected slowdown: 25.0 % (median; worst 25.0 %, from 2 held-out problems)" in answer["text"]
     answer = report_choice(package, "detect", {"n_time": 100, "n_chan": 5000}, "sm_75")
     assert (answer["tier"], answer["left_out"]["where"]) == ("default", "cuda")
 
@@ -393,7 +393,7 @@ def test_report_errors_are_usage_errors(
 
 
 def test_report_needs_a_package(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no package"):
+    with pytest.raises(UsageError, match="is not a package"):
         report_choice(tmp_path, "detect", {}, "NVIDIA H200")
 
 

@@ -89,7 +89,7 @@ def test_an_emitted_portfolio_answers_with_its_regret(uneven: Path, tmp_path: Pa
     package = emit([uneven], tmp_path / "out" / "tuned", portfolio=1, kernels=KERNELS)
     answer = report_choice(package, "detect", {"n_time": 100, "n_chan": 16384}, "NVIDIA H200")
     assert (answer["tier"], answer["config"], answer["expected_loss"]) == ("exact", dict(TALL), 0.05)
-    assert "expect a loss of 5.0 % (measured" in answer["text"]
+    assert "expected slowdown: 5.0 % (measured" in answer["text"]
     assert sorted(p.stem for p in (package / "sources").iterdir()) == sorted(
         {answer["source_key"], Wisdom.load(package / "wisdom.json").fallbacks[0].source_key}
     )

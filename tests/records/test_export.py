@@ -205,8 +205,8 @@ def test_a_folder_of_sweeps_becomes_a_folder_of_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "out", "says"),
     [
-        (Format.t4, None, "2 sweeps is several files; name a folder"),
-        (Format.kernel_tuner, None, "2 sweeps is several files; name a folder"),
+        (Format.t4, None, "2 sweeps writes several files; name a folder"),
+        (Format.kernel_tuner, None, "2 sweeps writes several files; name a folder"),
         (Format.kernel_tuner, "one.json", "is one file, and there are 2 sweeps: name a folder"),
         (Format.t4, "file.txt", "is one file, and there are 2 sweeps: name a folder"),
         (Format.parquet, None, "is not text; name a file"),

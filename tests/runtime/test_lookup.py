@@ -55,27 +55,27 @@ def test_exact_brings_its_evidence() -> None:
     assert choice.expected_loss == 0
     assert choice.evidence is not None and choice.evidence.speed_up == pytest.approx(1.5)
     text = str(choice)
-    for part in ("exact", "1.50 times", "verified on 2 problems", "40 registers", "NVIDIA H200", "sources/key-128.cu"):
+    for part in ("exact", "1.50 x", "verified on 2 problems", "40 registers", "NVIDIA H200", "sources/key-128.cu"):
         assert part in text
 
 
 def test_a_portfolios_member_tells_its_own_regret() -> None:
     choice = choose(wisdom(entry(H200, 1000, WIDE, regret=0.013)), KERNEL, BAKED, {"n_chan": 1000}, H200)
     assert (choice.tier, choice.expected_loss, choice.left_out) == ("exact", 0.013, None)
-    assert "expect a loss of 1.3 % (measured" in str(choice)
+    assert "expected slowdown: 1.3 % (measured" in str(choice)
 
 
 def test_nearest_tells_what_was_lost_where_a_problem_was_left_out() -> None:
     known = replace(SMALL_AND_LARGE, losses=(loss("NVIDIA H200", "nearest", 0.012), loss("sm_90", "nearest", 0.5)))
     choice = choose(known, KERNEL, BAKED, {"n_chan": 2000}, H200)
     assert (choice.expected_loss, choice.left_out) == (0.012, known.losses[0])
-    assert "expect a loss of 1.2 % (median; worst 3.6 %, from 14 problems left out)" in str(choice)
+    assert "expected slowdown: 1.2 % (median; worst 3.6 %, from 14 held-out problems)" in str(choice)
     assert choose(known, KERNEL, BAKED, {"n_chan": 1000}, H200).expected_loss == 0, "exact"
 
 
 def test_choices_that_could_not_be_judged_are_told() -> None:
     known = replace(SMALL_AND_LARGE, losses=(loss("NVIDIA H200", "nearest", 0.2, n=1, n_untold=3),))
-    assert "from 1 problem left out, 3 more untold)" in str(choose(known, KERNEL, BAKED, {"n_chan": 2000}, H200))
+    assert "from 1 held-out problem, 3 more unknown)" in str(choose(known, KERNEL, BAKED, {"n_chan": 2000}, H200))
 
 
 def test_where_nothing_was_left_out_nothing_is_said() -> None:
@@ -85,7 +85,7 @@ def test_where_nothing_was_left_out_nothing_is_said() -> None:
         replace(loss("NVIDIA H200", "nearest", 0.1), kernel="other"),
     )
     choice = choose(replace(SMALL_AND_LARGE, losses=others), KERNEL, BAKED, {"n_chan": 2000}, H200)
-    assert choice.expected_loss is None and "nothing recorded says what it may lose" in str(choice)
+    assert choice.expected_loss is None and "expected slowdown: unknown" in str(choice)
 
 
 def test_unknown_sizes_take_what_was_tuned_on_this_gpu() -> None:
@@ -145,7 +145,7 @@ def test_what_the_device_cannot_run_is_passed_over() -> None:
     known = wisdom(entry(H200, 1000, WIDE), entry(H200, 10**6, Config(BLOCK_C=32, BLOCK_T=8, UNROLL=4)))
     choice = choose(known, KERNEL, BAKED, {"n_chan": 1000}, small)
     assert choice.config.BLOCK_T == 8
-    assert "not possible here" in choice.why and "max_threads_per_block" in choice.why
+    assert "cannot run here" in choice.why and "max_threads_per_block" in choice.why
 
 
 def test_grid_limits_count() -> None:

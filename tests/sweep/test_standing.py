@@ -21,7 +21,7 @@ from ..conftest import EXAMPLE
 from .test_verdict import copied_example
 
 TEMPLATE = "detect.cu.j2"
-HELD = "recorded trials hold: their text has changed, their machine code has not"
+HELD = "recorded trials still hold: their text has changed, their machine code has not"
 
 
 def sweep(definition: Path, results: Path) -> str:
@@ -127,7 +127,7 @@ def test_what_was_recorded_without_digests_gets_them_while_its_text_is_as_it_was
     assert f"{n} {HELD}" in sweep(definition, results) and rows(results) == n
     path.with_name("digests.json").unlink()
     late = autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
-    assert f"{n} not to be had: their source has changed" in late.stdout
+    assert f"{n} unavailable because their source has changed" in late.stdout
     assert HELD not in sweep(definition, results) and rows(results) == 2 * n
 
 

@@ -98,11 +98,11 @@ def test_idle_is_what_the_device_was_not_used() -> None:
 
 def test_an_estimate_says_what_it_rests_on(tmp_path: Path) -> None:
     guess = estimate(tmp_path, KERNEL, SIMULATED.device, 100, 4)
-    assert guess.n_sweeps == 0 and "a guess: nothing is recorded yet" in str(guess)
+    assert guess.n_sweeps == 0 and "no history yet" in str(guess)
     with Bench(SIMULATED) as bench:
         run_sweep(KERNEL, PROBLEM, bench, settings(tmp_path))
     known = estimate(tmp_path, KERNEL, SIMULATED.device, 100, 4)
-    assert known.n_sweeps == 1 and "as the recorded sweep took" in str(known)
+    assert known.n_sweeps == 1 and "from 1 recorded sweep" in str(known)
     assert known.seconds > estimate(tmp_path, KERNEL, SIMULATED.device, 10, 4).seconds
 
 
@@ -110,7 +110,7 @@ def test_an_estimate_says_what_it_rests_on(tmp_path: Path) -> None:
 def test_efforts_differ_in_what_they_may_spend() -> None:
     n = {name: Settings(**effort(name)).budget("cuda", 1000) for name in EFFORTS}
     assert n["quick"] < n["normal"] < n["full"] == 1000
-    with pytest.raises(UsageError, match="no effort is called 'most'"):
+    with pytest.raises(UsageError, match="unknown effort 'most'"):
         effort("most")
 
 

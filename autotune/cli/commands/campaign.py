@@ -26,24 +26,26 @@ CompileOption = Annotated[
         "--compile-processes",
         min=1,
         max=1024,
-        help="Compilers of each device. [default: its share of this machine's cores, all of its GPUs counted]",
+        help="Compiler processes per device. [default: this machine's cores divided by its GPUs]",
     ),
 ]
 CaOption = Annotated[
     Path | None,
     typer.Option(
         "--tls-ca",
-        help="For tls://: the certificate (PEM) of the authority that signed everybody's. [default: Dask's "
-        "configuration, distributed.comm.tls.ca-file]",
+        help="For tls://: the certificate (PEM) of the authority that signed all certificates. [default: "
+        "distributed.comm.tls.ca-file of Dask's configuration]",
     ),
 ]
 CertOption = Annotated[
     Path | None,
-    typer.Option("--tls-cert", help="This process's certificate (PEM). [default: of Dask's configuration]"),
+    typer.Option("--tls-cert", help="This process's certificate (PEM). [default: from Dask's configuration]"),
 ]
 KeyOption = Annotated[
     Path | None,
-    typer.Option("--tls-key", help="Its private key (PEM), unless --tls-cert holds it. [default: of Dask's]"),
+    typer.Option(
+        "--tls-key", help="Its private key (PEM), unless --tls-cert holds it. [default: from Dask's configuration]"
+    ),
 ]
 
 
@@ -51,7 +53,7 @@ def campaign(
     file: Annotated[Path, typer.Argument(help="What to tune: a TOML file, see docs/campaigns.md.")],
     device: Annotated[
         list[str],
-        typer.Option("--device", help="cuda:0, ...; repeatable. [default: the file's, or every GPU here, or host]"),
+        typer.Option("--device", help="cuda:0, ...; repeatable. [default: the file's, else all GPUs here, else host]"),
     ] = [],
     scheduler: Annotated[
         str,
@@ -65,11 +67,12 @@ def campaign(
     tls_key: KeyOption = None,
     compile_processes: CompileOption = None,
     results: Annotated[
-        Path | None, typer.Option("--results", help="The folder of the sweeps. [default: the file's, or results]")
+        Path | None,
+        typer.Option("--results", help="The folder for recorded sweeps. [default: the file's, else results]"),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Tune every problem of a grid, on all devices. Started again, it goes on where it stopped."""
+    """Tune every problem of a grid on all devices. Run again, it resumes where it stopped."""
     _need_dask()
     from ...campaign.plan import read_plan
     from ...campaign.run import run_campaign
@@ -95,7 +98,7 @@ def campaign(
 def worker(
     scheduler: Annotated[str, typer.Argument(help="The scheduler's address, such as tls://host:8786.")],
     device: Annotated[
-        list[str], typer.Option("--device", help="cuda:0, ...; repeatable. [default: every GPU here, or host]")
+        list[str], typer.Option("--device", help="cuda:0, ...; repeatable. [default: all GPUs here, else host]")
     ] = [],
     tls_ca: CaOption = None,
     tls_cert: CertOption = None,
@@ -110,7 +113,7 @@ def worker(
     security = security_for(scheduler, Certificates(tls_ca, tls_cert, tls_key))
     _warn(scheduler)
     devices = tuple(device) or all_devices()
-    stderr.print(f"serving {', '.join(devices)} to {scheduler}; Ctrl-C ends it", markup=False)
+    stderr.print(f"serving {', '.join(devices)} to {scheduler}; press Ctrl-C to stop", markup=False)
     serve(scheduler, devices, security, compile_processes)
 
 
@@ -124,7 +127,7 @@ def _warn(scheduler: str) -> None:
 def _need_dask() -> None:
     """Imported when asked for: it takes longer than most commands run, and many installations do without."""
     if missing := [name for name in ("distributed", "cryptography") if find_spec(name) is None]:
-        raise UsageError(f"campaigns need {' and '.join(missing)}, not installed here: {install_with('campaign')}")
+        raise UsageError(f"campaigns need {' and '.join(missing)}, which are not installed: {install_with('campaign')}")
 
 
 class _Console:
@@ -199,15 +202,15 @@ def _print(done: "Campaign", results: Path, kernel: str) -> None:
     if gains:
         stdout.print(f"speed-up     {median(gains):.2f} x the default (median), up to {max(gains):.2f}")
     counts = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items(), key=lambda item: -item[1]))
-    stdout.print(f"trials       {counts or 'none'}; {done.n_new} of them now", markup=False)
+    stdout.print(f"trials       {counts or 'none'}; {done.n_new} new in this run", markup=False)
     parts = ", ".join(f"{what} {seconds(s)}" for what, s in done.spent_s.items() if s >= 0.1)
-    stdout.print(f"time         {seconds(done.wall_s)}; the sweeps, which overlap: {parts or 'nothing'}")
+    stdout.print(f"time         {seconds(done.wall_s)} wall; summed over concurrent sweeps: {parts or 'nothing'}")
     busy, compiling = 1.0 - done.idle_share, done.compile_share
-    what = "compiling dominates" if compiling > busy else "the devices dominate"
+    what = "compilation is the bottleneck" if compiling > busy else "the devices are the bottleneck"
     stdout.print(f"devices      {', '.join(done.devices)}, idle {percent(done.idle_share)}", markup=False)
-    stdout.print(f"compilers    {seconds(done.compile_s)} of work, {percent(compiling)} of their time; {what}")
+    stdout.print(f"compilers    {seconds(done.compile_s)} of work, busy {percent(compiling)}; {what}")
     if done.interrupted:
-        stdout.print("next         the same command again goes on from here")
+        stdout.print("next         run the same command again to resume")
     elif tuned:
         emit = command("autotune", "emit", results, "--out", "tuned", *definition_words(kernel))
         stdout.print(f"next         {emit}, or {command('autotune', 'portfolio', results)}", markup=False)

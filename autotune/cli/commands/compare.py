@@ -16,14 +16,16 @@ from .options import JsonOption
 
 def compare(
     before: Annotated[Path, typer.Argument(help="A folder of recorded sweeps.")],
-    after: Annotated[Path, typer.Argument(help="Another one: a new driver, compiler, template, or other GPUs.")],
+    after: Annotated[
+        Path, typer.Argument(help="The folder to compare it with: a new driver, compiler or template, or other GPUs.")
+    ],
     json: JsonOption = False,
 ) -> None:
     """Whether two sets of records agree: their winners of the same problems, within the noise of the device."""
     old, new = ([Recorded.of(folder) for folder in find_sweeps(path)] for path in (before, after))
     found = pairs(old, new)
     if not found:
-        raise UsageError(f"{before} and {after} have no problem of the same kernel and device in common")
+        raise UsageError(f"{before} and {after} share no problem of the same kernel and device")
     device_noise = noise([*old, *new])
     if json:
         rows = [{**vars(p), "change": p.change, "verdict": p.verdict} for p in found]
@@ -41,7 +43,7 @@ def compare(
     stdout.print(
         f"problems     {len(found)} in both: {n_same} same, "
         f"{sum(p.verdict == 'faster' for p in found)} faster, {sum(p.verdict == 'slower' for p in found)} slower; "
-        f"{n_config} with the same winner" + (f"; chance alone makes {by_chance} differ" if by_chance else "")
+        f"{n_config} with the same winner" + (f"; {by_chance} expected to differ by chance" if by_chance else "")
     )
     changes = [p.change for p in found]
     stdout.print(
@@ -51,6 +53,6 @@ def compare(
     if losses:
         n_within = sum(loss <= allowed for loss, allowed in losses)
         stdout.print(
-            f"exchanged    either side's winners at the other side, where measured there: {n_within} of {len(losses)} "
-            f"lose no more than the noise, {percent(max(loss for loss, _ in losses))} at worst"
+            f"exchanged    winners of one side timed on the other: {n_within} of {len(losses)} "
+            f"are slower by no more than the noise; worst {percent(max(loss for loss, _ in losses))}"
         )

@@ -17,7 +17,7 @@ def digest(
     paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
     kernel: DefinitionsOption = [],
     compile_processes: Annotated[
-        int, typer.Option("--compile-processes", min=1, max=1024, help="Compilers at work. [default: the CPUs]")
+        int, typer.Option("--compile-processes", min=1, max=1024, help="Compiler processes. [default: one per CPU]")
     ] = n_cpus(),
 ) -> None:
     """Write down the machine code of recorded trials, before their templates are rewritten.
@@ -30,14 +30,16 @@ def digest(
 
     named, total = named_kernels(kernel), [0, 0, 0]
     for pool, folders in pools((folder for path in paths for folder in find_sweeps(path)), compile_processes):
-        stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, by {pool.compiler}", markup=False)
+        stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, compiled with {pool.compiler}", markup=False)
         for number, folder in enumerate(folders, 1):
             try:
                 found = digest_sweep(folder, recorded_kernel(folder.about(), named), pool)
             except UsageError as error:
-                stderr.print(f"left out {folder.path}: {error}", markup=False)
+                stderr.print(f"skipped {folder.path}: {error}", markup=False)
                 continue
             total = [a + b for a, b in zip(total, (found.n_known, found.n_new, found.n_changed), strict=True)]
             if found.n_new:
                 stderr.print(f"  {number} of {len(folders)}: {found.n_new} trials of {folder.path}", markup=False)
-    stdout.print(f"digests      {total[1]} new, {total[0]} known, {total[2]} not to be had: their source has changed")
+    stdout.print(
+        f"digests      {total[1]} new, {total[0]} known, {total[2]} unavailable because their source has changed"
+    )

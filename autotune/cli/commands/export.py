@@ -29,8 +29,8 @@ def export(
         Format,
         typer.Option(
             "--format",
-            help="csv, parquet: one table, a row a trial, seconds. t4: a results and a metadata file for each sweep. "
-            "kernel-tuner: a cache file for each sweep. The last two are in milliseconds.",
+            help="csv, parquet: one table, one row per trial, in seconds. t4: a results and a metadata file per sweep. "
+            "kernel-tuner: a cache file per sweep. The last two are in milliseconds.",
         ),
     ] = Format.csv,
     out: Annotated[
@@ -51,7 +51,7 @@ def export(
         return _tell(files.write_each(sweeps, out, contents))
     if format == Format.t4 or len(sweeps) > 1:
         n = f"{len(sweeps)} sweep{'s' if len(sweeps) > 1 else ''}"
-        raise UsageError(f"--format {format} of {n} is several files; name a folder for them with --out")
+        raise UsageError(f"--format {format} of {n} writes several files; name a folder for them with --out")
     stdout.file.write(kernel_tuner.cache(sweeps[0]) + "\n")
 
 

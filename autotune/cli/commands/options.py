@@ -24,18 +24,16 @@ KernelOption = Annotated[str, typer.Option("--kernel", help="A kernel's name, or
 DefinitionsOption = Annotated[
     list[str],
     typer.Option(
-        "--kernel", help="The definition (x.py) of recorded sweeps of a kernel that is not installed. Repeatable."
+        "--kernel", help="Path of the definition (x.py) of a recorded kernel that is not installed. Repeatable."
     ),
 ]
 ProblemOption = Annotated[
     list[str],
-    typer.Option(
-        "--problem", help="taps=256,decimation=16,...: fields not named keep the default's value. Repeatable."
-    ),
+    typer.Option("--problem", help="taps=256,decimation=16,...: other fields keep their defaults. Repeatable."),
 ]
 DeviceOption = Annotated[
     str, typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1, simulated.")
 ]
-ConfigOption = Annotated[str, typer.Option("--config", help="One whole configuration: ALGORITHM=register,WGS=128,...")]
+ConfigOption = Annotated[str, typer.Option("--config", help="A complete configuration: ALGORITHM=register,WGS=128,...")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="The folder that recorded sweeps go to.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="The folder for recorded sweeps.")]

@@ -18,7 +18,7 @@ K_MAX = 8
 
 def portfolio(
     paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
-    kernel: Annotated[str, typer.Option("--kernel", help="Only this kernel. [default: each]")] = "",
+    kernel: Annotated[str, typer.Option("--kernel", help="Only this kernel. [default: all]")] = "",
     device: Annotated[str, typer.Option("--device", help="Only this device, such as 'NVIDIA H200'.")] = "",
     k: Annotated[
         int | None,
@@ -43,12 +43,12 @@ def portfolio(
     """
     sweeps, left_out = read_sweeps(paths)
     for path, why in left_out.items():
-        stderr.print(f"left out {path}: {why}", markup=False)
+        stderr.print(f"skipped {path}: {why}", markup=False)
     found = tables(s for s in sweeps if kernel in ("", s.about["kernel"]) and device in ("", s.device.name))
     if not found:
         there = sorted({f"{s.about['kernel']} on {s.device.name}" for s in sweeps}) or ["nothing"]
         raise UsageError(
-            f"no recorded sweep fits --kernel {kernel!r} --device {device!r}; measured: {', '.join(there)}"
+            f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {', '.join(there)}"
         )
     answers = []
     for table in found:
@@ -65,10 +65,10 @@ def _print(table: Table, all_k: list[Portfolio], asked: Portfolio, regret: float
     n_problems, n_configs = table.regret.shape
     title = f"{table.kernel} on {table.device}: {n_problems} problems, {n_configs} configurations"
     stdout.print(title, markup=False, style="bold")
-    names = ("configurations", "worst", "mean", "median", "left out: worst", "mean", "median", "not served", "")
+    names = ("configurations", "worst", "mean", "median", "held-out: worst", "mean", "median", "not served", "")
     print_table(names, [_row(p, asked) for p in all_k])
     if asked.total.worst > regret:
-        stdout.print(f"these {len(asked.configs)} do not keep every regret within {_percent(regret)}", markup=False)
+        stdout.print(f"{len(asked.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
     served = [sum(choice == i for choice in asked.chosen) for i in range(len(asked.configs))]
     rows = list(zip(served, asked.configs, strict=True))
     print_table(("serves", "configuration"), rows)

@@ -27,23 +27,24 @@ def replay(
     sampler: Annotated[
         list[str], typer.Option("--sampler", help="auto, gp, tpe, local, random, exhaustive. Repeatable.")
     ] = ["auto"],
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Configurations tried in one search.")] = 100,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Configurations to try in each search.")] = 100,
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, max=100_000, help="Searches, each with a seed of its own.")
+        int, typer.Option("--repeats", min=1, max=100_000, help="Number of searches, each with its own seed.")
     ] = 100,
     ahead: Annotated[
-        int, typer.Option("--ahead", min=1, help="Proposals outstanding at a time, as when compilers work ahead.")
+        int, typer.Option("--ahead", min=1, help="Proposals in flight at a time, as when compilers run ahead.")
     ] = 1,
     seed: Annotated[
-        int, typer.Option("--seed", callback=within(SEED), help="Of the first repeat; the others count up from it.")
+        int,
+        typer.Option("--seed", callback=within(SEED), help="Seed of the first repeat; the others count up from it."),
     ] = 0,
     jobs: Annotated[
         int,
-        typer.Option("--jobs", min=1, help="Processes that repeats run in. [default: the CPUs]", show_default=False),
+        typer.Option("--jobs", min=1, help="Processes to run repeats in. [default: one per CPU]", show_default=False),
     ] = n_cpus(),
     kernel: DefinitionsOption = [],
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, an object for each space and sampler; times in seconds.")
+        bool, typer.Option("--json", help="Print JSON: one object per space and sampler, times in seconds.")
     ] = False,
 ) -> None:
     """Search recorded spaces with simulated time; no device is touched.
@@ -73,14 +74,14 @@ def _replayed(
 
 def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:
     first = replays[0]
-    failed = f", {first.n_failed} of them failing" if first.n_failed else ""
+    failed = f", {first.n_failed} of which fail" if first.n_failed else ""
     stdout.print(
         f"{space.name}: {first.n_configs} configs{failed}; {first.trials} trials, {first.repeats} repeats, "
         f"{first.ahead} ahead; optimum {first.optimum_s:.4g} s, chance {first.random_s:.4g} s",
         markup=False,
         style="bold",
     )
-    columns = ("sampler", "P", "found / optimum", "worst", "trials to 5 %", "device time, s", "ms an ask")
+    columns = ("sampler", "P", "found / optimum", "worst", "trials to 5 %", "device time, s", "ms per proposal")
     print_table(columns, [_cells(one) for one in replays])
 
 

@@ -18,10 +18,15 @@ from ..console import percent, print_json, print_table, seconds, stdout
 def show(
     path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")],
     everything: Annotated[
-        bool, typer.Option("--all", "-v", help="Details of every sweep. [default: of one; of several, one line each]")
+        bool,
+        typer.Option(
+            "--all",
+            "-v",
+            help="Show details of every sweep. [default: details of a single sweep, one line each for several]",
+        ),
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, a list with an object for each sweep; times in seconds.")
+        bool, typer.Option("--json", help="Print JSON: a list with one object per sweep, times in seconds.")
     ] = False,
 ) -> None:
     """Winner and its proof, finalists, failures, the search's curve, and how much each parameter matters."""
@@ -35,7 +40,7 @@ def show(
         for sweep in sweeps:
             _print_details(sweep)
     else:
-        stdout.print("\ndetails: name one of the folders, or give --all")
+        stdout.print("\nfor details, name one of the folders or give --all")
 
 
 def _print_overview(sweeps: list[Recorded]) -> None:
@@ -69,7 +74,7 @@ def _place(line: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _winner(line: dict[str, Any]) -> str:
-    config = _assignments(line["config"]) if line["config"] else "nothing measured"
+    config = _assignments(line["config"]) if line["config"] else "no config timed"
     return config if line["finished"] else f"{config} (so far)"
 
 
@@ -80,7 +85,7 @@ def _print_details(sweep: Recorded) -> None:
     known = [("commit " if name == "commit" else "") + str(about[name]) for name in origin if about.get(name)]
     _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
     if sweep.verdict is None:
-        _line("unfinished", "no final round yet: the times are the search's; start the sweep again to end it")
+        _line("unfinished", "no final round yet: times are from the search; run the sweep again to finish it")
     if text := holds(sweep):
         _line("today", text)
     _print_winner(sweep)
@@ -95,14 +100,14 @@ def _print_details(sweep: Recorded) -> None:
 def _print_winner(sweep: Recorded) -> None:
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
     if winner is None:
-        return _line("winner", "none: no config was correct and measured")
+        return _line("winner", "none: no config passed verification and was timed")
     launches = f", {winner['n_samples']} launches" if winner["n_samples"] else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.get("cold")]
     _line("winner", _assignments(winner["config"]))
     _line("", f"{_time(winner)}{launches}{cache}, {sweep.about.get('clock', 'device time')}")
     if figure := winner.get("sustained"):
         short, long = seconds(figure["short_s"]), seconds(figure["sustained_s"])
-        _line("", f"{long} sustained, after {short} in a short run: {figure['n']} launches back to back")
+        _line("", f"{long} sustained, {short} in a short run ({figure['n']} launches back to back)")
     if winner.get("efficiency") is not None:
         _line("", f"{percent(winner['efficiency'])} of the measured roofline")
     if winner.get("registers") is not None:
@@ -112,16 +117,16 @@ def _print_winner(sweep: Recorded) -> None:
         error = f"; largest error {winner['max_error']:.2g} of rms(reference)" if "max_error" in winner else ""
         _line("", f"verified against the reference at {_sizes(winner['verified_on'], sweep.problem)}{error}")
     if winner.get("checked_launches"):
-        _line("", f"right in {winner['checked_launches']} more launches, the outputs of each compared")
+        _line("", f"{winner['checked_launches']} further launches checked, all correct")
     if winner.get("reproduce"):
         _line("", winner["reproduce"])
     if default and default["config"] == winner["config"]:
-        return _line("default", "it is the winner")
+        return _line("default", "same config as the winner")
     _line("default", f"{_time(default)}; {_assignments(default['config'])}" if default else "not measured")
     if sweep.speed_up is not None:
         interval = speed_up_interval(sweep)
-        sure = f" ({interval[0]:.3f} to {interval[1]:.3f} by the 95 % intervals)" if interval else ""
-        _line("speed-up", f"{sweep.speed_up:.3f} times as fast as the default{sure}")
+        sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
+        _line("speed-up", f"{sweep.speed_up:.3f} x the default{sure}")
 
 
 def _print_finalists(sweep: Recorded) -> None:
@@ -144,11 +149,9 @@ def _print_finalists(sweep: Recorded) -> None:
     print_table(("finalists", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
     verdict = sweep.verdict or {}
     if n_ties := len(verdict.get("ties", ())):
-        tied = "one finalist is" if n_ties == 1 else f"{n_ties} finalists are"
+        tied = "1 finalist is" if n_ties == 1 else f"{n_ties} finalists are"
         rule = verdict.get("preference_among_ties", "the smaller one")
-        stdout.print(
-            f"{tied} as fast as the fastest within {percent(SAME)}; preferred among them: {rule}", markup=False
-        )
+        stdout.print(f"{tied} within {percent(SAME)} of the fastest; tie broken by: {rule}", markup=False)
 
 
 def _print_trials(sweep: Recorded) -> None:
@@ -162,7 +165,7 @@ def _print_trials(sweep: Recorded) -> None:
         if failure["reproduce"]:
             _line("", f"    {failure['reproduce']}")
     for why, n in sweep.about.get("refused", {}).items():
-        _line("", f"{n} configs refused: it must hold that {why}")
+        _line("", f"{n} configs violate: {why}")
 
 
 def _print_spent(where: dict[str, Any]) -> None:
@@ -185,7 +188,7 @@ def _print_importance(found: tuple[Importance, ...]) -> None:
     for each in found:
         best, *others = each.values
         costs = ", ".join(f"{effect.value} +{100 * effect.loss:.1f} %" for effect in others)
-        among = "" if each.n_trials == n_measured else f"(of {each.n_trials} configs that have it)"
+        among = "" if each.n_trials == n_measured else f"({each.n_trials} configs have it)"
         share = "-" if each.share is None else f"{100 * each.share:.0f} %"
         rows.append((each.name, chart.bar(each.share or 0.0), share.rjust(5), best.value, costs, among))
     stdout.print()

@@ -39,13 +39,13 @@ def sweep(
         typer.Option(
             "--trials",
             min=1,
-            help=f"Configurations to try. [default: {N_TRIALS_ELSEWHERE}; host: {N_TRIALS['host']}; of --effort]",
+            help=f"Configurations to try. [default: {N_TRIALS_ELSEWHERE}; host: {N_TRIALS['host']}; set by --effort]",
         ),
     ] = None,
     time: Annotated[
         float | None,
         typer.Option(
-            "--time", callback=within(DURATION), help="Seconds after which no trial begins. [default: no limit]"
+            "--time", callback=within(DURATION), help="Start no new trial after this many seconds. [default: no limit]"
         ),
     ] = None,
     sampler: Annotated[
@@ -54,25 +54,28 @@ def sweep(
             "--sampler", help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}. [default: auto]"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", callback=within(SEED), help="Of the sampler.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", callback=within(SEED), help="Seed of the sampler.")] = 0,
     hints: Annotated[
         int,
         typer.Option(
-            "--hints", min=0, help="Configs taken over from recorded sweeps of neighbouring problems; 0 starts cold."
+            "--hints",
+            min=0,
+            help="Configs to try first, taken from recorded sweeps of similar problems; 0 starts cold.",
         ),
     ] = Settings.n_hints,
     only: Annotated[
-        list[str], typer.Option("--only", help="Keep to ALGORITHM=register, WGS=64 ...; repeat for more values.")
+        list[str],
+        typer.Option("--only", help="Restrict the search to ALGORITHM=register, WGS=64, ...; repeat for more values."),
     ] = [],
     samples: Annotated[
-        int, typer.Option("--samples", min=3, max=1_000_000, help="Timed launches of a trial.")
+        int, typer.Option("--samples", min=3, max=1_000_000, help="Timed launches per trial.")
     ] = Protocol.n_samples,
     finalists: Annotated[
         int | None,
         typer.Option(
             "--finalists",
             min=1,
-            help=f"How many of the best are measured again, side by side. [default: {Settings.n_finalists}]",
+            help=f"How many of the best configs are timed again in the final round. [default: {Settings.n_finalists}]",
         ),
     ] = None,
     sustained: Annotated[
@@ -80,7 +83,7 @@ def sweep(
         typer.Option(
             "--sustained",
             callback=within(DURATION),
-            help="Seconds that each finalist is launched back to back as well.",
+            help="Also launch each finalist back to back for this many seconds.",
         ),
     ] = Settings.sustained_s,
     checked_launches: Annotated[
@@ -88,27 +91,33 @@ def sweep(
         typer.Option(
             "--checked-launches",
             min=0,
-            help="Launches of the winner whose outputs are all checked: a race may leave thousands right. "
-            f"[default: {N_CHECKED_ELSEWHERE}; host: {N_CHECKED['host']}; of --effort]",
+            help="Further launches of the winner to check, to catch rare races. "
+            f"[default: {N_CHECKED_ELSEWHERE}; host: {N_CHECKED['host']}; set by --effort]",
         ),
     ] = None,
-    hot: Annotated[bool, typer.Option("--hot", help="Leave the cache warm between launches; recorded.")] = False,
+    hot: Annotated[
+        bool, typer.Option("--hot", help="Keep the cache warm between launches (noted in the record).")
+    ] = False,
     compile_processes: Annotated[
-        int, typer.Option("--compile-processes", min=1, max=1024, help="Compilers at work ahead of the device.")
+        int,
+        typer.Option("--compile-processes", min=1, max=1024, help="Compiler processes that run ahead of the device."),
     ] = COMPILE_PROCESSES,
     compile_deadline: Annotated[
-        float, typer.Option("--compile-deadline", callback=within(DEADLINE), help="Seconds that one compile may take.")
+        float,
+        typer.Option(
+            "--compile-deadline", callback=within(DEADLINE), help="Time limit for one compilation, in seconds."
+        ),
     ] = DEADLINE_S,
     deadline: Annotated[
         float,
         typer.Option(
-            "--deadline", callback=within(DEADLINE), help="Seconds that one verification or measurement may take."
+            "--deadline", callback=within(DEADLINE), help="Time limit for one verification or measurement, in seconds."
         ),
     ] = Settings.launch_deadline_s,
     results: ResultsOption = Path("results"),
     json: JsonOption = False,
 ) -> None:
-    """Find the fastest correct configuration, recording every trial. Started again, it goes on where it stopped."""
+    """Find the fastest correct configuration and record every trial. Run again, it resumes where it stopped."""
     definition, target = resolve(kernel, device)
     given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
@@ -147,7 +156,7 @@ def sweep(
 
 def _tell_device(target: Target) -> None:
     if target.kind == "host":
-        _note("no GPU found: using the device `host`, whose times are host time and tell nothing of a GPU")
+        _note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
     else:
         _note(f"using {target.identifier}, {target.device.name}")
 
