@@ -14,7 +14,7 @@ from autotune.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
 USER_PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "kernels").glob("*.md")])
 MOST_LINES, MOST_WORDS = 120, 95
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

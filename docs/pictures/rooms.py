@@ -1,0 +1,63 @@
+"""The rooms of autotune, in the order that import-linter holds: each imports from itself and from those below it."""
+
+import tomllib
+from pathlib import Path
+
+from svg import BLUE, GREEN, GREY, ORANGE, PURPLE, TEAL, Picture
+
+CONFIG = Path(__file__).parents[2] / "pyproject.toml"
+ROOMS = {
+    "__main__": ("python -m autotune", GREY),
+    "api": ("what `import autotune` offers", GREY),
+    "cli": ("parse, call, print", GREY),
+    "emit": ("packages of winners", TEAL),
+    "campaign": ("many sweeps, on many devices", TEAL),
+    "sweep": ("the loop, the final round", ORANGE),
+    "analysis": ("noise, importance, portfolios", ORANGE),
+    "search": ("samplers, warm start, replay", PURPLE),
+    "records": ("what sweeps leave on the disk; exports", PURPLE),
+    "trial": ("one config: compile, verify, measure", GREEN),
+    "devices": ("drivers, one module for each kind", GREEN),
+    "system": ("processes, cache, locks, memory", BLUE),
+    "source": ("registry of kernels, templates to CUDA", BLUE),
+    "runtime": ("lookup, launcher, GPU", BLUE),
+    "core": ("definition, space, config, errors, files", BLUE),
+}
+ADDED = {
+    "source": ("a kernel", "autotune.kernels"),
+    "devices": ("a device", "autotune.devices"),
+    "search": ("a sampler", "autotune.samplers"),
+    "records": ("an export format", "autotune.exports"),
+}
+LEFT, WIDTH, HEIGHT, STEP = 70, 560, 42, 50
+
+
+def picture() -> str:
+    layers = _layers()
+    p = Picture(1000, 118 + STEP * len(layers), "The rooms of autotune")
+    p.text(24, 34, "The rooms of autotune", "title")
+    p.text(24, 56, "A room imports from itself and from the rooms below it, for types and lazily, too.", "muted")
+    for i, layer in enumerate(layers):
+        _layer(p, 76 + STEP * i, layer)
+    bottom = 76 + STEP * len(layers)
+    p.arrow((42, 80), (42, bottom - 12))
+    p.text(LEFT, bottom + 16, "emit copies core and runtime into each package of winners as they are.", "small muted")
+    p.text(660, 56, "Added from outside, by entry points:", "muted")
+    return p.svg()
+
+
+def _layers() -> list[list[str]]:
+    contracts = tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"]
+    return [[room.strip() for room in layer.split("|")] for layer in contracts[0]["layers"]]
+
+
+def _layer(p: Picture, y: float, rooms: list[str]) -> None:
+    width = (WIDTH - 10 * (len(rooms) - 1)) / len(rooms)
+    for i, room in enumerate(rooms):
+        what, fill = ROOMS[room]
+        p.labelled(LEFT + i * (width + 10), y, width, HEIGHT, fill, (room, what))
+        if room in ADDED:
+            name, group = ADDED[room]
+            p.arrow((670, y + HEIGHT / 2), (LEFT + WIDTH + 4, y + HEIGHT / 2), dashed=True)
+            p.text(680, y + HEIGHT / 2 - 2, name, "small bold")
+            p.text(680, y + HEIGHT / 2 + 15, group, "code")
