@@ -10,7 +10,7 @@ import typer
 from ..core.config import Config
 from ..core.definition import Kernel
 from ..core.errors import UsageError, one_line
-from ..devices import MODULES, Target, cuda, device_module, find_device
+from ..devices import Target, cuda, find_device, findings
 from ..source.registry import all_kernels, load_kernel
 from ..source.render import render as render_variant
 from ..sweep.request import parse_config, parse_values, problem_on, problems_on, resolve
@@ -177,7 +177,7 @@ def lookup(
 @app.command(cls=Command)
 def doctor(json: JsonOption = False) -> None:
     """GPU, driver, NVRTC, host compiler, caches: what works, and what to install."""
-    found = [f for name in MODULES for f in device_module(name).findings()]
+    found = findings()
     try:
         usable = f"{find_device().identifier}: {find_device().device.name}"
     except UsageError as error:

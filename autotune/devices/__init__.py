@@ -1,5 +1,7 @@
 """Drivers: one module for each kind of device, behind the interface of ``base``; the first that is here is ``auto``.
 
+Installed packages add kinds by entry points of the group ``autotune.devices``. Those are used by name only.
+
 They describe, compile, load and launch; they verify and measure nothing. The room imports ``system``, ``source``,
 ``runtime`` and ``core``.
 """
@@ -10,7 +12,8 @@ from typing import cast
 
 from ..core.definition import Device
 from ..core.errors import UsageError
-from .base import DeviceModule
+from ..source.installed import DEVICES, installed, load_installed
+from .base import DeviceModule, Finding
 
 MODULES = ("cuda", "host")  # in the order in which ``auto`` asks them
 ON_REQUEST = ("simulated",)  # by name only
@@ -35,26 +38,51 @@ def device_module(kind: str) -> DeviceModule:
     Raises:
         UsageError: for a kind that there is not; a record may name anything.
     """
-    if kind not in (*MODULES, *ON_REQUEST):
-        raise UsageError(f"{kind!r} is no kind of device (there are: {', '.join((*MODULES, *ON_REQUEST))})")
-    return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
+    if kind in (*MODULES, *ON_REQUEST):
+        return cast(DeviceModule, import_module(f"{__name__}.{kind}"))
+    if kind not in installed(DEVICES):
+        raise UsageError(f"{kind!r} is no kind of device (there are: {', '.join(kinds())})")
+    module = cast(DeviceModule, load_installed(DEVICES, kind, DeviceModule))
+    if module.kind != kind:
+        raise UsageError(
+            f"the device {kind!r} of {DEVICES} calls itself {module.kind!r}: its entry point must be called so"
+        )
+    return module
+
+
+def kinds() -> tuple[str, ...]:
+    """All kinds of device that can be named, those of installed packages last."""
+    own = (*MODULES, *ON_REQUEST)
+    return (*own, *(kind for kind in installed(DEVICES) if kind not in own))
+
+
+def findings() -> list[Finding]:
+    """What of each kind works here, for ``autotune doctor``."""
+    found: list[Finding] = []
+    for kind in kinds():
+        try:
+            found += device_module(kind).findings()
+        except UsageError as error:  # an installed package's
+            found.append(Finding(f"device {kind}", False, str(error), "mend or remove the package"))
+    return found
 
 
 def find_device(name: str = "auto") -> Target:
-    """The device called ``name``: ``auto``, ``host``, ``cuda`` or ``cuda:1``.
+    """The device called ``name``: ``auto``, ``host``, ``cuda`` or ``cuda:1``, or one of an installed package's kind.
 
     Raises:
         UsageError: when it is not here; says what is.
     """
     usable: list[str] = []
-    for kind in (*MODULES, *ON_REQUEST):
+    asked_kind = name.partition(":")[0]
+    for kind in (*MODULES, *ON_REQUEST, *([asked_kind] if asked_kind in installed(DEVICES) else [])):
         module = device_module(kind)
         identifiers = module.identifiers()
         usable += identifiers if kind in MODULES else []
         for identifier in identifiers:
             if name in (kind, identifier) or (name == "auto" and kind in MODULES):
                 return Target(kind, identifier, module.describe(identifier))
-    asked = [kind for kind in MODULES if name in ("auto", kind) or name.startswith(f"{kind}:")]
+    asked = [kind for kind in kinds() if kind == asked_kind or (name == "auto" and kind in MODULES)]
     missing = [f"{f.what}: {f.detail}" for kind in asked for f in device_module(kind).findings() if not f.works]
     why = "".join(f". {text}" for text in missing)
     raise UsageError(f"device {name!r} is not here; usable: {', '.join(usable) or 'none'}{why} (see `autotune doctor`)")

@@ -153,10 +153,24 @@ class Finding:
     remedy: str = ""
 
 
+@dataclass(frozen=True)
+class Defaults:
+    """What a sweep does on a kind of device unless it is told otherwise, and how long it expects it to take."""
+
+    trials: int = 200
+    checked_launches: int = 500  # of the winner
+    most_placements: int = 1_000_000  # of the buffers in the final round: 1 where a time says little
+    has_full_sizes: bool = True  # whether problems keep their sizes, or take the definition's ``host_sizes``
+    start_s: float = 1.0  # until a process has opened the device
+    trial_s: tuple[float, float] = (0.5, 0.1)  # compiling, and on the device, before anything is recorded
+    caches: tuple[str, ...] = ()  # folders of the cache that it fills, which are pruned
+
+
 class DeviceModule(Protocol):
-    """What a module of ``autotune.devices`` offers."""
+    """What a module of ``autotune.devices`` offers, or one of an installed package."""
 
     kind: str
+    defaults: Defaults
     clock: str  # what a second on this device is: "GPU time", "host time"
     builds: tuple[str, ...]  # what compile makes of a variant
 

@@ -23,12 +23,13 @@ from ..core.kept import keep, take
 from ..source.render import Variant
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
-from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Finding, Sample
+from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Defaults, Finding, Sample
 from .machine_code import digest
 
 kind = "simulated"
 clock = "simulated time"
 builds = ("formula",)
+defaults = Defaults(checked_launches=1, has_full_sizes=False, caches=(kind,))  # a formula has no races
 N_DEVICES = 8
 COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S is another
 NOISE = 0.005

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.definition import Device, Kernel
+from ..devices import device_module
 from .folder import SweepFolder, kernel_path
 
 N_SWEEPS = 3  # the newest
-START_S = {"cuda": 6.0}  # a process that opens the device; elsewhere 1 s
-GUESS_S = {"cuda": (0.6, 0.03), "host": (2.0, 0.3)}  # (compiling, on the device) of a trial, before anything is known
-NO_GUESS_S = (0.5, 0.1)
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,14 @@ class Estimate:
 
 def estimate(results: Path, kernel: Kernel[object], device: Device, n_trials: int, compile_processes: int) -> Estimate:
     """Of ``n_trials`` more of ``kernel`` on ``device``: the slower of the compilers, in parallel, and the device."""
-    folder = kernel_path(results, device.name, kernel.name)
+    folder, defaults = kernel_path(results, device.name, kernel.name), device_module(device.kind).defaults
     records = sorted(folder.glob("*/trials.jsonl"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
     rows = [t for path in records for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s]
     if not rows:
-        compile_s, device_s = GUESS_S.get(device.kind, NO_GUESS_S)
+        compile_s, device_s = defaults.trial_s
     else:
         compile_s = sum(t.compile_s or 0.0 for t in rows) / len(rows)
         device_s = sum((t.verify_s or 0.0) + (t.measure_s or 0.0) for t in rows) / len(rows)
     each_s = max(compile_s / compile_processes, device_s)
-    seconds = START_S.get(device.kind, 1.0) + compile_s + n_trials * each_s
+    seconds = defaults.start_s + compile_s + n_trials * each_s
     return Estimate(seconds, len(records) if rows else 0)

@@ -294,10 +294,15 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
     Raises:
         UsageError: when there is no recorded sweep.
     """
+    return table(find_sweeps(Path(path)))
+
+
+def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
+    """As ``load``, for sweeps that have been found."""
     import pandas as pd  # here: workers and compile processes start without it
 
     rows = []
-    for folder in find_sweeps(Path(path)):
+    for folder in folders:
         about = folder.about()
         fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
         fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}

@@ -1,6 +1,7 @@
 """What to try next. A searcher sees configs, what is known of them, and times; never a device, a source or a problem.
 
 Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
+Installed packages add samplers by entry points of the group ``autotune.samplers``.
 The room imports ``records`` and the rooms below it.
 """
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.errors import UsageError
+from ..source.installed import SAMPLERS as ENTRY_POINTS
+from ..source.installed import installed, load_installed
 from .base import Request, Searcher
 from .bayesian import GaussianProcess
 from .local import LocalSearch
@@ -50,10 +53,12 @@ def searcher(
     check_sampler(name)
     if name == "auto":
         name = "exhaustive" if budget is None or budget >= len(configs) else "gp"
-    return name, SAMPLERS[name](Request(configs, default, budget, tuple(done), seed, hints, known or {}))
+    make = SAMPLERS[name] if name in SAMPLERS else load_installed(ENTRY_POINTS, name, Searcher)
+    return name, make(Request(configs, default, budget, tuple(done), seed, hints, known or {}))
 
 
 def check_sampler(name: str) -> None:
     """Raises UsageError unless ``name`` is a sampler."""
-    if name != "auto" and name not in SAMPLERS:
-        raise UsageError(f"no sampler is called {name!r} (there are: auto, {', '.join(SAMPLERS)})")
+    known = dict.fromkeys(("auto", *SAMPLERS, *installed(ENTRY_POINTS)))
+    if name not in known:
+        raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(known)})")

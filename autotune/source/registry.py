@@ -9,16 +9,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..core.definition import Kernel
 from ..core.errors import UsageError
+from .installed import KERNELS, installed
 
 OWN = "autotune.kernels"  # definitions import autotune: they are found by name, as those of other packages are
-ENTRY_POINTS = "autotune.kernels"  # group; each entry point names a module that defines one kernel
 
 
 def all_kernels() -> dict[str, Kernel[Any]]:
@@ -93,16 +92,10 @@ def reference_of(kernel: Kernel[Any]) -> str:
 def _modules() -> dict[str, str]:
     """Kernel name -> module name; the package's own win over others of the same name."""
     kernels = importlib.import_module(OWN)
-    found = dict(_installed())
+    found = {name: point.value for name, point in installed(KERNELS).items()}
     names = [m.name for m in pkgutil.iter_modules(kernels.__path__) if not m.name.startswith("_")]  # those are parts
     own = {name: f"{kernels.__name__}.{name}" for name in names}
     return {**found, **own}
-
-
-@lru_cache(maxsize=1)
-def _installed() -> tuple[tuple[str, str], ...]:
-    """Those of other packages; to ask takes as long as a trial."""
-    return tuple((point.name, point.value) for point in entry_points(group=ENTRY_POINTS))
 
 
 def _import_file(path: Path) -> ModuleType:

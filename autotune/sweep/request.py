@@ -42,7 +42,7 @@ def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, b
     Raises:
         UsageError: for unknown fields, values of another type, or a problem that cannot be, or has an empty array.
     """
-    small = {} if target.kind == "cuda" else kernel.host_sizes
+    small = {} if target.module.defaults.has_full_sizes else kernel.host_sizes
     problem = kernel.problem({**small, **of_types(kernel, values)}, base=base)
     for name, array in kernel.arrays(problem).items():
         if any(extent < 1 for extent in array.shape):

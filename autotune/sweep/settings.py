@@ -7,15 +7,11 @@ from typing import Any
 
 from ..core.config import Value
 from ..core.errors import UsageError
+from ..devices import device_module
 from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
 from ..trial.measure import Protocol
 
-N_TRIALS = {"host": 64}  # a CPU takes about a second a trial
-N_TRIALS_ELSEWHERE = 200
-N_CHECKED = {"host": 1, "simulated": 1}  # the host looks for races itself, and the formula has none
-N_CHECKED_ELSEWHERE = 500
-N_PLACEMENTS = {"host": 1}  # where a time says little
-
+GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # for texts
 EFFORTS: dict[str, dict[str, Any]] = {
     "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20, "placements": 1},
     "normal": {},
@@ -23,7 +19,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 EFFORTS_HELP = (
     "quick: 12 trials (the default config, the best of similar problems, a short search around them). "
-    f"normal: {N_TRIALS_ELSEWHERE} trials (host: {N_TRIALS['host']}). full: every configuration, twice the samples "
+    f"normal: {GPU.trials} trials (host: {HOST.trials}). full: every configuration, twice the samples "
     "in a final round of 8, and 5000 further launches of the winner (or one second of them)."
 )
 RANGES = {
@@ -45,7 +41,7 @@ class Settings:
     """Of one sweep."""
 
     results: Path = Path("results")
-    trials: int | None = None  # None: N_TRIALS of the device; all with the sampler exhaustive
+    trials: int | None = None  # None: those of the device; all with the sampler exhaustive
     time_s: float | None = None  # of searching; the finalists come on top
     sampler: str = "auto"
     seed: int = 0
@@ -54,9 +50,9 @@ class Settings:
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5
     finalist_samples: int = 40
-    placements: int = 4  # of the buffers, in each of which close finalists are timed; on the host one
+    placements: int = 4  # of the buffers, in each of which close finalists are timed; at most as many as the device has
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
-    checked_launches: int | None = None  # of the winner, outputs of each checked; None: N_CHECKED of the device
+    checked_launches: int | None = None  # of the winner, outputs of each checked; None: those of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
     launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
 
@@ -71,16 +67,16 @@ class Settings:
         """Trials of a sweep over ``n_configs`` on a device of that kind."""
         if self.trials is None and self.sampler == "exhaustive":
             return n_configs
-        return min(n_configs, self.trials or N_TRIALS.get(kind, N_TRIALS_ELSEWHERE))
+        return min(n_configs, self.trials or device_module(kind).defaults.trials)
 
     def n_placements(self, kind: str) -> int:
         """Placements of the buffers in a final round."""
-        return N_PLACEMENTS.get(kind, self.placements)
+        return min(self.placements, device_module(kind).defaults.most_placements)
 
     def n_checked(self, kind: str) -> int:
         """Launches of the winner whose outputs are checked."""
         given = self.checked_launches
-        return N_CHECKED.get(kind, N_CHECKED_ELSEWHERE) if given is None else given
+        return device_module(kind).defaults.checked_launches if given is None else given
 
 
 def effort(name: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        for kind in ("cubin", "host", "simulated"):
+        for kind in self.target.module.defaults.caches:
             prune(kind)
 
     def ceilings(self) -> Ceilings | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autotune import UsageError
-from autotune.source import registry
+from autotune.source.installed import installed
 from autotune.source.registry import load_kernel, reference_of
 
 from ..conftest import EXAMPLE
@@ -33,11 +33,11 @@ def test_an_installed_package_offers_kernels_by_entry_point(tmp_path: Path, monk
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: observatory\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[autotune.kernels]\nobservatory_detect = observatory\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry._installed.cache_clear()  # asked once in a process
+    installed.cache_clear()  # asked once in a process
     try:
         assert load_kernel("observatory_detect").name == "detect"
     finally:
-        registry._installed.cache_clear()
+        installed.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ ProblemOption = Annotated[
     typer.Option("--problem", help="taps=256,decimation=16,...: other fields keep their defaults. Repeatable."),
 ]
 DeviceOption = Annotated[
-    str, typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1, simulated.")
+    str,
+    typer.Option("--device", help="auto (a GPU if there is one), host, cuda, cuda:1, simulated, or an installed one."),
 ]
 ConfigOption = Annotated[str, typer.Option("--config", help="A complete configuration: ALGORITHM=register,WGS=128,...")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

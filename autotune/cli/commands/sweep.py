@@ -12,10 +12,8 @@ from ...sweep.loop import run_sweep
 from ...sweep.request import parse_restriction, problems_on, resolve
 from ...sweep.settings import (
     EFFORTS_HELP,
-    N_CHECKED,
-    N_CHECKED_ELSEWHERE,
-    N_TRIALS,
-    N_TRIALS_ELSEWHERE,
+    GPU,
+    HOST,
     Settings,
     effort,
 )
@@ -39,7 +37,7 @@ def sweep(
         typer.Option(
             "--trials",
             min=1,
-            help=f"Configurations to try. [default: {N_TRIALS_ELSEWHERE}; host: {N_TRIALS['host']}; set by --effort]",
+            help=f"Configurations to try. [default: {GPU.trials}; host: {HOST.trials}; set by --effort]",
         ),
     ] = None,
     time: Annotated[
@@ -51,7 +49,8 @@ def sweep(
     sampler: Annotated[
         str | None,
         typer.Option(
-            "--sampler", help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}. [default: auto]"
+            "--sampler",
+            help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}, or an installed one. [default: auto]",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", callback=within(SEED), help="Seed of the sampler.")] = 0,
@@ -92,7 +91,7 @@ def sweep(
             "--checked-launches",
             min=0,
             help="Further launches of the winner to check, to catch rare races. "
-            f"[default: {N_CHECKED_ELSEWHERE}; host: {N_CHECKED['host']}; set by --effort]",
+            f"[default: {GPU.checked_launches}; host: {HOST.checked_launches}; set by --effort]",
         ),
     ] = None,
     hot: Annotated[

@@ -10,7 +10,7 @@ from ...source.render import Variant
 from ...system.cache import cache_dir
 from ...system.installation import install_with
 from .. import machine_code
-from ..base import Binary, Finding
+from ..base import Binary, Defaults, Finding
 
 if TYPE_CHECKING:
     from .session import CudaSession
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 kind = "cuda"
 clock = "GPU time"
 builds = ("cubin",)
+defaults = Defaults(start_s=6.0, trial_s=(0.6, 0.03), caches=("cubin",))
 
 # Limits by compute capability, for compiling where there is no GPU: opted-in shared bytes of a block.
 SHARED_BYTES = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376, "sm_90": 232448, "sm_120": 101376}

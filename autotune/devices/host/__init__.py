@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...core.definition import Device
 from ...core.errors import UsageError
 from ...source.render import Variant
-from ..base import Binary, Finding, Session
+from ..base import Binary, Defaults, Finding, Session
 from .build import BUILD_FLAGS, compile_variant, flags, package_fingerprint
 from .session import HostSession
 from .toolchain import REMEDY, find_compiler
@@ -19,6 +19,14 @@ from .toolchain import REMEDY, find_compiler
 kind = "host"
 clock = "host time"
 builds = ("check", "plain")
+defaults = Defaults(
+    trials=64,  # a CPU takes about a second a trial
+    checked_launches=1,  # it looks for races itself
+    most_placements=1,
+    has_full_sizes=False,
+    trial_s=(2.0, 0.3),
+    caches=(kind,),
+)
 DEVICE = Device(name="host", kind="host", arch="host", max_shared_bytes=227 * 1024)
 
 

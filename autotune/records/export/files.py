@@ -1,36 +1,53 @@
 """Where the exported files of one sweep, or of many, go."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...core.errors import UsageError
 from ...core.files import write_whole
 from ..folder import sweep_path
 from ..recorded import Recorded
-from . import kernel_tuner, t4
-
-Contents = Mapping[str, str]  # the end of a file's name -> its text
+from .base import Format
 
 
-def t4_files(sweep: Recorded) -> Contents:
-    """The pair of a sweep."""
-    return {"-results.json": json.dumps(t4.results(sweep)), "-metadata.json": json.dumps(t4.metadata(sweep), indent=1)}
+def write(sweeps: Sequence[Recorded], out: Path, format: Format, name: str) -> list[Path]:
+    """Write the files of ``sweeps`` in the format called ``name`` -> where they are.
+
+    Raises:
+        UsageError: when ``out`` is not a place for them.
+    """
+    return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
 
 
-def kernel_tuner_files(sweep: Recorded) -> Contents:
-    """The one cache file of a sweep."""
-    return {".json": kernel_tuner.cache(sweep)}
+def text(sweeps: Sequence[Recorded], format: Format, name: str) -> str:
+    """The only file of ``sweeps``, for stdout.
+
+    Raises:
+        UsageError: when there are several, or when it is not text.
+    """
+    if not format.is_text:
+        raise UsageError(f"--format {name} is not text; name a file with --out, such as --out trials.{name}")
+    found = format.contents(sweeps) if format.is_table or len(sweeps) == 1 else {}
+    if len(found) != 1:
+        n = f"{len(sweeps)} sweep{'s' if len(sweeps) > 1 else ''}"
+        raise UsageError(f"--format {name} of {n} is several files; name a folder for them with --out")
+    return next(iter(found.values())).decode()
 
 
-def write_each(sweeps: Sequence[Recorded], out: Path, contents: Callable[[Recorded], Contents]) -> list[Path]:
-    """The files of every sweep, and where they are.
+def _write_table(sweeps: Sequence[Recorded], out: Path, format: Format, name: str) -> Path:
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
+    found = format.contents(sweeps)
+    if len(found) != 1:
+        raise UsageError(f"--format {name} calls itself a table and made {len(found)} files; its module must make one")
+    return _written(out, next(iter(found.values())))
+
+
+def _write_each(sweeps: Sequence[Recorded], out: Path, format: Format) -> list[Path]:
+    """The files of every sweep.
 
     One sweep and ``out`` ending in .json: beside one another, named from ``out``. Otherwise ``out`` is a folder, made
     where it is missing, with the layout of recorded sweeps: <device>/<kernel>/<problem>...
-
-    Raises:
-        UsageError: when ``out`` is a file and the sweeps are several, or when two of them would get the same name.
     """
     is_file = out.suffix == ".json" and not out.is_dir()
     if (is_file or out.is_file()) and len(sweeps) > 1:
@@ -46,9 +63,13 @@ def write_each(sweeps: Sequence[Recorded], out: Path, contents: Callable[[Record
                 "and would be written to the same files; export them one by one"
             )
         stems[stem] = sweep
-    written = []
-    for stem, sweep in stems.items():
-        for end, text in contents(sweep).items():
-            stem.parent.mkdir(parents=True, exist_ok=True)
-            written.append(write_whole(stem.with_name(stem.name + end), f"{text}\n".encode()))
-    return written
+    return [
+        _written(stem.with_name(stem.name + end), data)
+        for stem, sweep in stems.items()
+        for end, data in format.contents([sweep]).items()
+    ]
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_whole(path, data)

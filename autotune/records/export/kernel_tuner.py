@@ -5,12 +5,14 @@ one that a config does not have takes the value ``absent``. The file's key ``aut
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.config import Value
 from ...core.errors import UsageError
 from ...trial.row import Trial
 from ..recorded import Recorded, merged_order
+from .base import Contents
 
 MS = 1e3  # milliseconds of a second
 INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"
@@ -27,6 +29,15 @@ ERROR = {
     "wrong": NOT_RUN,  # it has no word for a wrong output; "status" beside it does
     "noisy": NOT_RUN,
 }
+
+
+is_table, is_text = False, True
+
+
+def contents(sweeps: Sequence[Recorded]) -> Contents:
+    """The cache file of one sweep."""
+    (sweep,) = sweeps
+    return {".json": f"{cache(sweep)}\n".encode()}
 
 
 def cache(sweep: Recorded) -> str:

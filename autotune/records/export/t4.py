@@ -4,11 +4,14 @@ The schema is of https://github.com/odgaard/TuningSchema; Kernel Tuner ships it,
 Times are in milliseconds, as the file's ``metadata.timeunit`` says, because the tools that read T4 expect them so.
 """
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.config import Value
 from ...trial.row import Trial
 from ..recorded import Recorded
+from .base import Contents
 
 SCHEMA_VERSION = "1.0.0"
 MS = 1e3  # milliseconds of a second
@@ -45,6 +48,16 @@ _MEASUREMENTS = {
     "message": ("message", ""),
     "reproduce": ("reproduce", ""),
 }
+
+
+is_table, is_text = False, True
+
+
+def contents(sweeps: Sequence[Recorded]) -> Contents:
+    """The pair of files of one sweep."""
+    (sweep,) = sweeps
+    found = {"-results.json": json.dumps(results(sweep)), "-metadata.json": json.dumps(metadata(sweep), indent=1)}
+    return {end: f"{text}\n".encode() for end, text in found.items()}
 
 
 def results(sweep: Recorded) -> dict[str, Any]:

@@ -1,28 +1,28 @@
-"""One row a trial: CSV as text, Parquet with lists as lists and whole numbers as whole numbers."""
+"""Parquet: one row a trial, with lists as lists and whole numbers as whole numbers."""
 
 import json
+from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UsageError
 from ...system.installation import install_with
-from ..folder import load
+from ..folder import table
+from ..recorded import Recorded
+from .base import Contents
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def csv(path: Path) -> str:
-    """Every trial at or under ``path``; lists are written as Python prints tuples."""
-    return load(path).to_csv(index=False)
+is_table, is_text = True, False
 
 
-def parquet(path: Path) -> bytes:
-    """Every trial at or under ``path``, as the content of a Parquet file.
+def contents(sweeps: Sequence[Recorded]) -> Contents:
+    """Every trial, as the content of a Parquet file.
 
     Raises:
-        UsageError: without pyarrow, or when there is no recorded sweep.
+        UsageError: without pyarrow.
     """
     try:
         import_module("pyarrow")
@@ -31,17 +31,18 @@ def parquet(path: Path) -> bytes:
             "--format parquet needs pyarrow, which is not installed: pip install pyarrow, or "
             f"{install_with('parquet')}; --format csv needs nothing more"
         ) from error
-    return bytes(uniform(load(path)).to_parquet(engine="pyarrow", index=False))
+    rows = table(sweep.folder for sweep in sweeps)
+    return {".parquet": bytes(uniform(rows).to_parquet(engine="pyarrow", index=False))}
 
 
-def uniform(table: "pd.DataFrame") -> "pd.DataFrame":
-    """``table`` with one type a column, as a typed format wants it.
+def uniform(rows: "pd.DataFrame") -> "pd.DataFrame":
+    """``rows`` with one type a column, as a typed format wants it.
 
     Tuples become lists. A column whose values are of several types (a parameter that is a number in one kernel and a
     word in another) becomes text, and so do mappings, as JSON.
     """
-    changed = {str(name): _uniform(list(table[name])) for name in table if table[name].dtype == object}
-    return table.assign(**changed)
+    changed = {str(name): _uniform(list(rows[name])) for name in rows if rows[name].dtype == object}
+    return rows.assign(**changed)
 
 
 def _uniform(values: list[Any]) -> list[Any]:

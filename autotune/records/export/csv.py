@@ -1,0 +1,14 @@
+"""CSV: one row a trial, in text."""
+
+from collections.abc import Sequence
+
+from ..folder import table
+from ..recorded import Recorded
+from .base import Contents
+
+is_table, is_text = True, True
+
+
+def contents(sweeps: Sequence[Recorded]) -> Contents:
+    """Every trial; lists are written as Python prints tuples."""
+    return {".csv": table(sweep.folder for sweep in sweeps).to_csv(index=False).encode(errors="backslashreplace")}
