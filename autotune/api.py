@@ -38,7 +38,7 @@ def run(
     config: Mapping[str, Any] | None = None,
     device: str = "auto",
 ) -> dict[str, np.ndarray]:
-    """One launch of ``kernel`` on ``inputs`` -> its outputs by name, as NumPy arrays.
+    """Launch ``kernel`` once on ``inputs`` and return its outputs by name, as NumPy arrays.
 
     Args:
         kernel: a name, or the path of a definition.
@@ -153,7 +153,7 @@ _workers: dict[str, Worker] = {}
 
 
 def _worker(target: Target) -> Worker:
-    """One worker a device, kept for the next call and closed at exit."""
+    """Returns the device's worker, which is kept for the next call and closed at exit."""
     if target.identifier not in _workers:
         worker = _workers[target.identifier] = Worker(target)
         atexit.register(worker.__exit__)

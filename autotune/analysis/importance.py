@@ -30,18 +30,18 @@ class ValueEffect:
     value: Value
     n_trials: int
     best_s: float
-    mean_s: float  # geometric
+    mean_s: float  # geometric mean
     loss: float
 
 
 @dataclass(frozen=True)
 class Importance:
-    """One parameter. ``share`` is None where it cannot be told: one value only, or as many values as trials."""
+    """One parameter. ``share`` is None where it cannot be estimated: one value only, or as many values as trials."""
 
     name: str
     share: float | None
     n_trials: int
-    values: tuple[ValueEffect, ...]  # fastest best first
+    values: tuple[ValueEffect, ...]  # ordered by their best times, fastest first
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -53,7 +53,7 @@ class Importance:
 
 
 def importances(trials: Iterable[Trial]) -> tuple[Importance, ...]:
-    """Every parameter of the measured trials, the most important first; those that cannot be told come last."""
+    """Returns every parameter of the measured trials, most important first; those without a share come last."""
     measured = [trial for trial in trials if trial.median_s]
     found = [_importance(name, measured) for name in merged_order(trial.config for trial in measured)]
     return tuple(sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True))
@@ -81,7 +81,7 @@ def _importance(name: str, measured: list[Trial]) -> Importance:
 
 
 def epsilon_squared(groups: list[list[float]]) -> float | None:
-    """The share of variance between groups, corrected for their number, from 0 to 1; None where none can be told."""
+    """The share of variance between groups, corrected for their number, from 0 to 1, or None if it is undefined."""
     n, k = sum(map(len, groups)), len(groups)
     if k < 2 or n <= k:
         return None

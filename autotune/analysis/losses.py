@@ -19,7 +19,7 @@ from ..runtime.wisdom import Entry, Fallback, Loss, Wisdom, fields_text
 
 @dataclass(frozen=True)
 class Emitted:
-    """A sweep, and what is emitted of it."""
+    """A sweep with the configuration that is emitted for it."""
 
     sweep: Swept
     entry: Entry
@@ -53,11 +53,11 @@ def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) 
 
 
 def _chosen(kernel: Kernel[Any], one: Emitted, rest: Iterable[Emitted], tier: str) -> Config | None:
-    """What a package of the ``rest`` runs ``one``'s problem with, if it answers by ``tier``."""
+    """Returns the config that a package of the ``rest`` chooses for ``one``'s problem, if it answers by ``tier``."""
     wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
     try:
         choice = choose(wisdom, kernel, one.entry.baked, one.entry.runtime, one.sweep.device)
-    except Exception:  # nothing of the rest can run here, nor the default; a definition may raise anything at that
+    except Exception:  # neither the rest nor the default can run here; a definition may raise any exception
         return None
     return choice.config if choice.tier == tier else None
 
@@ -70,7 +70,7 @@ def _by_baked_fields(emitted: Iterable[Emitted]) -> Iterable[list[Emitted]]:
 
 
 def _summary(kernel: str, where: str, tier: str, values: list[float | None]) -> Loss | None:
-    """None where no choice was measured."""
+    """Returns None where no choice was measured."""
     told = [value for value in values if value is not None]
     if not told:
         return None

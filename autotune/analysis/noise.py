@@ -14,7 +14,7 @@ from ..records.recorded import Recorded
 
 @dataclass(frozen=True)
 class Noise:
-    """Of one device. ``typical`` is the median of |ratio - 1|, ``p95`` its 95 % quantile."""
+    """The noise of one device. ``typical`` is the median of |ratio - 1|, ``p95`` its 95 % quantile."""
 
     device: str
     n: int  # pairs of measurements
@@ -27,7 +27,7 @@ class Noise:
 
 
 def noise(sweeps: Iterable[Recorded]) -> dict[str, Noise]:
-    """By device, of those that have at least two pairs."""
+    """Returns the noise of every device that has at least two pairs, by the device's name."""
     differences: dict[str, list[float]] = {}
     for sweep in sweeps:
         found = {t.config: t.median_s for t in sweep.trials if t.median_s} if sweep.finalists else {}
@@ -49,8 +49,8 @@ class Pair:
     before_s: float
     after_s: float
     same_config: bool
-    exchanged: tuple[float, ...]  # what each side loses with the other's winner, where it measured that
-    allowed: float  # what repeating a measurement explains
+    exchanged: tuple[float, ...]  # each side's loss with the other's winner, where that was measured
+    allowed: float  # the relative change that repeating a measurement explains
 
     @property
     def change(self) -> float:
@@ -58,7 +58,7 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """same, faster or slower: of ``after`` to ``before``."""
+        """Tells how ``after`` compares with ``before``: same, faster or slower."""
         if abs(self.change) <= self.allowed:
             return "same"
         return "slower" if self.change > 0 else "faster"
@@ -83,7 +83,7 @@ def pairs(before: Sequence[Recorded], after: Sequence[Recorded]) -> list[Pair]:
 
 
 def _loss(sweep: Recorded, other: Recorded) -> float | None:
-    """Of ``sweep``'s problem with ``other``'s winner, by the medians of ``sweep``'s search: whatever GPU ran either."""
+    """Returns what ``sweep``'s problem loses with ``other``'s winner, by the medians of ``sweep``'s search."""
     found = {t.config: t.median_s for t in sweep.trials if t.median_s}
     winner = Config((other.winner or {})["config"])
     return found[winner] / min(found.values()) - 1 if winner in found else None

@@ -16,7 +16,7 @@ from ..core.config import Config
 from ..records.history import Swept
 from .subset import Subset, best_subsets
 
-N_FOLDS = 10  # of the cross-validation; with no more problems than LEAVE_ONE_OUT each is a fold of its own
+N_FOLDS = 10  # folds of the cross-validation; up to LEAVE_ONE_OUT problems each form a fold of their own
 LEAVE_ONE_OUT = 20
 
 
@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Regret:
-    """Over problems, each served by the best of a few configurations; infinite where one is not served at all."""
+    """The regret over problems that a few configurations serve; it is infinite if a problem is not served at all."""
 
     worst: float
     mean: float
@@ -42,25 +42,25 @@ class Regret:
 
     @staticmethod
     def of(regret: npt.NDArray[np.float64]) -> "Regret":
-        """``regret``: float64 [n_problems]."""
+        """Summarises ``regret``, float64 [n_problems]."""
         values = (float(regret.max()), float(regret.mean()), float(np.median(regret)))
         return Regret(*values, n_unserved=int(np.isinf(regret).sum()))
 
 
 @dataclass(frozen=True)
 class Portfolio:
-    """The best configurations found of their number."""
+    """The best set of configurations found for its size."""
 
-    configs: tuple[Config, ...]  # the one that serves the most problems first
+    configs: tuple[Config, ...]  # ordered by the number of problems served, largest first
     total: Regret
-    left_out: Regret | None  # of problems that had no part in choosing; None with a single problem
+    left_out: Regret | None  # regret of problems that were held out of the choice; None with a single problem
     chosen: tuple[int | None, ...]  # for each problem, which of ``configs`` serves it; None: none of them can
     regret: tuple[float, ...]  # for each problem
-    exact: bool  # no other choice of k is better; otherwise found by local search
+    exact: bool  # True: no other choice of k is better; False: local search found it
 
 
 def tables(sweeps: Iterable[Swept]) -> list[Table]:
-    """One for each (kernel, device), in order of their names."""
+    """Returns one table for each (kernel, device), ordered by name."""
     groups: defaultdict[tuple[str, str], list[Swept]] = defaultdict(list)
     for sweep in sweeps:
         if sweep.median_s:
@@ -113,12 +113,12 @@ def _portfolio(table: Table, subset: Subset, left_out: Regret | None) -> Portfol
 
 
 def _left_out(regret: npt.NDArray[np.float64], k_max: int) -> npt.NDArray[np.float64]:
-    """float64 [k_max, n_problems]: the regret of each problem under portfolios chosen without its fold."""
+    """Returns the regret of each problem under portfolios chosen without its fold, float64 [k_max, n_problems]."""
     n_problems = len(regret)
     n_folds = n_problems if n_problems <= LEAVE_ONE_OUT else N_FOLDS
     fold = np.arange(n_problems) % n_folds
     found = np.empty((k_max, n_problems))
     for left_out in (fold == i for i in range(n_folds)):
         for i, subset in enumerate(best_subsets(regret[~left_out], k_max, effort=1 / n_folds)):
-            found[i:, left_out] = regret[left_out][:, subset.members].min(axis=1)  # also of more, should there be none
+            found[i:, left_out] = regret[left_out][:, subset.members].min(axis=1)  # larger ones repeat the last
     return found

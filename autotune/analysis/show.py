@@ -1,4 +1,4 @@
-"""What `autotune show` tells of recorded sweeps, as plain data: one line for each of many, everything for one."""
+"""The content of `autotune show` as plain data: one line per sweep for many, all details for one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ KNOWN |= {"ceilings", "spent_s"}
 
 
 def overview(sweep: Recorded) -> dict[str, Any]:
-    """One sweep in one line: what was asked, and what came of it. Reads no trial when there is a verdict."""
+    """Returns one sweep as one line: what was asked and what came of it. It reads no trial if there is a verdict."""
     winner, default = sweep.winner, sweep.default
     return {
         "path": str(sweep.folder.path),
@@ -38,7 +38,7 @@ def overview(sweep: Recorded) -> dict[str, Any]:
 
 
 def details(sweep: Recorded) -> dict[str, Any]:
-    """The overview, and all that the record says of how it came about."""
+    """Returns the overview and all that the record says about how it came about."""
     return {
         **overview(sweep),
         "holds": holds(sweep),
@@ -64,7 +64,7 @@ def holds(sweep: Recorded) -> str:
 
 
 def proof(sweep: Recorded, chosen: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A measured config with what shows that it is correct, and how often its time was taken."""
+    """Returns a measured config with the evidence that it is correct and how often it was timed."""
     if chosen is None:
         return None
     trial = next((t for t in sweep.trials if t.config == chosen["config"]), None)
@@ -86,7 +86,7 @@ def speed_up_interval(sweep: Recorded) -> tuple[float, float] | None:
 
 
 def failures(trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """For each status that is a failure: how many, and the first one's message and command."""
+    """Returns, for each status that is a failure, the count and the message and command of the first one."""
     found: dict[str, dict[str, Any]] = {}
     for trial in trials:
         if trial.status == "measured":
@@ -98,7 +98,7 @@ def failures(trials: Sequence[Trial]) -> list[dict[str, Any]]:
 
 
 def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
-    """Seconds: the best median after each trial; None before the first that was measured."""
+    """Returns the best median after each trial, in seconds; None before the first that was measured."""
     bests: list[float | None] = []
     best: float | None = None
     for trial in trials:
@@ -109,7 +109,7 @@ def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
 
 
 def spent(sweep: Recorded) -> dict[str, Any]:
-    """Where the wall time went: seconds, shares of their sum, and whatever other figures the verdict has."""
+    """Returns where the wall time went: seconds, shares of their sum, and other figures of the verdict."""
     verdict = sweep.verdict or {}
     parts: dict[str, float] = dict(verdict.get("spent_s") or {})
     total = sum(parts.values())

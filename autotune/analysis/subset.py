@@ -1,4 +1,4 @@
-"""The columns of a table that together leave the least: the k columns with the least worst row.
+"""Chooses the k columns of a table whose worst row minimum is least.
 
 Greedy choices, and covers of all rows below a threshold, are starts; exchanges of one column improve them; where there
 are few subsets, branch and bound proves the best. (Worst-case regret: Savage, "The theory of statistical decision",
@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 Values = npt.NDArray[np.float64]
-Score = tuple[int, float, float]  # infinite rows, the worst of the others, their sum over all rows: less is better
+Score = tuple[int, float, float]  # (infinite rows, worst finite row, sum of the finite rows); smaller is better
 Members = tuple[int, ...]
-EXACT_WORK = 200_000_000  # values that branch and bound would look at if it pruned nothing: about half a second
-EXACT_NODES = 30_000  # and subsets that it would extend
-N_SHAKES = 20  # of a subset that is not proved
-N_BISECTIONS = 12  # of the threshold that a cover keeps to
-N_SAMPLED = 64  # rows that tell most columns apart
+EXACT_WORK = 200_000_000  # values branch and bound would read without pruning: about half a second
+EXACT_NODES = 30_000  # subsets that branch and bound extends, at most
+N_SHAKES = 20  # random restarts for a subset that is not proved optimal
+N_BISECTIONS = 12  # bisection steps for the threshold of a cover
+N_SAMPLED = 64  # rows that distinguish most columns
 
 
 @dataclass(frozen=True)
 class Subset:
-    """At most k columns of a table. ``exact``: no other k leave less."""
+    """At most k columns of a table. ``exact`` says that no other k columns leave less."""
 
     members: Members
     exact: bool
@@ -63,7 +63,7 @@ def _score(columns: Values, members: Members) -> Score:
 
 
 def _least(rows: Values) -> tuple[int, Score]:
-    """(index, score) of the best of several candidates, float64 [n_candidates, n_rows]; the first among equals."""
+    """Returns (index, score) of the best candidate, float64 [n_candidates, n_rows]; ties go to the first."""
     worst = rows.max(axis=1)
     among, n_infinite = np.arange(len(rows)), 0
     if np.isinf(worst.min()):
@@ -81,7 +81,7 @@ def _least(rows: Values) -> tuple[int, Score]:
 
 
 def _undominated(columns: Values) -> npt.NDArray[np.intp]:
-    """Indices of the columns that no other, or no equal earlier one, beats in every row."""
+    """Returns the indices of the columns that no other, or no equal earlier one, beats in every row."""
     sampled = columns[:, :: max(1, columns.shape[1] // N_SAMPLED)]
     kept = []
     for i, column in enumerate(columns):
@@ -96,7 +96,7 @@ def _undominated(columns: Values) -> npt.NDArray[np.intp]:
 
 # ---------------------------------------------------------------------- starts, and what improves them
 def _greedy(columns: Values, k: int, members: Members) -> Members:
-    """``members`` and, one at a time, the columns that leave least with those before; no column that gains nothing."""
+    """Extends ``members`` one at a time by the column that leaves least, until no column gains anything."""
     left = columns[list(members)].min(axis=0, initial=np.inf)
     score = _least(left[np.newaxis])[1]
     while len(members) < k:
@@ -108,7 +108,7 @@ def _greedy(columns: Values, k: int, members: Members) -> Members:
 
 
 def _covering(columns: Values, k: int, members: Members) -> Members:
-    """Columns that leave every row under a threshold, the lowest at which greedy set cover needs no more than k."""
+    """Returns columns that keep every row under the lowest threshold at which greedy set cover needs at most k."""
     best = _greedy(columns, k, members)
     n_infinite, high, _ = _score(columns, best)
     if n_infinite:
@@ -125,7 +125,7 @@ def _covering(columns: Values, k: int, members: Members) -> Members:
 
 
 def _cover(covers: npt.NDArray[np.bool_], k: int) -> Members | None:
-    """At most k columns of bool [n_columns, n_rows] with every row in one of them; None where greed finds none."""
+    """Returns at most k columns of bool [n_columns, n_rows] that cover every row; None if the greedy choice fails."""
     weights = covers.astype(np.float32)
     open_rows = np.ones(covers.shape[1], dtype=np.float32)
     members: Members = ()
@@ -139,7 +139,7 @@ def _cover(covers: npt.NDArray[np.bool_], k: int) -> Members | None:
 
 
 def _exchanged(columns: Values, k: int, members: Members) -> Members:
-    """Fill up to k, then exchange one column for another while that leaves less; each time the best for that place."""
+    """Fill up to k, then exchange one column for another while that leaves less, each time for the best one."""
     members = _greedy(columns, k, members)
     score = _score(columns, members)
     improved = True
@@ -155,7 +155,7 @@ def _exchanged(columns: Values, k: int, members: Members) -> Members:
 
 
 def _shaken(columns: Values, k: int, members: Members, n_times: int) -> Members:
-    """Replace two members (of more than two) by chance and exchange again; keep what leaves less."""
+    """Replace two members (of more than two) at random and exchange again; keep the result if it leaves less."""
     rng, score = np.random.default_rng(0), _score(columns, members)
     for _ in range(n_times if len(members) > 2 else 0):
         kept = rng.permutation(len(members))[2:]
@@ -168,12 +168,12 @@ def _shaken(columns: Values, k: int, members: Members, n_times: int) -> Members:
 
 
 class _Proof:
-    """Branch and bound over all subsets of k columns: ``best`` is none worse than the ``known`` one."""
+    """Branch and bound over all subsets of k columns; ``best`` is never worse than ``known``."""
 
     def __init__(self, columns: Values, k: int, known: Members) -> None:
         self.columns = columns
         self.best, self.score = known, _score(columns, known)
-        self.rest = np.minimum.accumulate(columns[::-1])[::-1]  # [i]: what all columns from i on leave together
+        self.rest = np.minimum.accumulate(columns[::-1])[::-1]  # [i]: row minimum over all columns from i on
         self._extend((), np.full(columns.shape[1], np.inf), min(k, len(columns)))
 
     def _extend(self, members: Members, left: Values, n_more: int) -> None:
@@ -185,5 +185,5 @@ class _Proof:
             return
         for i in range(start, len(self.columns) - n_more + 1):
             if _least(np.minimum(self.rest[i], left)[np.newaxis])[1] >= self.score:
-                return  # not even all that follow would do better
+                return  # even all remaining columns together would not do better
             self._extend((*members, i), np.minimum(left, self.columns[i]), n_more - 1)

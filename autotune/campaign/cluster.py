@@ -19,24 +19,24 @@ from .security import Certificates, host_of, security_for, temporary
 from .worker import COMPILE_PROCESSES, DEVICE_VARIABLE, SHARING, OneBench
 
 LOOPBACK = "127.0.0.1"
-N_SHARING = 12  # sweeps under way on a device at a time: one has it, the others wait for compilers and references
-# Any free port for pages that are not served: campaigns of others on this machine may have the usual one.
+N_SHARING = 12  # concurrent sweeps per device: one uses it, the others wait for compilers and references
+# The pages are not served; any free port will do, since another campaign may hold the usual one.
 NO_PAGES: dict[str, Any] = {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
 CONFIG = {
-    "distributed.worker.profile.enabled": False,  # it looks at all threads a hundred times a second
-    "distributed.worker.daemon": False,  # a worker has processes of its own
-    "distributed.scheduler.allowed-failures": 5,  # deaths of a worker that one sweep may be blamed for
-    "distributed.worker.memory.terminate": False,  # references are mapped files: not what a limit should count
+    "distributed.worker.profile.enabled": False,  # the profiler inspects all threads a hundred times a second
+    "distributed.worker.daemon": False,  # a daemon may not have child processes, and a worker has some
+    "distributed.scheduler.allowed-failures": 5,  # worker deaths that are blamed on one sweep before it fails
+    "distributed.worker.memory.terminate": False,  # references are mapped files, which a memory limit should not count
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.target": False,
-    "distributed.worker.http.routes": [],  # pages and metrics, for anybody who asks
+    "distributed.worker.http.routes": [],  # no pages or metrics, which anybody could read
     "distributed.scheduler.http.routes": [],
 }
 
 
 def all_devices() -> tuple[str, ...]:
-    """Every GPU here; ``host`` where there is none."""
+    """Returns every GPU of this machine, or ``host`` if there is none."""
     for kind in MODULES:
         if identifiers := device_module(kind).identifiers():
             return tuple(identifiers)
@@ -45,7 +45,9 @@ def all_devices() -> tuple[str, ...]:
 
 @contextmanager
 def local_client(devices: Sequence[str], compile_processes: int | None = None) -> Iterator[tuple[Client, list[Target]]]:
-    """A cluster on this machine: a worker process for each of ``devices``, each with its own compile processes.
+    """Yields a client of a new cluster on this machine, and its devices.
+
+    Each of ``devices`` gets a worker process with compile processes of its own.
 
     All of it listens on loopback only, and speaks to nobody without its certificate: other users reach loopback, too.
 
@@ -54,7 +56,7 @@ def local_client(devices: Sequence[str], compile_processes: int | None = None) -
     """
     security = temporary()
     specs = {device: worker_spec(device, LOOPBACK, security) for device in devices}
-    with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # a driver takes its time; so does a cluster
+    with ThreadPoolExecutor(1) as finder, _quiet(), without_main():  # both start slowly
         finding = finder.submit(_found, devices, compile_processes)
         with _cluster(specs, security) as cluster, Client(cluster) as client:
             found = finding.result()
@@ -64,7 +66,7 @@ def local_client(devices: Sequence[str], compile_processes: int | None = None) -
 
 @contextmanager
 def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
-    """The cluster whose scheduler listens at ``address``, with the workers that ``autotune worker`` gave it.
+    """Yields a client of the scheduler at ``address``, whose workers ``autotune worker`` provides.
 
     Raises:
         UsageError: when nobody answers, the certificates do not fit, or there is no worker.
@@ -85,7 +87,7 @@ def remote_client(address: str, certificates: Certificates) -> Iterator[Client]:
 
 
 def _register(client: Client, plugin: OneBench) -> None:
-    """Let every worker have ``plugin``; one that is killed meanwhile is asked again when it has been replaced."""
+    """Give every worker ``plugin``; a worker that is killed meanwhile gets it once it has been replaced."""
     for _ in range(MOST_STARTS - 1):
         with suppress(OSError):
             client.register_plugin(plugin)
@@ -99,13 +101,13 @@ def _found(devices: Sequence[str], compile_processes: int | None) -> dict[str, t
 
 
 def worker_spec(device: str, host: str, security: Security, compile_processes: int | None = None) -> dict[str, Any]:
-    """How Dask starts the worker of a device of this machine: a Nanny restarts it when it dies.
+    """Returns how Dask starts the worker of a device of this machine; a Nanny restarts it when it dies.
 
     Args:
         device: a name that ``find_device`` takes.
         host: the address that both listen on.
-        security: whom they speak to.
-        compile_processes: None if the plugin will say.
+        security: the certificates they use.
+        compile_processes: their number, or None if the plugin will set it.
     """
     environment = {DEVICE_VARIABLE: device, SHARING: str(N_SHARING)}
     if compile_processes is not None:
@@ -116,15 +118,16 @@ def worker_spec(device: str, host: str, security: Security, compile_processes: i
 
 
 def share_of_cores(kind: str) -> int:
-    """This machine's cores, less one for each device, shared out among all devices of the kind, in use here or not:
-    what one does not use, the campaigns of others on this machine may.
+    """Returns the cores for each device: all but one per device, divided among all devices of the kind, used or not.
+
+    The cores of devices that are not in use here stay free for the campaigns of others on this machine.
     """
     n_devices = max(1, len(device_module(kind).identifiers()))
     return max(1, (n_cpus() - n_devices) // n_devices)
 
 
 def _cluster(specs: dict[str, Any], security: Security) -> SpecCluster:
-    """The scheduler and the workers; Dask gives up where a process is killed while it starts, so it is asked again."""
+    """Starts scheduler and workers; Dask gives up if a process is killed while it starts, so this tries again."""
     options = {"host": LOOPBACK, "protocol": "tls://", "security": security, **NO_PAGES}
     scheduler = {"cls": Scheduler, "options": options}
     for _ in range(MOST_STARTS - 1):
@@ -140,12 +143,12 @@ def _cluster(specs: dict[str, Any], security: Security) -> SpecCluster:
 @contextmanager
 def _quiet() -> Iterator[None]:
     with dask.config.set(CONFIG), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Creating scratch directories")  # on a busy disk; little is written there
+        warnings.filterwarnings("ignore", "Creating scratch directories")  # little is written there
         yield
 
 
 def serve(address: str, devices: Sequence[str], security: Security, compile_processes: int | None = None) -> None:
-    """Worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
+    """Run worker processes for a scheduler elsewhere, one for each of ``devices``, until interrupted.
 
     They listen on the address of this host that reaches the scheduler.
 

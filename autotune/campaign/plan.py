@@ -1,4 +1,4 @@
-"""What a campaign tunes, read from a TOML file: a kernel, a grid of problems, and what each may spend.
+"""The plan of a campaign, read from a TOML file: a kernel, a grid of problems, and what each may spend.
 
 kernel = "ddc"
 pilots = 4                      # problems, spread over the grid, that go first, with pilot_effort
@@ -61,23 +61,23 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 N_REVISIT = 8
 MOST_PROBLEMS = 100_000
-OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # the pilots have their own
+OF_AN_EFFORT = ("effort", "trials", "time", "sampler", "finalists")  # pilots take these from their own effort
 
 
 @dataclass(frozen=True)
 class CampaignPlan:
     """A campaign, in the order in which its problems are tuned."""
 
-    kernel: str  # as registry.load_kernel takes it
-    values: tuple[dict[str, Any], ...]  # of the problems' fields
+    kernel: str  # the name or path that registry.load_kernel takes
+    values: tuple[dict[str, Any], ...]  # the fields of each problem
     n_pilots: int
     pilot: Settings
     settings: Settings
     n_revisit: int = N_REVISIT
-    devices: tuple[str, ...] | None = None  # None: every GPU here, or host
+    devices: tuple[str, ...] | None = None  # None: every GPU of this machine, or host if there is none
 
     def problems(self, target: Target) -> list[Any]:
-        """The problems as they are on that kind of device, alike ones once; the pilots first, spread over the grid.
+        """Returns the problems for that kind of device without duplicates: first the pilots, spread over the grid.
 
         Raises:
             UsageError: for values that are no problem.
@@ -87,14 +87,14 @@ class CampaignPlan:
         return spread(list(found))
 
     def settings_of(self, index: int) -> Settings:
-        """Of the problem at ``index``; where a second look follows, the first one's final round is a short one."""
+        """Returns the settings of the problem at ``index``; its first final round is short if a second look follows."""
         settings = self.pilot if index < self.n_pilots else self.settings
         if not self.n_revisit:
             return settings
         return replace(settings, n_finalists=2, finalist_samples=9, placements=1, sustained_s=0.0, checked_launches=0)
 
     def settings_again(self, index: int, kind: str) -> Settings:
-        """Of its second look: as many more trials, which begin with what its neighbours let one expect by then."""
+        """Returns the settings of its second look, which adds trials that begin with its neighbours' best configs."""
         first = self.pilot if index < self.n_pilots else self.settings
         if first.trials is None and first.sampler == "exhaustive":
             return first
@@ -112,7 +112,7 @@ def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
         text = tomllib.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"cannot read the campaign {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # also of what is not UTF-8
+    except (ValueError, RecursionError) as error:  # ValueError also covers text that is not UTF-8
         raise UsageError(f"{path} is not TOML: {error}") from error
     try:
         return _plan(path, text, results)
@@ -148,9 +148,9 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
 
 
 def spread(problems: list[Any]) -> list[Any]:
-    """In an order such that the first few, whichever their number, lie far apart in the logarithms of their fields.
+    """Orders problems so that the first few, however many, lie far apart in the logarithms of their fields.
 
-    The first is the one in the middle; each next one is the farthest from all before it (Gonzalez, Clustering to
+    The first is the one in the middle; each next one is the farthest from all those before it (Gonzalez, Clustering to
     minimize the maximum intercluster distance, 1985). What is tuned early then tells something of all the others.
     """
     if len(problems) < 3:
@@ -222,7 +222,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    """Integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
+    """Evaluates integers, names of the grid, ``+ - * //`` and parentheses; any other text stands for itself."""
 
     def value(node: ast.AST) -> Any:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -252,7 +252,7 @@ def _number(text: str, operation: type, left: Any, right: Any) -> int:
 def _parsed(text: str) -> ast.Expression:
     try:
         return ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # too deep, too, or with a null in it
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # also: nested too deeply, a null
         raise UsageError(f"{text!r} in [problem] is no expression ({error})") from error
 
 

@@ -1,4 +1,4 @@
-"""A campaign from its first problem to its last: handed out, gathered, retried, and summed up."""
+"""Runs a campaign: hands out problems, gathers and retries sweeps, and sums up the outcomes."""
 
 import time
 from collections import Counter, defaultdict
@@ -18,11 +18,11 @@ from .plan import CampaignPlan
 from .security import Certificates
 from .worker import Outcome, Task, target_here, tune
 
-MOST_CONFIGS = 1000  # for an estimate: what an exhaustive sweep is taken for
+MOST_CONFIGS = 1000  # configs that an estimate assumes for an exhaustive sweep
 
 
 class CampaignProgress(Protocol):
-    """What a campaign tells while it runs."""
+    """What a campaign reports while it runs."""
 
     def begin(self, title: str, n_total: int) -> None: ...
     def outcome(self, outcome: Outcome, n_done: int) -> None: ...
@@ -31,7 +31,7 @@ class CampaignProgress(Protocol):
 
 @dataclass(frozen=True)
 class Campaign:
-    """A finished or interrupted campaign. Seconds are of wall time."""
+    """A finished or interrupted campaign. Times are wall time."""
 
     outcomes: tuple[Outcome, ...]
     n_problems: int
@@ -46,12 +46,12 @@ class Campaign:
 
     @property
     def n_new(self) -> int:
-        """Trials measured by this run."""
+        """Returns the number of trials that this run measured."""
         return sum(o.n_new for o in self.outcomes)
 
     @property
     def spent_s(self) -> dict[str, float]:
-        """Of the sweeps' own time by what it went into; sweeps overlap, so that the sum is more than ``wall_s``."""
+        """Returns the sweeps' own time by purpose; sweeps overlap, so the sum exceeds ``wall_s``."""
         total: defaultdict[str, float] = defaultdict(float)
         for outcome in self.outcomes:
             for what, seconds in outcome.spent_s.items():
@@ -60,18 +60,18 @@ class Campaign:
 
     @property
     def idle_share(self) -> float:
-        """The share of the devices' time in which no sweep used them."""
+        """Returns the share of the devices' time in which no sweep used them."""
         busy_s = sum(self.spent_s.get(what, 0.0) for what in ON_DEVICE)
         return max(0.0, 1.0 - busy_s / (self.wall_s * max(1, len(self.devices)))) if self.wall_s else 0.0
 
     @property
     def compile_s(self) -> float:
-        """Of all compilers together."""
+        """Returns the compile time of all compilers together."""
         return sum(o.compile_s for o in self.outcomes)
 
     @property
     def compile_share(self) -> float:
-        """The share of the compile processes' time in which they compiled; the rest is references, and waiting."""
+        """Returns the share of the compile processes' time spent compiling; the rest is references and waiting."""
         processes = {o.device: o.compile_processes for o in self.outcomes if o.compile_processes}
         available_s = self.wall_s * sum(processes.values())
         return min(1.0, self.compile_s / available_s) if available_s else 0.0
@@ -132,7 +132,7 @@ def _cluster(
     devices: tuple[str, ...] | None,
     compile_processes: int | None,
 ) -> Iterator[tuple[Client, list[Target]]]:
-    """Dask's client, and the device of each of its workers."""
+    """Yields Dask's client and the device of each of its workers."""
     if scheduler is None:
         wanted = devices or plan.devices or all_devices()
         with local_client(wanted, compile_processes) as (client, targets):
@@ -143,7 +143,7 @@ def _cluster(
 
 
 def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
-    """Outcomes as they come; a sweep whose worker died was handed to another one by Dask.
+    """Yields outcomes as they come; Dask hands a sweep whose worker died to another worker.
 
     A problem's later look follows its earlier one, and comes when half as many first looks as there are have begun
     since: later looks keep the devices busy, first ones the compilers, and beside each other they keep both.
@@ -163,6 +163,6 @@ def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
             yield future.result()
         except KilledWorker:
             yield Outcome(task.problem, "", error="the worker process died on every attempt")
-        except Exception as error:  # a bug in one definition must not end the campaign; it is told at its end
+        except Exception as error:  # a bug in one definition must not end the campaign; the summary reports it
             yield Outcome(task.problem, "", error=f"{type(error).__name__}: {error}")
         future.release()

@@ -1,4 +1,4 @@
-"""Who may speak to a campaign's processes. Whoever may, runs code in them: Dask sends pickled functions."""
+"""Decides who may connect to a campaign's processes; whoever may, runs code in them: Dask sends pickled functions."""
 
 import ssl
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ..core.errors import UsageError
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files for TLS, each side's proof of itself to the other; None: what Dask's configuration names.
+    """PEM files for TLS that authenticate each side to the other; None takes the file in Dask's configuration.
 
     Args:
         ca: the certificate of the authority that signed those of all clients, workers and schedulers.
@@ -28,13 +28,13 @@ class Certificates:
 
 
 def temporary() -> Security:
-    """A certificate for one cluster on this machine; only its own processes have the key, which stays in memory."""
+    """Returns a certificate for one cluster on this machine; its key stays in the memory of its own processes."""
     made: Security = Security.temporary()
     return made
 
 
 def security_for(address: str, files: Certificates) -> Security:
-    """What a client and a worker of the scheduler at ``address`` need.
+    """Returns what a client or a worker of the scheduler at ``address`` needs.
 
     Raises:
         UsageError: for an address that is none, or files that are missing, unreadable or no certificates.
@@ -49,7 +49,7 @@ def security_for(address: str, files: Certificates) -> Security:
     roles: dict[str, str | None] = {}
     for role in ("client", "worker"):
         cert = _path("cert", files.cert, getattr(configured, f"tls_{role}_cert"))
-        # A key that the configuration names belongs to the certificate that it names.
+        # A key in the configuration belongs to the certificate in the configuration.
         key = files.key if files.cert or files.key else getattr(configured, f"tls_{role}_key")
         _check(ca, cert, None if key is None else str(key))
         roles |= {f"tls_{role}_cert": cert, f"tls_{role}_key": None if key is None else str(key)}
@@ -57,7 +57,7 @@ def security_for(address: str, files: Certificates) -> Security:
 
 
 def warning(address: str) -> str:
-    """What to tell of a scheduler whose address says that it asks nobody for a certificate, or ""."""
+    """Returns the warning for a scheduler whose address asks for no certificate, or ""."""
     if _scheme(address) == "tls" or _is_loopback(host_of(address)):
         return ""
     return (
@@ -80,7 +80,7 @@ def _scheme(address: str) -> str:
     try:
         parts = urlsplit(address)
         port = parts.port
-    except ValueError:  # a port that is no number, half a bracket
+    except ValueError:  # the port is not a number, or a bracket is missing
         parts, port = urlsplit(""), None
     if parts.scheme not in ("tls", "tcp") or not parts.hostname or port is None or parts.path or parts.query:
         raise UsageError(f"{address!r} is no scheduler's address; write tls://host:8786, or tcp://host:8786")
@@ -90,7 +90,7 @@ def _scheme(address: str) -> str:
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # it is a host name, not an address
         return host == "localhost"
 
 
@@ -115,7 +115,7 @@ def _check(ca: str, cert: str, key: str | None) -> None:
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is no certificate in PEM ({error.reason or error}); --tls-ca takes one") from error
     try:
-        # A key behind a password would be asked for on the terminal of a process that has none.
+        # The password of a key would be asked for on a terminal, which a worker process does not have.
         context.load_cert_chain(cert, key, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or error

@@ -1,4 +1,4 @@
-"""What runs in a campaign's worker processes, one for each device: sweeps, several at a time, on one bench.
+"""The code of a campaign's worker processes, one per device: each runs several sweeps at a time on one bench.
 
 While one sweep waits for its compilers, another has the device. A process that dies takes nothing along but the trial
 in flight: the sweep goes on in the process that replaces it.
@@ -27,9 +27,9 @@ from ..system.processes import keep_freed_memory, n_cpus
 from ..trial.bench import Bench
 from ..trial.row import Trial
 
-DEVICE_VARIABLE = "AUTOTUNE_DEVICE"  # environment of a worker process: the device it is for
+DEVICE_VARIABLE = "AUTOTUNE_DEVICE"  # environment variable that names a worker process's device
 COMPILE_PROCESSES = "AUTOTUNE_COMPILE_PROCESSES"
-SHARING = "AUTOTUNE_SHARING"  # sweeps under way at a time
+SHARING = "AUTOTUNE_SHARING"  # environment variable: concurrent sweeps
 
 
 @dataclass(frozen=True)
@@ -43,24 +43,24 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one sweep. ``error``: why there is no winner."""
+    """The outcome of one sweep. ``error`` says why there is no winner."""
 
     problem: dict[str, Any]
     device: str
     path: str = ""
     median_s: float | None = None
     speed_up: float | None = None
-    n_recorded: int = 0  # trials that were there before
+    n_recorded: int = 0  # trials recorded before this sweep
     n_new: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)  # all trials by status
     spent_s: Mapping[str, float] = field(default_factory=dict)
-    compile_s: float = 0.0  # of the compilers' time, by the new trials
-    compile_processes: int = 0  # of the device
+    compile_s: float = 0.0  # compile time of the new trials
+    compile_processes: int = 0  # compile processes of the device
     wall_s: float = 0.0
     error: str = ""
 
     def then(self, later: "Outcome") -> "Outcome":
-        """Both looks at one problem: as the later one left it, with the time and the trials of both."""
+        """Merges both looks at one problem: the result of the later one, with the time and the trials of both."""
         spent = Counter(self.spent_s)
         spent.update(later.spent_s)
         return replace(
@@ -74,7 +74,7 @@ class Outcome:
 
 
 class OneBench(WorkerPlugin):
-    """Dask's hook: the bench of this process, which opens while the campaign gets ready, and closes when it stops.
+    """Dask's plugin that holds the bench of this process; it opens as the campaign starts and closes when it stops.
 
     Args:
         found: the devices that workers are for, by name, each with its number of compile processes, so that a worker
@@ -111,12 +111,12 @@ class OneBench(WorkerPlugin):
 
 
 def _open_early() -> None:
-    with suppress(UsageError):  # the first sweep meets it again, and tells it
+    with suppress(UsageError):  # the first sweep raises it again and reports it
         OneBench.bench()
 
 
 def found_here() -> tuple[Target, int]:
-    """The device of this process, and its number of compile processes."""
+    """Returns the device of this process and its number of compile processes."""
     name = os.environ.get(DEVICE_VARIABLE, "auto")
     if name in OneBench.found:
         return OneBench.found[name]
@@ -124,7 +124,7 @@ def found_here() -> tuple[Target, int]:
 
 
 def target_here() -> Target:
-    """The device of this process."""
+    """Returns the device of this process."""
     return found_here()[0]
 
 
@@ -143,7 +143,7 @@ class _Counter(Quiet):
 
 
 def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
-    """One sweep on this process's device; ``earlier`` is there to be waited for."""
+    """Run one sweep on this process's device; Dask waits for ``earlier`` before it calls this."""
     began = time.monotonic()
     device = os.environ.get(DEVICE_VARIABLE, "auto")
     try:
@@ -153,7 +153,7 @@ def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
         check_memory(kernel, problem)
         counter = _Counter()
         sweep = run_sweep(kernel, problem, bench, task.settings, counter)
-    except UsageError as error:  # this problem cannot be tuned; the others can
+    except UsageError as error:  # only this problem cannot be tuned
         return Outcome(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
     best = sweep.best
     return Outcome(

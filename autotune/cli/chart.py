@@ -1,4 +1,4 @@
-"""Pictures in text: bars and a curve, of block characters in eighths."""
+"""Draws bars and curves as text, with block characters in eighths."""
 
 from collections.abc import Sequence
 from math import log
@@ -9,13 +9,13 @@ RIGHTWARD, UPWARD = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
 
 
 def bar(share: float, width: int = 20) -> str:
-    """``share`` of ``width`` characters, to an eighth of one."""
+    """Returns a bar that fills ``share`` of ``width`` characters, to an eighth of one."""
     eighths = round(8 * width * min(1.0, max(0.0, share)))
     return "█" * (eighths // 8) + RIGHTWARD[eighths % 8].strip()
 
 
 def curve(bests: Sequence[float | None], width: int = 60, height: int = 4) -> list[str]:
-    """Lines: the best time so far over the trials, tall is slow, on a logarithmic scale between the first and the last.
+    """Returns lines that plot the best time so far over the trials: tall is slow, on a logarithmic scale.
 
     A column is the state after the last of its trials; it is empty as long as nothing was measured.
     """
@@ -24,7 +24,7 @@ def curve(bests: Sequence[float | None], width: int = 60, height: int = 4) -> li
         return ["best so far: no config timed"]
     low, high, n = min(known), max(known), len(bests)
     title = f"best so far over {n} trials: {seconds(known[0])} to {seconds(low)}, found by trial {1 + bests.index(low)}"
-    if high / low <= 1.0:  # also where they differ in their last bit
+    if high / low <= 1.0:  # the ratio rounds to 1 even if the two differ in their last bit
         return [title]
     width = min(width, n)
     columns = [bests[(i + 1) * n // width - 1] for i in range(width)]

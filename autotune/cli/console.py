@@ -1,4 +1,4 @@
-"""What people see: progress on stderr (a live bar on a terminal, plain lines otherwise), tables on stdout."""
+"""Prints progress to stderr (a live bar on a terminal, plain lines otherwise) and tables to stdout."""
 
 import json
 import os
@@ -20,8 +20,9 @@ stderr = Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def whole_streams() -> None:
-    """Open those of stdin, stdout and stderr that this process was started without: to nowhere, lest the files that it
-    opens take their places.
+    """Open to /dev/null those of stdin, stdout and stderr that this process was started without.
+
+    Otherwise files that it opens would take their descriptors.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, f"__{name}__") is None:
@@ -34,19 +35,19 @@ def whole_streams() -> None:
 
 @contextmanager
 def only_data() -> Iterator[None]:
-    """Meanwhile only ``stdout`` of this module writes to standard output.
+    """Let only ``stdout`` of this module write to standard output in this context.
 
-    What a definition prints goes to standard error, whether through Python or to the file descriptor.
+    What a definition prints, through Python or to the file descriptor, goes to standard error.
     """
     python_stdout: TextIO = sys.stdout
-    if python_stdout is not sys.__stdout__:  # somebody in this process reads what is printed
+    if python_stdout is not sys.__stdout__:  # something in this process captures the output
         yield
         return
     python_stdout.flush()
     data = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # A character that the encoding lacks is escaped: PYTHONIOENCODING may be ascii, a path need not be UTF-8.
+    # Characters that the encoding lacks are escaped: PYTHONIOENCODING may be ascii, and a path need not be UTF-8.
     with open(data, "w", encoding=python_stdout.encoding, errors="backslashreplace") as file:
         stdout.file = file
         try:
@@ -57,7 +58,7 @@ def only_data() -> Iterator[None]:
 
 
 class ConsoleProgress:
-    """A sweep's progress on stderr. ``clock``: what a second is there ("GPU time", "host time")."""
+    """Shows a sweep's progress on stderr. ``clock`` names the clock of its times ("GPU time", "host time")."""
 
     def __init__(self, clock: str) -> None:
         self.clock = clock
@@ -96,7 +97,7 @@ class ConsoleProgress:
             self.note(f"  trial {n_done} of {self._total}: {text}{self._left(n_done)}")
 
     def _left(self, n_done: int) -> str:
-        """The time that the rest takes at the rate of this run."""
+        """Returns the time that the remaining trials take at the rate of this run."""
         passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
         return f"; {seconds(passed_s / n_new * (self._total - n_done))} left" if n_new and n_done < self._total else ""
 
@@ -114,7 +115,7 @@ class ConsoleProgress:
 
 
 def seconds(value: float | None) -> str:
-    """Three or four digits in a unit that suits."""
+    """Formats a time with four digits in a suitable unit."""
     if value is None:
         return "-"
     unit, size = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if value >= s), ("us", 1e-6))
@@ -122,12 +123,12 @@ def seconds(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of one, or "-"."""
+    """Formats a share as a percentage, or "-" for None."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Columns as wide as their longest cell, never wrapped: a terminal may, a pipe must not."""
+    """Prints columns as wide as their longest cell. Lines are not wrapped: a terminal may, but a pipe must not."""
     lines = [tuple(columns), *(tuple(str(cell) for cell in row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     for line in lines:
@@ -136,7 +137,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """To stdout, for programs."""
+    """Prints JSON to stdout."""
     json.dump(value, stdout.file, indent=2, default=_plain)
     stdout.file.write("\n")
 

@@ -35,7 +35,7 @@ class Command(typer.core.TyperCommand):
     """A command whose standard output holds its data and nothing else."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it."""
+        """Run the command with only its data on standard output."""
         with only_data():
             return super().invoke(ctx)
 
@@ -50,14 +50,12 @@ app = typer.Typer(
 )
 
 N_CPUS = n_cpus()
-WRONG_WORDS: Any = (
-    typer.BadParameter.__base__
-)  # whatever is wrong with the words of a command; typer has no name for it
+WRONG_WORDS: Any = typer.BadParameter.__base__  # the base of all usage errors, which typer does not export
 
 
 @app.command("list", cls=Command)
 def list_kernels(json: JsonOption = False) -> None:
-    """Kernels, their problems, parameters and the size of their space."""
+    """List kernels with their problems, parameters and the size of their space."""
     device = cuda.of_architecture("sm_90")
     kernels = [report.kernel_summary(kernel, device) for kernel in all_kernels().values()]
     if json:
@@ -75,7 +73,7 @@ def render(
         str, typer.Option("--arch", help="Architecture whose limits and default configuration apply.")
     ] = "sm_90",
 ) -> None:
-    """The CUDA source of one variant, to stdout; the default configuration unless --config names one."""
+    """Print the CUDA source of one variant: the default configuration unless --config names one."""
     definition = load_kernel(kernel)
     target = Target("cuda", arch, cuda.of_architecture(arch))
     for chosen in problems_on(definition, problem, target):
@@ -164,10 +162,10 @@ def lookup(
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """What the package would choose, and why; needs no GPU when --device names one."""
+    """Show which configuration a package would choose, and why; needs no GPU if --device names one."""
     from ..runtime.lookup import report_choice
 
-    logging.disable(logging.WARNING)  # what the package would log is what this command prints
+    logging.disable(logging.WARNING)  # this command prints what the package would log
     answer = report_choice(package, kernel, parse_values(problem), device or None)
     if json:
         return print_json(answer)
@@ -176,7 +174,7 @@ def lookup(
 
 @app.command(cls=Command)
 def doctor(json: JsonOption = False) -> None:
-    """GPU, driver, NVRTC, host compiler, caches: what works, and what to install."""
+    """Check GPU, driver, NVRTC, host compiler and caches, and say what to install."""
     found = findings()
     try:
         usable = f"{find_device().identifier}: {find_device().device.name}"
@@ -194,7 +192,7 @@ def _config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Con
 
 
 def main() -> None:
-    """The entry point: every foreseen error is one line on stderr."""
+    """Runs the command line; every expected error becomes one line on stderr."""
     whole_streams()
     try:
         code = app(args=sys.argv[1:] or ["--help"], prog_name="autotune", standalone_mode=False)
@@ -203,7 +201,7 @@ def main() -> None:
         _fail(f"{error.format_message()}{where}", 2)
     except UsageError as error:
         _fail(str(error), 2)
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         sys.stderr.close()
         code = 1
     except OSError as error:  # a cache or an output that cannot be written or read

@@ -1,4 +1,4 @@
-"""Tables and JSON: the end of `autotune sweep`, and the whole of `autotune list`."""
+"""Formats the results of `autotune sweep` and `autotune list` as tables and JSON."""
 
 import inspect
 from dataclasses import fields
@@ -13,7 +13,7 @@ from .console import percent, print_table, seconds, stdout
 
 
 def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
-    """What `sweep --json` prints. Seconds are of ``clock``."""
+    """Returns what `sweep --json` prints. ``clock`` names the clock of its times."""
 
     def brief(trial: Trial | None) -> dict[str, Any] | None:
         if trial is None:
@@ -43,9 +43,9 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
 
 
 def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
-    """The table a sweep ends with, where its results are, and what to type next.
+    """Prints the table at the end of a sweep, where its results are, and the next command.
 
-    ``kernel``: what ``load_kernel`` finds the kernel by.
+    ``kernel`` is the name or path that ``load_kernel`` takes.
     """
     rows = [_row(name, trial) for name, trial in (("best", sweep.best), ("default", sweep.default)) if trial]
     rows += [
@@ -87,7 +87,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
 
 
 def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:
-    """What `autotune list` tells of a kernel; the size of its space is for its default problem on ``device``."""
+    """Returns what `autotune list` shows for a kernel; the space is that of its default problem on ``device``."""
     problem = kernel.tuned[0]
     return {
         "kernel": kernel.name,
@@ -107,7 +107,7 @@ def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:
 
 
 def print_kernel(summary: dict[str, Any]) -> None:
-    """One kernel of `autotune list`."""
+    """Prints one kernel of `autotune list`."""
     stdout.print(f"{summary['kernel']}: {summary['computes']}", markup=False, style="bold")
     rows = [(f"  {name}", f["default"], f["kind"], f["help"]) for name, f in summary["problem"].items()]
     print_table(("  problem", "default", "", ""), rows)
@@ -126,7 +126,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _first_failures(trials: list[Trial]) -> list[Trial]:
-    """One of each status that is a failure."""
+    """Returns the first trial of each status that is a failure."""
     first: dict[str, Trial] = {}
     for trial in trials:
         if trial.status != "measured":

@@ -8,12 +8,12 @@ Value = int | float | str | bool
 
 
 def reads_back(text: str) -> bool:
-    """Whether ``name=text`` can stand among others, parted by commas, as configs and problems are written."""
+    """Returns whether ``name=text`` reads back from a comma-separated list, as configs and problems are written."""
     return bool(text) and text == text.strip() and text.isprintable() and not set(text) & set(",=")
 
 
 def parse_value(text: str) -> Value:
-    """An int, a float, a bool or a string, whichever it reads as; ``nan`` and ``inf`` are words."""
+    """Parses text as an int, a float, a bool or else a string; ``nan`` and ``inf`` are strings."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for number in (int, float):

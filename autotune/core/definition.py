@@ -1,4 +1,4 @@
-"""What an operation is: its problem, its arrays, its mathematics and what is true of them; not how CUDA does it.
+"""Defines an operation: its problem, arrays, mathematics and tolerance, but not how CUDA computes it.
 
 A definition is one subclass of ``Kernel``. It needs NumPy and this module only, so that the same file serves the
 tuner and the packages that ``autotune emit`` writes.
@@ -22,7 +22,7 @@ from .config import Config
 from .errors import DefinitionError, TrialFailure, UsageError, told
 from .space import Space
 
-PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # of a definition that is more than one file
+PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P")
 Inputs = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ def runtime(default: Any, help: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
 
 
-RESERVED_SHARED_BYTES = 1024  # of each block, by the system, beside its own; a multiprocessor has one block's and these
+RESERVED_SHARED_BYTES = 1024  # added by the system to each block; a multiprocessor has one block's limit plus these
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Device:
     max_threads_per_block: int = 1024
     max_block: tuple[int, int, int] = (1024, 1024, 64)
     max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    max_shared_bytes: int = 232448  # dynamic and static together, for one block, opted in
-    max_registers: int = 255  # for one thread
+    max_shared_bytes: int = 232448  # dynamic plus static per block, after opting in
+    max_registers: int = 255  # per thread
     registers_per_block: int = 65536
     n_multiprocessors: int = 0
     l2_bytes: int = 0
@@ -79,9 +79,9 @@ class TensorMap:
 
     argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
     shape: tuple[int, ...]  # in elements, fastest axis first; 1 to 5 axes
-    strides: tuple[int, ...]  # bytes from one to the next along each axis but the first: multiples of 16
+    strides: tuple[int, ...]  # bytes between neighbours along each axis but the first: multiples of 16
     box: tuple[int, ...]  # at most 256 along each axis; along the first, at most `swizzle` bytes, a multiple of 16
-    swizzle: int = 0  # 32, 64 or 128 bytes, within which pieces of 16 change places; 0: none
+    swizzle: int = 0  # swizzle span in bytes: 32, 64 or 128, or 0 for none
     fetch: int = 128  # bytes that the L2 cache fetches together: 0, 64, 128 or 256
     element: int = 1  # bytes: 1, 2, 4 or 8
 
@@ -106,7 +106,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Work:
-    """What is owed whatever the variant: floating-point (or integer) operations, and bytes moved once.
+    """The work that every variant must do: floating-point (or integer) operations, and bytes moved once.
 
     ``unit``: what is fastest at such operations: float32, or tensor cores, at products of float16 or of int8.
     """
@@ -129,7 +129,7 @@ class Tolerance:
     of_rms: float = 0.0
 
     def times(self, factor: float) -> "Tolerance":
-        """So many of it; none of none."""
+        """Returns this tolerance multiplied by ``factor``."""
         return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms)
 
 
@@ -196,7 +196,7 @@ class Kernel(ABC, Generic[P]):
             setattr(cls, name, _held_to_contract(name, vars(cls)[name]))
 
     def __init__(self) -> None:
-        """Checks what the class says.
+        """Checks the attributes of the class.
 
         Raises:
             DefinitionError: for a class attribute that is missing or of another type.
@@ -222,7 +222,7 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def name(self) -> str:
-        """The class's name in lower case: also the ``__global__`` function's and the template's stem."""
+        """Returns the class's name in lower case, which is also the ``__global__`` function and the template's stem."""
         return getattr(type(self), "kernel_name", type(self).__name__.lower())
 
     @property
@@ -232,7 +232,7 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
-        """That file, and the parts of the definition: files beside it that it imports (``from ._ddc_space import``)."""
+        """Returns that file and the files beside it that it imports as parts (``from ._ddc_space import``)."""
         found, unread = [self.source_path], [self.source_path]
         while unread:
             for name in PART.findall(unread.pop().read_text()):
@@ -242,10 +242,10 @@ class Kernel(ABC, Generic[P]):
                     unread.append(path)
         return tuple(found)
 
-    # ------------------------------------------------------------------ what a definition must say
+    # ------------------------------------------------------------------ what a definition must define
     @abstractmethod
     def arrays(self, problem: P) -> dict[str, Array]:
-        """Every array argument, by name."""
+        """Returns every array argument, by name."""
 
     @abstractmethod
     def launch(self, problem: P, config: Config) -> Launch:
@@ -253,11 +253,11 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def work(self, problem: P) -> Work:
-        """What any variant owes."""
+        """Returns the work that every variant must do."""
 
     @abstractmethod
     def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
-        """Random inputs by name (arrays as ``arrays`` says, and scalars); never zeros."""
+        """Returns random inputs by name (arrays as ``arrays`` specifies, and scalars); never zeros."""
 
     @abstractmethod
     def reference(self, problem: P, **inputs: Any) -> dict[str, np.ndarray]:
@@ -265,37 +265,37 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def tolerance(self, problem: P) -> Tolerance | Mapping[str, Tolerance]:
-        """Derived, and smaller than the smallest real bug; one for all outputs, or one for each by name."""
+        """Returns the tolerance, derived and below the smallest real bug: one for all outputs, or one each by name."""
 
-    # ------------------------------------------------------------------ what a definition may say
+    # ------------------------------------------------------------------ what a definition may define
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         """The runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
         return {}
 
     def ragged(self, problem: P, config: Config) -> tuple[P, ...]:
-        """Awkward runtime sizes at which every binary is checked: minimal, no multiple of a block, one more."""
+        """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more."""
         return (problem,)
 
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
-        """The arguments that are no arrays, in the types of the signature; by default runtime fields as int32."""
+        """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32."""
         fields = runtime_fields(self.problem_type)
         return {name: _int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
     def constants(self, problem: P, config: Config) -> dict[str, Any]:
-        """Values the template may use besides ``problem`` and ``config``."""
+        """Returns values that the template may use besides ``problem`` and ``config``."""
         return {}
 
     def arguments_for(self, problem: P) -> tuple[str, ...]:
-        """The ``arguments`` of this problem's ``__global__`` function, where baked fields decide: by default all."""
+        """Returns the ``arguments`` of this problem's ``__global__`` function; by default all, for any baked fields."""
         return self.arguments
 
     def unsupported(self, config: Config, device: Device) -> str | None:
         """Why this device cannot run the config (an instruction that only a GPU has), or None."""
         return None
 
-    # ------------------------------------------------------------------ what follows
+    # ------------------------------------------------------------------ derived from the above
     def problem(self, values: Mapping[str, Any] | None = None, *, base: P | None = None) -> P:
-        """``base`` (default: the first tuned problem) with ``values`` in place.
+        """Returns ``base`` (default: the first tuned problem) with ``values`` replaced.
 
         Raises:
             UsageError: for a field that is not there, or a value that cannot be.
@@ -344,12 +344,12 @@ def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:
     """
     path, line = kernel.source_path, 1
     owner = inspect.unwrap(getattr(type(kernel), method)) if method else type(kernel)
-    with suppress(OSError, TypeError):  # the source is not there, or the class is made by a program
+    with suppress(OSError, TypeError):  # there is no source file, or the class was made at run time
         path, line = Path(inspect.getfile(owner)), inspect.getsourcelines(owner)[1]
     return DefinitionError(f"{path}:{line}: {kernel.name}{f'.{method}()' if method else ''} {why}")
 
 
-# ---------------------------------------------------------------------- what its methods must return
+# ---------------------------------------------------------------------- checks of what methods return
 def _is_dict_of(kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, Mapping) and all(isinstance(each, kind) for each in value.values())
 
@@ -379,9 +379,9 @@ OF_ONE_CONFIG = ("launch", "ragged", "constants", "unsupported")
 
 
 def _held_to_contract(name: str, method: Any) -> Any:
-    """``method`` of a definition, whose exceptions and whose wrong answers name its file and line.
+    """Wraps ``method`` of a definition so that its exceptions and wrong results name its file and line.
 
-    Those of one configuration are its trial's failure, those of a problem end what was asked for.
+    An error for one configuration fails its trial; an error for a problem ends the request.
     """
     is_right, wanted = CONTRACT[name]
 
@@ -410,14 +410,14 @@ def _brief(value: Any) -> str:
     return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
 
 
-# ---------------------------------------------------------------------- problems, as data
+# ---------------------------------------------------------------------- problems as data
 def runtime_fields(problem_type: Any) -> tuple[str, ...]:
-    """Names of the fields that are arguments of the kernel."""
+    """Returns the names of the fields that are arguments of the kernel."""
     return tuple(f.name for f in dataclasses.fields(problem_type) if f.metadata.get("runtime"))
 
 
 def baked_fields(problem_type: Any) -> tuple[str, ...]:
-    """Names of the fields that are constants of the source."""
+    """Returns the names of the fields that are constants of the source."""
     return tuple(f.name for f in dataclasses.fields(problem_type) if not f.metadata.get("runtime"))
 
 
@@ -427,7 +427,7 @@ def baked_values(problem: Any) -> dict[str, Any]:
 
 
 def problem_name(problem: Any) -> str:
-    """``taps=256,decimation=16,...``: every field, in the order of its declaration."""
+    """Returns every field in the order of declaration, as ``taps=256,decimation=16,...``."""
     return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in dataclasses.fields(problem))
 
 

@@ -17,7 +17,7 @@ class _Unassigned(Exception):
 
 
 class _Partial(Mapping[str, Any]):
-    """The values so far. What a predicate makes of it may be cached: it is hashed by identity, and never changes."""
+    """The values assigned so far. It is immutable and hashed by identity, so predicates may cache what they derive."""
 
     __slots__ = ("_open", "_values")
 
@@ -73,7 +73,7 @@ class Enumerator:
         self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
         names = [p.name for p in parameters]
         self._open = [dict.fromkeys(names[i:]) for i in range(len(names) + 1)]
-        # The parameters on which it depends whether others exist.
+        # The parameters that decide whether others exist.
         self._deciding = sorted({other for p in parameters for other, _ in p.condition})
         self._counts: dict[tuple[Any, ...], int] = {}
         self._problem, self._device = problem, device
@@ -104,8 +104,8 @@ class Enumerator:
     def _ask(
         self, waiting: list[tuple[Constraint, str]], assigned: str, values: dict[str, Any], index: int
     ) -> list[tuple[Constraint, str]] | None:
-        """The constraints that do not decide yet, with the parameters that they wait for; None when one refuses."""
-        partial: Any = _Partial(values, self._open[index])  # in the place of a Config
+        """Returns the undecided constraints with the parameters that they wait for, or None if one refuses."""
+        partial: Any = _Partial(values, self._open[index])  # takes the place of a Config
         undecided = []
         for constraint, name in waiting:
             if name != assigned:
@@ -121,12 +121,12 @@ class Enumerator:
                 if not self._open[index]:
                     self.refused[constraint.answers(error)] += 1
                     return None
-                # What an earlier constraint would have refused may be senseless to this one: it is asked again later.
+                # An earlier constraint may refuse values that make this one raise, so it is asked again later.
                 undecided.append((constraint, next(reversed(self._open[index]))))
         return undecided
 
     def _count(self, values: dict[str, Any], index: int) -> int:
-        """Combinations that begin with these values."""
+        """Returns the number of combinations that begin with these values."""
         if index == len(self._parameters):
             return 1
         key = (index, *(values.get(name) for name in self._deciding))

@@ -1,4 +1,4 @@
-"""What can go wrong, in two families: a trial that ends in a status, and a request that cannot be served."""
+"""Two families of errors: a trial that fails with a status, and a request that cannot be served."""
 
 import re
 
@@ -34,12 +34,12 @@ class TrialFailure(Exception):
 
 
 def _rebuild_failure(status: str, message: str, sticky: bool) -> TrialFailure:
-    """Keywords survive pickling only through a function."""
+    """Rebuilds the failure when it is unpickled, since exceptions pickle positional arguments only."""
     return TrialFailure(status, message, sticky=sticky)
 
 
 def told(error: BaseException) -> str:
-    """An exception of somebody else's code in one line: its type, what it says, and where it was raised."""
+    """Describes an exception of a user's code in one line: its type, message, and where it was raised."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -48,12 +48,12 @@ def told(error: BaseException) -> str:
 
 
 def clipped(text: str, n: int = 2000) -> str:
-    """``text``, of which ``n`` characters are kept: a compiler's message may be megabytes of template arguments."""
+    """Cuts ``text`` to ``n`` characters: a compiler's message may be megabytes of template arguments."""
     return text if len(text) <= n else f"{text[:n]}... ({len(text) - n} more characters)"
 
 
 def one_line(text: str) -> str:
-    """``text`` in one line, its control characters escaped: parts of it may be a stranger's."""
+    """Joins ``text`` into one line and escapes control characters, since parts of it may come from anybody."""
     joined = re.sub(r"\s*\n\s*", " ", text.strip())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 

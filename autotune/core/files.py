@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whoever else writes or reads them."""
+"""Writes files atomically: readers see the whole file or none of it."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes, mode: int | None = None) -> Path:
-    """``data`` or, when the disk is full or the process is killed, what was there before; the path again.
+    """Write ``data`` atomically and return the path; if that fails, the old content stays.
 
     ``mode``: the file's permissions; None: as the user's umask has it.
     """

@@ -1,4 +1,4 @@
-"""What is kept in a cache, as it may be taken from there: whole, and put there by nobody else.
+"""Files kept in a cache, which are read back only if they are whole and written by this user.
 
 What lies in a cache is executed. So its folders and files are used only if they belong to this user (or to root) and
 no other user may write them, and a file only if its content is what the facts beside it say.
@@ -19,17 +19,17 @@ from typing import Any
 from .errors import UsageError
 from .files import write_whole
 
-NOTED_S = 600.0  # a use is noted when the last one that was noted is so long ago
+NOTED_S = 600.0  # the interval at which uses of a file are noted
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _log = logging.getLogger("autotune")
 _told: set[Path] = set()
 
 
 def make_folder(root: Path, kind: str) -> Path:
-    """The folder ``kind`` of the cache ``root``, made for this user alone unless it is there.
+    """Returns the folder ``kind`` of the cache ``root``; makes it, for this user alone, if it is missing.
 
     Raises:
-        UsageError: when somebody else could put files there; says what is wrong and how to mend it.
+        UsageError: when somebody else could put files there; says what is wrong and how to fix it.
         OSError: when it cannot be made.
     """
     folder = root / kind
@@ -42,7 +42,7 @@ def make_folder(root: Path, kind: str) -> Path:
 
 
 def _make(folder: Path) -> None:
-    """A folder of a cache, and the cache itself, for this user alone; what they lie in as it comes."""
+    """Makes a folder of a cache, and the cache itself, for this user alone; parent folders get the usual mode."""
     if not folder.is_dir():
         folder.parent.parent.mkdir(parents=True, exist_ok=True)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
@@ -50,7 +50,7 @@ def _make(folder: Path) -> None:
 
 
 def _wrong_folder(path: Path, own: tuple[Path, Path]) -> str | None:
-    """Who else could put files there, and what to do; ``own``: the folder and the cache that it is in.
+    """Says who else could put files there and what to do. ``own`` is the folder and the cache around it.
 
     Where a folder is sticky, as /tmp, others may add to it but move nothing, so that the last one alone must not be.
     """
@@ -68,7 +68,7 @@ def _wrong_folder(path: Path, own: tuple[Path, Path]) -> str | None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether ``path`` is a file that this user, or root, alone could write. One that is not is told once."""
+    """Returns whether only this user or root can write the file ``path``; warns once about one that others can."""
     try:
         found = path.lstat()
     except OSError:
@@ -88,7 +88,7 @@ def is_own(path: Path) -> bool:
 
 
 def keep(path: Path, data: bytes, facts: Mapping[str, Any]) -> None:
-    """Put ``data`` at ``path``, and beside it what is known of it. The folder is made again if it is gone."""
+    """Write ``data`` to ``path`` and its facts beside it. The folder is made again if it is gone."""
     _make(path.parent)
     write_whole(path, data, mode=0o600)
     described = {**facts, "name": path.name, "content": hashlib.sha256(data).hexdigest()}
@@ -97,7 +97,7 @@ def keep(path: Path, data: bytes, facts: Mapping[str, Any]) -> None:
 
 
 def take(path: Path) -> tuple[bytes, dict[str, Any]] | None:
-    """What ``keep`` put at ``path``, and its facts; None when either is gone, damaged or may be another user's."""
+    """Returns what ``keep`` wrote to ``path`` and its facts; None if either is gone, damaged or not this user's."""
     facts = facts_of(path)
     if facts is None or not is_own(path):
         return None
@@ -105,15 +105,15 @@ def take(path: Path) -> tuple[bytes, dict[str, Any]] | None:
         data = path.read_bytes()
         if facts.pop("content", "") == hashlib.sha256(data).hexdigest():
             for used in (path, facts_path(path)):
-                with suppress(OSError):  # a cache that may only be read
+                with suppress(OSError):  # the cache may be read-only
                     if time.time() - used.stat().st_mtime > NOTED_S:
-                        os.utime(used)  # what is used stays longest
+                        os.utime(used)  # the least recently used files are deleted first
             return data, facts
     return None
 
 
 def facts_of(path: Path) -> dict[str, Any] | None:
-    """The facts beside ``path``, as they were written; None when they are gone, damaged or may be another user's."""
+    """Returns the facts beside ``path`` as written; None if they are gone, damaged or may be another user's."""
     if not is_own(facts_path(path)):
         return None
     with suppress(OSError, ValueError):
@@ -124,7 +124,7 @@ def facts_of(path: Path) -> dict[str, Any] | None:
 
 
 def facts_path(path: Path) -> Path:
-    """Where the facts of a kept file lie."""
+    """Returns the path of the facts of a kept file."""
     return path.with_suffix(".json")
 
 
@@ -137,4 +137,4 @@ def _is_mine(found: os.stat_result) -> bool:
 
 
 def _has_owners() -> bool:
-    return hasattr(os, "geteuid")  # Windows keeps such things elsewhere
+    return hasattr(os, "geteuid")  # Windows stores permissions elsewhere

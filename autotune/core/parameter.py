@@ -1,4 +1,4 @@
-"""What a tuning space is declared of: parameters, and constraints between them."""
+"""The parts of a tuning space: parameters, and constraints between them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A named predicate; ``reason`` is true of every config it lets pass. What advice refuses runs all the same."""
+    """A named predicate; ``reason`` is true of every config it lets pass. Configs refused by advice can run."""
 
     name: str
     reason: str
@@ -32,5 +32,5 @@ class Constraint:
     is_advice: bool = False
 
     def answers(self, error: Exception) -> str:
-        """The reason to refuse a config for which the predicate raised ``error``."""
+        """Returns the reason to refuse a config for which the predicate raised ``error``."""
         return f"the constraint {self.name} can be asked ({told(error)})"

@@ -1,10 +1,10 @@
-"""Packed samples as NumPy reads them: what definitions check kernels with that unpack on the device."""
+"""Unpacks packed samples with NumPy, for definitions of kernels that unpack them on the device."""
 
 import numpy as np
 
 
 def unpack_samples(row: np.ndarray, bits: int, first: int, n_samples: int) -> np.ndarray:
-    """Samples ``first`` and on of a packed row; what lies past the row is 0.
+    """Returns the samples of a packed row from ``first`` on; those past its end are 0.
 
     Two's complement, ``bits`` wide (2 to 16), the first sample in the most significant bits of the first byte: every
     eighth sample starts at the same bit of a byte, so that each eighth is read at once.

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 
 Check = Callable[[Any], Any]
 
-MOST_WHOLE = 2**63  # what a column of a table holds
-MOST = 1e30  # of any number: products of two of them are finite
-SHORTEST_S, LONGEST_S = 1e-15, 1e12  # what may be a measured time
+MOST_WHOLE = 2**63  # the range of an integer column of a table
+MOST = 1e30  # largest magnitude of a number: products of two stay finite
+SHORTEST_S, LONGEST_S = 1e-15, 1e12  # range of a measured time
 
 
 class Unsound(ValueError):
-    """A value that cannot be; says which, and what it must be."""
+    """An invalid value; the message says which one, and what it must be."""
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -28,7 +28,7 @@ _decode = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 def parse(data: bytes) -> Any:
-    """The value that ``data`` is the JSON of.
+    """Parses ``data`` as JSON.
 
     Raises:
         Unsound: for anything else, NaN and infinities among it.
@@ -49,12 +49,12 @@ SEAL = "sha256"
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """``content`` with the SHA-256 of what its JSON says, however that is laid out."""
+    """Adds to ``content`` the SHA-256 of its JSON, whatever the layout."""
     return {**content, SEAL: _sha256(content)}
 
 
 def sealed(content: Any, needed: bool = False) -> Any:
-    """``content`` without its seal, which an older file need not have.
+    """Returns ``content`` without its seal, which an older file need not have.
 
     Raises:
         Unsound: when the seal is of another content.
@@ -72,84 +72,84 @@ def _sha256(content: Mapping[str, Any]) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` on which a terminal does nothing but show it: what is not printable stands as its escape."""
+    """Escapes characters of ``text`` that are not printable, so that a terminal only shows it."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def shown(value: Any) -> str:
-    """``value`` for an error message, in one line of at most 60 characters."""
+    """Formats ``value`` for an error message, in one line of at most 60 characters."""
     text = ascii(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:56] + " ..."
 
 
 # ---------------------------------------------------------------------- single values
 def flag(value: Any) -> bool:
-    """True or false."""
+    """Checks for true or false."""
     if isinstance(value, bool):
         return value
     raise Unsound(f"is {shown(value)}, must be true or false")
 
 
 def integer(value: Any) -> int:
-    """An integer of 64 bits."""
+    """Checks for an integer of 64 bits."""
     if type(value) is int and -MOST_WHOLE < value < MOST_WHOLE:
         return value
     raise Unsound(f"is {shown(value)}, must be an integer of 64 bits")
 
 
 def count(value: Any) -> int:
-    """An integer, zero or more."""
+    """Checks for an integer, zero or more."""
     if type(value) is int and 0 <= value < MOST_WHOLE:
         return value
     raise Unsound(f"is {shown(value)}, must be an integer, zero or more")
 
 
 def number(value: Any) -> float | int:
-    """A number that is finite, and not absurd."""
+    """Checks for a finite number of at most MOST."""
     if type(value) in (int, float) and -MOST < value < MOST:
         return value  # type: ignore[no-any-return]
     raise Unsound(f"is {shown(value)}, must be a number of at most {MOST:g}")
 
 
 def amount(value: Any) -> float:
-    """A number, zero or more."""
+    """Checks for a number, zero or more."""
     if type(value) in (int, float) and 0 <= value < MOST:
         return float(value)
     raise Unsound(f"is {shown(value)}, must be a number from 0 to {MOST:g}")
 
 
 def seconds(value: Any) -> float:
-    """A measured time."""
+    """Checks for a measured time."""
     if type(value) in (int, float) and SHORTEST_S < value < LONGEST_S:
         return float(value)
     raise Unsound(f"is {shown(value)}, must be a time in seconds from {SHORTEST_S:g} to {LONGEST_S:g}")
 
 
 def text(value: Any) -> str:
-    """Text for people; its control characters become escapes."""
+    """Checks for text for people, and escapes its control characters."""
     if isinstance(value, str):
         return plain(value)
     raise Unsound(f"is {shown(value)}, must be text")
 
 
 def word(value: Any) -> str:
-    """Text in one line that names something: printable characters only."""
+    """Checks for a name in one line of printable characters."""
     if isinstance(value, str) and value.isprintable():
         return value
     raise Unsound(f"is {shown(value)}, must be text of printable characters")
 
 
 def name(value: Any) -> str:
-    """The name of a kernel, a parameter or a field."""
+    """Checks for the name of a kernel, a parameter or a field."""
     if isinstance(value, str) and value.isidentifier():
         return value
     raise Unsound(f"is {shown(value)}, must be a name")
 
 
 def scalar(value: Any) -> bool | int | float | str:
-    """The value of a parameter, or of a problem's field."""
+    """Checks for the value of a parameter or of a problem's field."""
     kind = type(value)
     if (kind is int and -MOST_WHOLE < value < MOST_WHOLE) or kind is bool:
         return value  # type: ignore[no-any-return]
@@ -159,7 +159,7 @@ def scalar(value: Any) -> bool | int | float | str:
 
 
 def anything(value: Any) -> Any:
-    """Any JSON value, its numbers finite and its text plain."""
+    """Checks any JSON value for finite numbers, and escapes its text."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, dict):
@@ -169,14 +169,14 @@ def anything(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) else number(value)
 
 
-# ---------------------------------------------------------------------- what is made of them
+# ---------------------------------------------------------------------- compound values
 def optional(check: Check) -> Check:
-    """None, or what ``check`` takes."""
+    """Returns a check for None or what ``check`` accepts."""
     return lambda value: None if value is None else check(value)
 
 
 def one_of(allowed: Collection[str]) -> Check:
-    """One of these words."""
+    """Returns a check for one of these words."""
 
     def checked(value: Any) -> Any:
         if isinstance(value, str) and value in allowed:
@@ -187,7 +187,7 @@ def one_of(allowed: Collection[str]) -> Check:
 
 
 def sequence(check: Check, n: int | None = None) -> Check:
-    """A list, of ``n`` values where that is given, as a tuple."""
+    """Returns a check for a list (of ``n`` values if given), which becomes a tuple."""
 
     def checked(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or (n is not None and len(value) != n):
@@ -198,7 +198,7 @@ def sequence(check: Check, n: int | None = None) -> Check:
 
 
 def mapping(key: Check, check: Check) -> Check:
-    """An object of any number of members."""
+    """Returns a check for an object with any number of members."""
 
     def checked(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -209,7 +209,7 @@ def mapping(key: Check, check: Check) -> Check:
 
 
 def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Check | None = None) -> Check:
-    """An object with these members, of which those ``needed`` must be there; ``other`` checks what else it has.
+    """Returns a check for an object with these members; ``needed`` are required, ``other`` checks the rest.
 
     Without ``other`` nothing else may be there.
     """
@@ -240,7 +240,7 @@ def _member(member: str, check: Check, value: Any) -> Any:
         raise Unsound(f"{shown(member)[1:-1]} {error}") from None
 
 
-# ---------------------------------------------------------------------- what several files hold
+# ---------------------------------------------------------------------- parts of several files
 config = mapping(name, scalar)
 device = fields(
     {

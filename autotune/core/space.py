@@ -15,7 +15,7 @@ from .enumerate import Enumerator
 from .errors import UsageError
 from .parameter import Constraint, Parameter, Predicate
 
-KEPT = 256  # enumerations of a space, one for each problem and device
+KEPT = 256  # enumerations kept per space, one for each problem and device
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Space:
     def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
-        # A search asks again and again, also for others' spaces.
+        # A search asks for the same enumerations again and again, also those of other problems.
         self._enumerated = lru_cache(maxsize=KEPT)(self._enumerate)
         for name, given in parameters.items():
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
@@ -120,21 +120,21 @@ class Space:
         return add
 
     def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
-        """The first constraint that refuses ``config``, or None; advice does not. One that raises refuses it."""
+        """Returns the first constraint that refuses ``config``, or None; advice is ignored. One that raises refuses."""
         for constraint in self.constraints:
             if constraint.is_advice:
                 continue
             try:
                 if not constraint.holds(problem, config, device):
                     return constraint
-            except Exception as error:  # whatever somebody's predicate makes of this config
+            except Exception as error:  # a user's predicate may raise anything
                 return replace(constraint, reason=constraint.answers(error))
         return None
 
     def enumerate(
         self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
     ) -> Enumeration:
-        """Every configuration that all constraints allow, and all advice, for ``problem`` on ``device``.
+        """Returns every config that all constraints and all advice allow for ``problem`` on ``device``.
 
         ``restrict`` narrows parameters to some of their values (``{"ALGORITHM": ("register",)}``).
         """
@@ -156,7 +156,7 @@ class Space:
                 raise UsageError(f"{name}={value} is not in the space; {name} may be {allowed}")
 
     def parse(self, given: Mapping[str, Value]) -> Config:
-        """``given`` as a Config of this space, complete and in its order.
+        """Returns ``given`` as a Config of this space, complete and in its order.
 
         Raises:
             UsageError: for a parameter or value outside the space, one that does not apply, or one missing.
@@ -176,7 +176,7 @@ class Space:
 
 
 def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:
-    """(parameters that differ, sum of absolute log-ratios of the numbers among them)."""
+    """Returns (parameters that differ, sum of absolute log-ratios of the numbers among them)."""
     n_different, log_distance = 0, 0.0
     for name in {**config, **wanted}:
         a, b = config.get(name), wanted.get(name)

@@ -15,13 +15,13 @@ from ..core.errors import UsageError
 from ..source.installed import DEVICES, installed, load_installed
 from .base import DeviceModule, Finding
 
-MODULES = ("cuda", "host")  # in the order in which ``auto`` asks them
-ON_REQUEST = ("simulated",)  # by name only
+MODULES = ("cuda", "host")  # in the order in which ``auto`` tries them
+ON_REQUEST = ("simulated",)  # used only if named
 
 
 @dataclass(frozen=True)
 class Target:
-    """A device that can be used: its module, its name there, and what it is."""
+    """A usable device: its module, its name there, and its limits."""
 
     kind: str
     identifier: str
@@ -33,7 +33,7 @@ class Target:
 
 
 def device_module(kind: str) -> DeviceModule:
-    """The module of one kind of device, imported when first asked for.
+    """Returns the module of one kind of device, which is imported when first needed.
 
     Raises:
         UsageError: for a kind that there is not; a record may name anything.

@@ -1,4 +1,4 @@
-"""The interface of a device: what the stations may ask of one. A new device is one module that fills it in.
+"""The interface between stations and devices. A new device is one module that implements it.
 
 A device has two faces. ``DeviceModule`` describes and compiles and needs no hardware; it runs in the parent and in
 compile processes. ``Session`` owns the hardware; it lives in the device's worker process, which may die.
@@ -14,24 +14,24 @@ import numpy as np
 from ..core.definition import Device, Launch, Tolerance
 from ..source.render import Variant
 
-CANARY_BYTES = 16  # at least, on each side of a buffer: the widest store of a thread, so that a near one is told apart
-TIMED_ALIGN = 256  # bytes: of a timed problem's arrays, as allocators of devices give it
+CANARY_BYTES = 16  # on each side of a buffer, at least: the widest store of a thread, so that an overrun is seen
+TIMED_ALIGN = 256  # bytes: alignment of a timed problem's arrays, as device allocators give it
 
 
 @dataclass(frozen=True)
 class Binary:
-    """What a compiler made of a variant. ``files`` maps a build (``cubin``; ``check``, ``plain``) to its file."""
+    """The result of compiling a variant. ``files`` maps a build (``cubin``; ``check``, ``plain``) to its file."""
 
     variant: str  # the variant's name
     kernel: str  # name of the __global__ function
     key: str  # content address: source, options, architecture, compiler
-    code: str  # digest of what runs, whatever text it came from
+    code: str  # digest of the machine code, independent of source text
     files: dict[str, Path]
-    registers: int | None = None  # for one thread; None where the device has none
-    spill_bytes: int | None = None  # stores and loads
+    registers: int | None = None  # per thread; None if the device has none
+    spill_bytes: int | None = None  # spill stores plus loads
     shared_bytes: int | None = None  # static
-    compile_s: float = 0.0  # seconds, of the compile that made it
-    cached: bool = False  # whether this call found it made
+    compile_s: float = 0.0  # duration of the compile that made it
+    cached: bool = False  # whether it came from the cache
     log: str = ""
 
 
@@ -47,13 +47,13 @@ class Sample:
 class Ceilings:
     """The measured roofline of a device."""
 
-    bytes_per_s: float  # read plus written, of a large copy
+    bytes_per_s: float  # read plus written by a large copy
     flops_per_s: float  # float32 multiply-adds, two operations each
-    float16_per_s: float = 0.0  # operations of tensor cores, of products of float16 summed in float32; 0: it has none
-    int8_per_s: float = 0.0  # of products of int8
+    float16_per_s: float = 0.0  # tensor core operations, float16 inputs and float32 sums; 0: it has none
+    int8_per_s: float = 0.0  # tensor core operations on int8
 
     def of(self, unit: str) -> float:
-        """Operations a second of a unit that Work names; of float32 where the device has no such unit."""
+        """Returns operations per second of a unit that Work names, or of float32 if the device has no such unit."""
         return {"float16": self.float16_per_s, "int8": self.int8_per_s}.get(unit, 0.0) or self.flops_per_s
 
 
@@ -79,19 +79,19 @@ class Buffer(Protocol):
     def write(self, data: np.ndarray) -> None: ...
     def read(self) -> np.ndarray: ...
     def keep(self) -> None:
-        """Remember, on the device, what it holds now."""
+        """Save the current content on the device."""
 
     def restore(self) -> None:
-        """Hold again what it held when it was told to keep it."""
+        """Restore the content that ``keep`` saved."""
 
     def poison(self, pattern: int) -> None:
         """Fill with a byte."""
 
     def damage(self) -> str | None:
-        """What was written before the start or past the end, or None."""
+        """Describes what was written before the start or past the end, or returns None."""
 
     def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
-        """On the device; ``key`` names the reference, so that it travels there once."""
+        """Compare on the device; ``key`` names the reference, which is copied there only once."""
 
     def free(self) -> None: ...
 
@@ -103,44 +103,44 @@ class Function(Protocol):
     """A loaded kernel."""
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
-        """Run to the end. ``seed`` varies what the hardware leaves open, where the device can.
+        """Launch and wait. ``seed`` varies what the hardware leaves open (such as the schedule), if the device can.
 
         Raises:
             TrialFailure: resources or launch_failed.
         """
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
-        """``n`` timed launches; ``cold``: nothing of the arguments is in the last-level cache when one begins."""
+        """Times ``n`` launches; if ``cold``, no argument is in the last-level cache when one begins."""
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
-        """Launches back to back for about ``seconds``: the seconds from the end of each to the end of the next."""
+        """Launches back to back for about ``seconds``; returns the seconds from the end of each launch to the next."""
 
 
 class Session(Protocol):
-    """The hardware, opened. Everything raised about a variant is a TrialFailure."""
+    """The hardware, opened. Every error that a variant causes is a TrialFailure."""
 
     device: Device
-    keep_bytes: int  # of arguments, and of references, that may stay on the device from trial to trial
+    keep_bytes: int  # arguments and references that may stay on the device between trials
 
     @property
     def check_builds(self) -> tuple[str, ...]:
-        """Builds that verification runs, in order."""
+        """Returns the builds that verification runs, in order."""
 
     @property
     def timed_build(self) -> str:
-        """The build that is measured."""
+        """Returns the build that is measured."""
 
     def load(self, binary: Binary, build: str) -> Function: ...
     def clock_hz(self) -> float:
-        """Of the idle device's multiprocessors; 0 where there is none."""
+        """Returns the clock of the idle device's multiprocessors; 0 if there is none."""
 
     def ceilings(self) -> Ceilings | None:
-        """What this device reaches, measured here; None where efficiency means nothing."""
+        """Measures the roofline of this device; returns None if efficiency is meaningless on it."""
 
     def buffer(
         self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
     ) -> Buffer:
-        """Memory for an array, at a multiple of ``align`` bytes and of no more than that."""
+        """Allocates an array aligned to ``align`` bytes but not to twice as many."""
 
 
 @dataclass(frozen=True)
@@ -167,22 +167,22 @@ class Defaults:
 
 
 class DeviceModule(Protocol):
-    """What a module of ``autotune.devices`` offers, or one of an installed package."""
+    """The interface of a module in ``autotune.devices``, or of an installed package's."""
 
     kind: str
     defaults: Defaults
-    clock: str  # what a second on this device is: "GPU time", "host time"
-    builds: tuple[str, ...]  # what compile makes of a variant
+    clock: str  # the clock of this device's times: "GPU time", "host time"
+    builds: tuple[str, ...]  # the builds that compile makes
 
     def identifiers(self) -> list[str]:
-        """Usable devices of this kind here, such as ``cuda:0``; empty where there is none."""
+        """Returns the usable devices of this kind, such as ``cuda:0``; empty if there is none."""
 
     def describe(self, identifier: str) -> Device: ...
     def lock_name(self, identifier: str) -> str:
-        """The same for two names of one piece of hardware."""
+        """Returns a name that is the same for all identifiers of one piece of hardware."""
 
     def compiler(self, device: Device) -> str:
-        """Name and version of the compiler, and its options: a part of what makes a trial stale.
+        """Returns name, version and options of the compiler; a change of them makes trials stale.
 
         Raises:
             UsageError: when there is no compiler; says what to install.
@@ -196,13 +196,13 @@ class DeviceModule(Protocol):
         """
 
     def compiled_anew(self, variant: Variant, device: Device) -> str:
-        """The ``code`` of another compile, past the cache: a compiler may not make the same each time.
+        """Compiles again without the cache and returns the ``code``: a compiler may not be deterministic.
 
         Raises:
             TrialFailure: compile_failed or resources.
         """
 
     def open(self, identifier: str) -> Session:
-        """For the worker process."""
+        """Opens the device in the worker process."""
 
     def findings(self) -> list[Finding]: ...

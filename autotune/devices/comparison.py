@@ -1,4 +1,4 @@
-"""The comparison in NumPy: of the device `host`, and of what a GPU has found wrong."""
+"""Compares outputs in NumPy: for the device `host`, and to describe what a GPU found wrong."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ INTEGERS = "biu"
 
 
 def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
-    """``got`` against ``want``, arrays of one shape and kind; without a tolerance exactly.
+    """Compares ``got`` with ``want``, arrays of one shape and kind; exactly if there is no tolerance.
 
     Nothing is rounded, wrapped or cut to fit first: a reference that the output's type cannot hold differs from it.
     """
@@ -36,7 +36,7 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
 
 
 def fits(values: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether ``dtype`` holds each of these values; asked of integers, and of floating point for a wider type."""
+    """Returns whether ``dtype`` holds each of these values: integers, or floating point for a wider type."""
     if np.can_cast(values.dtype, dtype, "safe") or values.size == 0:
         return True
     least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -44,7 +44,7 @@ def fits(values: np.ndarray, dtype: np.dtype[Any]) -> bool:
 
 
 def _differ(got: Any, want: Any) -> Any:
-    """Which elements differ; NaNs of the same bits do not."""
+    """Returns which elements differ; NaNs with the same bits do not."""
     wrong = got != want
     if got.dtype == want.dtype and bool(np.any(wrong)):
         a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1) for x in (got, want))
@@ -53,13 +53,13 @@ def _differ(got: Any, want: Any) -> Any:
 
 
 def _distance(got: Any, want: Any) -> Any:
-    """|got - want|, in float64; of integers without an overflow."""
+    """Returns |got - want| in float64; integers do not overflow."""
     if got.dtype.kind not in INTEGERS or want.dtype.kind not in INTEGERS:
-        with np.errstate(invalid="ignore"):  # inf - inf is a NaN, and so it is wrong
+        with np.errstate(invalid="ignore"):  # inf - inf is a NaN, which counts as wrong
             return np.abs(_wide(got) - _wide(want))
     larger = np.asarray(got > want)
     a, b = (x.astype(np.uint64) if x.dtype.kind == "u" else x.astype(np.int64).view(np.uint64) for x in (got, want))
-    return np.where(larger, a - b, b - a).astype(np.float64)  # modulo 2^64, which no such distance reaches
+    return np.where(larger, a - b, b - a).astype(np.float64)  # exact modulo 2^64, since no distance reaches it
 
 
 def _rms(want: Any) -> float:

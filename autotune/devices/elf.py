@@ -1,37 +1,37 @@
-"""The sections and symbols of compiled files, host libraries and cubins alike, read without any other tool."""
+"""Reads sections and symbols of ELF files (host libraries and cubins) without other tools."""
 
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SYMBOL_TABLE, RELOCATIONS, ZEROS = 2, 4, 8  # types of sections; ZEROS: it occupies memory but not the file (.bss)
-OBJECT = 1  # type of a symbol: a variable
+SYMBOL_TABLE, RELOCATIONS, ZEROS = 2, 4, 8  # section types; ZEROS occupies memory but no file space (.bss)
+OBJECT = 1  # symbol type: a variable
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section. ``data`` is empty where it only occupies memory."""
+    """A section. ``data`` is empty if it only occupies memory."""
 
     name: str
     kind: int
     n_bytes: int
     data: bytes
-    link: int  # the index of a section that belongs to it: of a symbol table, that of its names
+    link: int  # index of a related section; for a symbol table, the one with its names
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name. ``offset``: from where the file is loaded, or from the start of its section in a file to be linked."""
+    """A symbol. ``offset`` counts from the load address, or from the section's start in a relocatable file."""
 
-    name: str  # mangled
+    name: str  # mangled name
     kind: int
-    section: int  # its index
+    section: int  # index of its section
     offset: int
     n_bytes: int
 
 
 def sections(data: bytes) -> list[Section]:
-    """Those of a 64-bit little-endian ELF file."""
+    """Returns the sections of a 64-bit little-endian ELF file."""
     (table,) = struct.unpack_from("<Q", data, 0x28)
     entry_bytes, n_sections, names = struct.unpack_from("<HHH", data, 0x3A)
     rows = [struct.unpack_from("<IIQQQQI", data, table + i * entry_bytes) for i in range(n_sections)]
@@ -43,7 +43,7 @@ def sections(data: bytes) -> list[Section]:
 
 
 def symbols(found: list[Section]) -> Iterator[Symbol]:
-    """Every symbol of every table, in their order."""
+    """Returns every symbol of every table, in file order."""
     for table in found:
         if table.kind == SYMBOL_TABLE:
             names = found[table.link].data
@@ -52,7 +52,7 @@ def symbols(found: list[Section]) -> Iterator[Symbol]:
 
 
 def relocations(section: Section) -> Iterator[tuple[int, int, int, int]]:
-    """(offset, type, index of the symbol, addend) of each entry of a section of relocations."""
+    """Returns (offset, type, symbol index, addend) of each entry of a relocation section."""
     for offset, info, addend in struct.iter_unpack("<QQq", section.data):
         yield offset, info & 0xFFFFFFFF, info >> 32, addend
 

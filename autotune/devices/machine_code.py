@@ -1,4 +1,4 @@
-"""What a compiler made of a source, as a digest that no text changes: comments, names and lines leave no trace in it.
+"""Digests of machine code, which comments, names and line numbers of the source do not change.
 
 A time belongs to the machine code that ran. So a record holds for as long as the same comes out of the compiler,
 whatever becomes of the text that it came from.
@@ -15,7 +15,7 @@ LINE = re.compile(r"^[ \t]*#[ \t]*(line\b|\d).*$", re.MULTILINE)
 
 
 def of_cubin(data: bytes, *figures: object) -> str:
-    """16 hex digits: of the code, the constants and the variables of a cubin, and of ``figures`` such as registers.
+    """Returns 16 hex digits over the code, constants and variables of a cubin and ``figures`` such as registers.
 
     Names of functions and variables are masked, and so is the order of the sections that bear them.
     """
@@ -26,17 +26,17 @@ def of_cubin(data: bytes, *figures: object) -> str:
 
 
 def of_text(text: str) -> str:
-    """16 hex digits: of C++ without its comments and layout, where compilers leave traces of them in what they make."""
+    """Returns 16 hex digits over C++ without comments and layout, for compilers whose output depends on those."""
     return digest(*without_comments(LINE.sub("", text)).split())
 
 
 def without_comments(text: str) -> str:
-    """C++ or CUDA with a space in the place of each comment."""
+    """Returns C++ or CUDA with each comment replaced by a space."""
     return COMMENT.sub(lambda match: match[1] or " ", text)
 
 
 def _part(section: Section, places: list[tuple[str, int]]) -> str:
-    """What a section contributes; in relocations a symbol is the place that it names."""
+    """Returns what a section contributes; in relocations, a symbol counts as the place that it names."""
     content: object = hashlib.sha256(section.data).hexdigest()
     if section.kind == RELOCATIONS:
         content = sorted((at, kind, places[symbol], addend) for at, kind, symbol, addend in relocations(section))
@@ -49,5 +49,5 @@ def _masked(name: str) -> str:
 
 
 def digest(*parts: object) -> str:
-    """16 hex digits of a SHA-256 over what ``parts`` say of themselves."""
+    """Returns 16 hex digits of a SHA-256 over the text of ``parts``."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]

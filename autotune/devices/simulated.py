@@ -1,4 +1,4 @@
-"""A device that is a formula: for trying out campaigns, searches and lookups where there is no hardware.
+"""A device whose times come from a formula, to try campaigns, searches and lookups without hardware.
 
 Nothing is computed, so nothing is verified: every variant counts as right. A time is 100 us
 times a penalty for each parameter that is not at its best value and for neighbouring parameters that do not go
@@ -31,34 +31,34 @@ clock = "simulated time"
 builds = ("formula",)
 defaults = Defaults(checked_launches=1, has_full_sizes=False, caches=(kind,))  # a formula has no races
 N_DEVICES = 8
-COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S is another
+COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S overrides it
 NOISE = 0.005
-FAILING = 0.05  # share of the variants that do not compile
+FAILING = 0.05  # share of variants that do not compile
 CEILINGS = Ceilings(bytes_per_s=4e12, flops_per_s=6e13)
 
 
 def identifiers() -> list[str]:
-    """``simulated:0`` and on."""
+    """Returns ``simulated:0`` and on."""
     return [f"simulated:{i}" for i in range(N_DEVICES)]
 
 
 def describe(identifier: str) -> Device:
-    """The limits of a large GPU."""
+    """Returns the limits of a large GPU."""
     return Device(name="simulated", kind=kind, arch="simulated", n_multiprocessors=132, max_clock_hz=1e9)
 
 
 def lock_name(identifier: str) -> str:
-    """One lock for each."""
+    """Returns one lock name per device."""
     return identifier.replace(":", "-")
 
 
 def compiler(device: Device) -> str:
-    """Changes when the formula does."""
+    """Returns a version that changes with the formula."""
     return "formula 1"
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """A file with what the formula needs to know.
+    """Writes a file with the inputs of the formula.
 
     Raises:
         TrialFailure: compile_failed, for some.
@@ -78,7 +78,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
 
 
 def penalty(variant: Variant) -> float:
-    """At least 1: how much slower than the best that could be."""
+    """Returns the slowdown against the best possible config, at least 1."""
     problem = variant.name.partition("[")[2].partition("|")[0]
     numbers = [float(v) for _, _, v in (f.partition("=") for f in problem.split(",")) if v.replace(".", "").isdigit()]
     drift = float(np.sum(np.log2(np.abs(numbers) + 1)))
@@ -94,13 +94,13 @@ def penalty(variant: Variant) -> float:
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
-    """The same: it is a formula."""
+    """Returns the same again, since it is a formula."""
     return compile(variant, device).code
 
 
 @dataclass
 class _Buffer:
-    """Nothing but its size."""
+    """A buffer that only has a size."""
 
     data: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
@@ -142,7 +142,7 @@ class _Function:
         return [Sample(1e-4 * self._penalty * (1.0 + float(extra)), 1e9) for extra in noise]
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
-        """Sustained launches are slower here by a tenth, as on a GPU that reaches its power limit."""
+        """Makes sustained launches a tenth slower, as on a GPU at its power limit."""
         n = max(4, round(seconds / (1e-4 * self._penalty)))
         return [
             sample.seconds * (1.1 if 2 * i >= n else 1.0)
@@ -174,15 +174,15 @@ class _Session:
 
 
 def open(identifier: str) -> _Session:
-    """For the worker process."""
+    """Opens the device in the worker process."""
     return _Session(describe(identifier))
 
 
 def findings() -> list[Finding]:
-    """Nothing of it can be missing."""
+    """Returns nothing, since the device has no requirements."""
     return []
 
 
 def _unit(*words: str) -> float:
-    """A number from 0 to 1 that is always the same for these words."""
+    """Returns a number from 0 to 1 that depends only on these words."""
     return zlib.crc32("\0".join(words).encode()) / 2**32

@@ -125,13 +125,13 @@ def _warn(scheduler: str) -> None:
 
 
 def _need_dask() -> None:
-    """Imported when asked for: it takes longer than most commands run, and many installations do without."""
+    """Raises UsageError unless Dask is installed; it is imported late, since that takes longer than most commands."""
     if missing := [name for name in ("distributed", "cryptography") if find_spec(name) is None]:
         raise UsageError(f"campaigns need {' and '.join(missing)}, which are not installed: {install_with('campaign')}")
 
 
 class _Console:
-    """A bar on a terminal, a line now and then elsewhere."""
+    """Shows a progress bar on a terminal, and a line every few seconds elsewhere."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None

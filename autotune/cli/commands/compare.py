@@ -21,7 +21,7 @@ def compare(
     ],
     json: JsonOption = False,
 ) -> None:
-    """Whether two sets of records agree: their winners of the same problems, within the noise of the device."""
+    """Compare the winners of two sets of records for the same problems, within the noise of the device."""
     old, new = ([Recorded.of(folder) for folder in find_sweeps(path)] for path in (before, after))
     found = pairs(old, new)
     if not found:
@@ -39,7 +39,7 @@ def compare(
     for one in device_noise.values():
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
-    by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # the noise is what 95 % of equal pairs stay within
+    by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # 95 % of equal pairs stay within the noise
     stdout.print(
         f"problems     {len(found)} in both: {n_same} same, "
         f"{sum(p.verdict == 'faster' for p in found)} faster, {sum(p.verdict == 'slower' for p in found)} slower; "

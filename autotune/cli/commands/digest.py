@@ -1,4 +1,4 @@
-"""`autotune digest`: what recorded trials ran, so that texts may be rewritten."""
+"""`autotune digest` stores the machine code digests of recorded trials, so that sources may be rewritten."""
 
 from pathlib import Path
 from typing import Annotated

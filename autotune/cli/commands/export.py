@@ -30,7 +30,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Every trial, winners and failures alike, for other programs."""
+    """Export every trial, winners and failures alike, for other programs."""
     chosen = format_module(format)
     sweeps = [Recorded.of(folder) for folder in find_sweeps(path)]
     if out is None:

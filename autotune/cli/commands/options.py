@@ -1,4 +1,4 @@
-"""Options that several commands have, alike in name and meaning."""
+"""Options that several commands share."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from ...system.limits import Range
 
 
 def within(allowed: Range) -> Callable[[float | None], float | None]:
-    """The callback of an option whose numbers are ``allowed``: typer's own limits let nan and inf pass."""
+    """Returns the callback that checks an option's number; typer's own limits let nan and inf pass."""
 
     def check(value: float | None) -> float | None:
         if value is not None and not allowed.holds(value):

@@ -37,7 +37,7 @@ def portfolio(
     ] = 0.02,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """The few configurations that serve all recorded problems with the least worst-case regret.
+    """Show the few configurations that serve all recorded problems with the least worst-case regret.
 
     The regret of a configuration at a problem is its median over the best one's there, minus one.
     """

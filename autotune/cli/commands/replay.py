@@ -99,7 +99,7 @@ def _cells(one: Replay) -> tuple[str, ...]:
 
 
 class _Progress:
-    """A line on a terminal that counts repeats; elsewhere one line when a sampler has ended."""
+    """Counts repeats in one line on a terminal; elsewhere it prints one line when a sampler has ended."""
 
     def __init__(self, space: RecordedSpace, sampler: str, repeats: int) -> None:
         self._title, self._repeats = f"{space.name}, {sampler}", repeats

@@ -29,7 +29,7 @@ def show(
         bool, typer.Option("--json", help="Print JSON: a list with one object per sweep, times in seconds.")
     ] = False,
 ) -> None:
-    """Winner and its proof, finalists, failures, the search's curve, and how much each parameter matters."""
+    """Show the winner and its evidence, finalists, failures, the search's curve, and each parameter's importance."""
     sweeps = [Recorded.of(folder) for folder in find_sweeps(path)]
     in_full = everything or len(sweeps) == 1
     if json:
@@ -44,7 +44,7 @@ def show(
 
 
 def _print_overview(sweeps: list[Recorded]) -> None:
-    """One line a sweep; the device and the kernel in a column only where they differ."""
+    """Prints one line per sweep, with columns for the device and the kernel only where they differ."""
     lines = sorted(map(overview, sweeps), key=_place)
     devices, kernels = {line["device"] for line in lines}, {line["kernel"] for line in lines}
     stdout.print(
@@ -68,7 +68,7 @@ def _print_overview(sweeps: list[Recorded]) -> None:
 
 
 def _place(line: dict[str, Any]) -> tuple[Any, ...]:
-    """Devices and kernels by name, problems by their numbers."""
+    """Returns the sort key: devices and kernels by name, problems by their numbers."""
     fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line["problem"].values()]
     return line["device"], line["kernel"], fields
 
@@ -180,7 +180,7 @@ def _print_spent(where: dict[str, Any]) -> None:
 
 
 def _print_importance(found: tuple[Importance, ...]) -> None:
-    """A bar for each parameter, and what its values cost at their best."""
+    """Prints a bar for each parameter, and how much slower its other values are at their best."""
     if not found:
         return
     n_measured = max(each.n_trials for each in found)
@@ -204,7 +204,7 @@ def _time(measured: dict[str, Any]) -> str:
 
 
 def _sizes(verified_on: list[str], problem: dict[str, Any]) -> str:
-    """The fields in which each verified problem differs from the timed one."""
+    """Returns the fields in which each verified problem differs from the timed one."""
     own = set(_assignments(problem).split(","))
     different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
     return "; ".join(different)

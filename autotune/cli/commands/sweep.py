@@ -1,4 +1,4 @@
-"""`autotune sweep`: the main job, for one problem or several, one after the other."""
+"""`autotune sweep` tunes one problem, or several in sequence."""
 
 from pathlib import Path
 from typing import Annotated

@@ -20,12 +20,12 @@ clock = "GPU time"
 builds = ("cubin",)
 defaults = Defaults(start_s=6.0, trial_s=(0.6, 0.03), caches=("cubin",))
 
-# Limits by compute capability, for compiling where there is no GPU: opted-in shared bytes of a block.
+# Opted-in shared bytes per block by compute capability, for compiling without a GPU.
 SHARED_BYTES = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376, "sm_90": 232448, "sm_120": 101376}
 
 
 def identifiers() -> list[str]:
-    """``cuda:0`` and on; none without CuPy or a driver."""
+    """Returns ``cuda:0`` and on; none without CuPy or a driver."""
     try:
         import cupy
 
@@ -33,18 +33,18 @@ def identifiers() -> list[str]:
     except ImportError:
         return []
     except Exception as error:  # cupy's runtime error type is importable only where cupy is
-        if type(error).__name__ == "CUDARuntimeError":  # no driver, or one too old
+        if type(error).__name__ == "CUDARuntimeError":  # there is no driver, or it is too old
             return []
         raise
 
 
 def describe(identifier: str) -> Device:
-    """Name and limits, from the driver; makes no context."""
+    """Reads name and limits from the driver without creating a context."""
     return gpu.describe(_index(identifier))
 
 
 def of_architecture(arch: str) -> Device:
-    """A stand-in for compiling and enumerating where no such GPU is.
+    """Returns a device to compile and enumerate for, without such a GPU.
 
     Raises:
         UsageError: for an architecture whose limits are not known here.
@@ -55,21 +55,21 @@ def of_architecture(arch: str) -> Device:
 
 
 def lock_name(identifier: str) -> str:
-    """By the place on the PCI bus, whatever CUDA_VISIBLE_DEVICES calls it."""
+    """Returns a name made of the PCI bus address, which is independent of CUDA_VISIBLE_DEVICES."""
     from cupy.cuda import runtime
 
     return "cuda-" + str(runtime.deviceGetPCIBusId(_index(identifier))).replace(":", "-")
 
 
 def compiler(device: Device) -> str:
-    """NVRTC's version, the architecture and the options."""
+    """Returns NVRTC's version, the architecture and the options."""
     if (reason := nvrtc.available()) is not None:
         raise UsageError(f"NVRTC cannot be used: {reason}")
     return f"NVRTC {nvrtc.version()} {device.arch} {' '.join(nvrtc.OPTIONS)}"
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """To a cubin, in the cache."""
+    """Compile to a cubin in the cache."""
     cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch)
     assert cubin.path is not None  # it was cached
     return Binary(
@@ -88,7 +88,7 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
-    """What NVRTC makes of ``variant`` this time."""
+    """Returns the digest of what NVRTC makes of ``variant`` this time."""
     return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, nvrtc.OPTIONS))
 
 
@@ -97,14 +97,14 @@ def _code(cubin: nvrtc.Cubin) -> str:
 
 
 def open(identifier: str) -> "CudaSession":
-    """For the worker process."""
+    """Opens the GPU in the worker process."""
     from .session import CudaSession
 
     return CudaSession(_index(identifier), describe(identifier))
 
 
 def findings() -> list[Finding]:
-    """GPUs and NVRTC."""
+    """Reports on GPUs and NVRTC for ``autotune doctor``."""
     found = identifiers()
     gpus = ", ".join(f"{i} {describe(i).name}" for i in found)
     reason = nvrtc.available()

@@ -1,4 +1,4 @@
-"""Outputs against their references on the GPU, in one launch and one read-back each.
+"""Compares outputs with their references on the GPU, in one launch and one read-back each.
 
 Only what is found wrong is compared again, by NumPy on the host, which says where and by how much. The kernels are
 compiled as every variant is: none of CuPy's own, whose first use costs seconds of compiling.
@@ -23,7 +23,7 @@ KINDS = ("float16", "float32", "float64", "complex64", "complex128")
 
 
 class Comparer:
-    """Compares arrays on one device, and keeps large references there, ``keep_bytes`` of them."""
+    """Compares arrays on one device, and keeps up to ``keep_bytes`` of large references there."""
 
     def __init__(self, device: Device, keep_bytes: int) -> None:
         self._keep_bytes = keep_bytes
@@ -39,7 +39,7 @@ class Comparer:
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()
 
     def compare(self, got: Any, want: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
-        """``got`` on the device against ``want``; ``key`` names the reference, so that it travels there once."""
+        """Compares ``got`` on the device with ``want``; ``key`` names the reference, which is copied there once."""
         if got.size == 0:
             return Comparison(0, 0, 0.0, 0.0)
         both_integers = want.dtype.kind in INTEGERS and got.dtype.kind in INTEGERS
@@ -47,7 +47,7 @@ class Comparer:
             there, _ = self._on_device(want, got.dtype, key)
             found = self._run(self._differ, _aligned(got), there, np.uint64(got.nbytes))
             return self._closely(got, want, tolerance) if found["n_bad"] else Comparison(0, got.size, 0.0, 0.0)
-        if got.dtype not in self._compare:  # integers within a tolerance
+        if got.dtype not in self._compare:  # integers with a tolerance
             return self._closely(got, want, tolerance)
         functions = self._compare_like if want.dtype == got.dtype else self._compare
         wide = np.dtype(np.complex128 if got.dtype.kind == "c" else np.float64)
@@ -61,7 +61,7 @@ class Comparer:
         return Comparison(0, got.size, float(found["max_error"]) / size, rms_error)
 
     def n_changed(self, memory: Any, start: int, end: int, canary: int) -> int:
-        """How many pieces of ``memory``, bytes at a multiple of 16, are no canaries; the array in it, from ``start`` to
+        """Counts the 16-byte pieces of ``memory`` that are not canaries; the array in it, from ``start`` to
         ``end``, has none.
         """
         words = np.uint32(0x01010101 * canary)
@@ -77,7 +77,7 @@ class Comparer:
         return self._found.get().view(FOUND)[0]
 
     def _on_device(self, reference: np.ndarray, dtype: np.dtype[Any], key: str) -> tuple[Any, float]:
-        """(the reference there as ``dtype``, which holds all that it says, its rms)."""
+        """Returns (the reference on the device as ``dtype``, which represents it exactly, its rms)."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
@@ -86,7 +86,7 @@ class Comparer:
                 raise ValueError(f"{key}: the reference has values that {dtype} cannot hold")
             reference = reference.astype(dtype)
         there, rms = cupy.asarray(np.ascontiguousarray(reference)), 0.0
-        if reference.dtype in self._compare:  # its distance from zero
+        if reference.dtype in self._compare:  # rms is the distance from zero
             zero = cupy.zeros_like(there)
             nothing = np.float64(np.inf), np.float64(0.0)
             found = self._run(self._compare_like[reference.dtype], zero, there, np.uint64(there.size), *nothing)
@@ -100,7 +100,7 @@ class Comparer:
 
 
 def _aligned(array: Any) -> Any:
-    """``array``, or a copy of its bytes at a multiple of 16."""
+    """Returns ``array``, or a copy aligned to 16 bytes."""
     if array.data.ptr % 16 == 0:
         return array
     copy = cupy.empty(array.nbytes, cupy.uint8)

@@ -13,17 +13,17 @@ from typing import Any
 
 from ...core.errors import TrialFailure
 
-GUARD_BYTES = 1 << 30  # of addresses on each side: a multiple of every granularity
-KEPT_BYTES = 1 << 30  # of memory that waits for the next buffer, at most
-LARGEST_KEPT = 1 << 28  # a larger mapping goes back at once
+GUARD_BYTES = 1 << 30  # unmapped addresses on each side; a multiple of every granularity
+KEPT_BYTES = 1 << 30  # memory kept for the next buffer, at most
+LARGEST_KEPT = 1 << 28  # larger mappings are freed at once
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 SUPPORTED = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-PINNED, ON_DEVICE, READ_AND_WRITE, MINIMUM = 1, 1, 3, 0  # of CUmemAllocationType and the like
+PINNED, ON_DEVICE, READ_AND_WRITE, MINIMUM = 1, 1, 3, 0  # values of CUmemAllocationType and related enums
 
 
 class Unavailable(Exception):
-    """Why there is no guarded memory here."""
+    """There is no guarded memory here; the message says why."""
 
 
 class Location(ctypes.Structure):
@@ -75,7 +75,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class Mapping:
-    """Memory that a kernel may use; nothing else is mapped within GUARD_BYTES of it."""
+    """Device memory with nothing else mapped within GUARD_BYTES of it."""
 
     address: int
     n_bytes: int
@@ -90,7 +90,7 @@ class GuardedMemory:
 
     def __init__(self, index: int, driver: Any = None) -> None:
         self._driver = driver or _library()
-        self._waiting: dict[int, list[Mapping]] = defaultdict(list)  # by size
+        self._waiting: dict[int, list[Mapping]] = defaultdict(list)  # kept mappings by size
         try:
             self._look_at(index)
             self.give_back(self.take(1))
@@ -98,7 +98,7 @@ class GuardedMemory:
             raise Unavailable(f"the driver's virtual memory management does not work here ({error})") from error
 
     def take(self, n_bytes: int) -> Mapping:
-        """A mapping of at least so many bytes; what it holds is left from who had it before.
+        """Returns a mapping of at least ``n_bytes``; its content is undefined.
 
         Raises:
             MemoryError: when there is no room.
@@ -114,7 +114,7 @@ class GuardedMemory:
             return self._map(n_bytes)
 
     def give_back(self, mapping: Mapping) -> None:
-        """For the next who wants as much, if it is not too large."""
+        """Keep the mapping for the next request of its size, if it is not too large."""
         waiting = sum(size * len(mappings) for size, mappings in self._waiting.items())
         if mapping.n_bytes <= LARGEST_KEPT and waiting + mapping.n_bytes <= KEPT_BYTES:
             self._waiting[mapping.n_bytes].append(mapping)
@@ -122,7 +122,7 @@ class GuardedMemory:
             self._unmap([mapping])
 
     def release_waiting(self) -> None:
-        """Give the memory that waits back to the driver."""
+        """Return kept memory to the driver."""
         waiting = [mapping for mappings in self._waiting.values() for mapping in mappings]
         self._waiting.clear()
         self._unmap(waiting)
@@ -151,7 +151,7 @@ class GuardedMemory:
             created = driver.cuMemCreate(ctypes.byref(handle), n_bytes, ctypes.byref(self._properties), 0)
             self._must(created, "cuMemCreate")
             mapped = driver.cuMemMap(address, n_bytes, 0, handle.value, 0)
-            self._must(driver.cuMemRelease(handle.value), "cuMemRelease")  # the mapping holds on to it
+            self._must(driver.cuMemRelease(handle.value), "cuMemRelease")  # the mapping keeps the allocation alive
             self._must(mapped, "cuMemMap")
             try:
                 accessible = driver.cuMemSetAccess(address, n_bytes, ctypes.byref(self._access), 1)
@@ -165,7 +165,7 @@ class GuardedMemory:
         return Mapping(address, n_bytes)
 
     def _unmap(self, mappings: list[Mapping]) -> None:
-        """When nothing that is under way can use them any more. A lost context takes its memory along."""
+        """Unmaps memory once no launch can use it any more. A lost context frees its memory itself."""
         if not mappings or self._driver.cuCtxSynchronize():
             return
         for mapping in mappings:

@@ -1,4 +1,4 @@
-"""One NVIDIA GPU, opened through CuPy. Lives in the worker process: any error of the context ends that process."""
+"""One NVIDIA GPU, opened through CuPy in the worker process; any error of the context ends that process."""
 
 import logging
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Compar
 from .comparer import Comparer
 from .guarded import GuardedMemory, Mapping, Unavailable
 
-PLAIN_GUARD_BYTES = 256  # of canaries on each side, where nothing is guarded
+PLAIN_GUARD_BYTES = 256  # canaries on each side if there is no guarded memory
 CANARY = 0xA5
-MOST_EVENTS = 10_000  # in one stream of launches
+MOST_EVENTS = 10_000  # events in one run of back-to-back launches
 SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
 
-# Errors of a launch that leave the context intact; every other one does not.
+# Launch errors that leave the context intact; all others destroy it.
 REFUSED = ("INVALID_VALUE", "INVALID_CONFIGURATION", "LAUNCH_OUT_OF_RESOURCES", "OUT_OF_MEMORY", "InvalidConfiguration")
 
 
 class CudaBuffer:
-    """An array in memory of its own, as near to its end as ``align`` allows; the rest of that memory is canaries."""
+    """An array in its own memory, as near to the end as ``align`` allows; the rest is filled with canaries."""
 
     def __init__(self, session: "CudaSession", shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> None:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -89,7 +89,7 @@ class CudaFunction:
         self._session = session
         self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
         self._name = binary.kernel
-        self._opted_in = 0  # dynamic shared bytes
+        self._opted_in = 0  # dynamic shared bytes opted in so far
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         with _faults(self._name):
@@ -97,7 +97,7 @@ class CudaFunction:
             cupy.cuda.runtime.deviceSynchronize()
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
-        """``n`` launches, each queued behind a spin and, when cold, a read of twice the L2."""
+        """Times ``n`` launches, each queued behind a spin kernel and, if cold, a read of twice the L2."""
         session, pointers = self._session, _pointers(launch, arguments)
         passed = cupy.zeros((n, 2), dtype=cupy.uint64)
         events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(n)]
@@ -117,7 +117,7 @@ class CudaFunction:
         ]
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
-        """Between events; of launches too many for one event each, several share one."""
+        """Times launches between events; if there are too many launches, several share an event."""
         pointers = _pointers(launch, arguments)
         with _faults(self._name):
             each = _best_of(3, lambda: self._enqueue(launch, pointers))
@@ -133,7 +133,7 @@ class CudaFunction:
         return [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
 
     def _enqueue(self, launch: Launch, pointers: tuple[Any, ...]) -> None:
-        if launch.shared_bytes > self._opted_in:  # 48 KiB need it, and less does where a kernel has static bytes too
+        if launch.shared_bytes > self._opted_in:  # needed beyond 48 KiB, static bytes included
             self._function.max_dynamic_shared_size_bytes = self._opted_in = launch.shared_bytes
         self._function(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)
 
@@ -181,7 +181,7 @@ class CudaSession:
         try:
             mapping = self.guarded.take(n_bytes)
         except MemoryError:
-            cupy.get_default_memory_pool().free_all_blocks()  # what CuPy keeps for arrays of its own
+            cupy.get_default_memory_pool().free_all_blocks()  # memory that CuPy keeps for its own arrays
             mapping = self.guarded.take(n_bytes)
         owned = cupy.cuda.UnownedMemory(mapping.address, mapping.n_bytes, mapping, self._index)
         return mapping, cupy.ndarray((mapping.n_bytes,), cupy.uint8, memptr=cupy.cuda.MemoryPointer(owned, 0))
@@ -197,7 +197,7 @@ class CudaSession:
         return 1e9 * float(cycles) / max(1.0, float(ns))
 
     def ceilings(self) -> Ceilings:
-        """A copy of 1 GiB, multiply-adds from registers, and products of matrices: the best of several, with the clock
+        """Measures a copy of 1 GiB, multiply-adds from registers, and matrix products: best of several, with the clock
         up.
         """
         n_bytes, n_steps = 1 << 30, 4096
@@ -216,7 +216,7 @@ class CudaSession:
         return Ceilings(2 * n_bytes / copy_s, flops / fma_s, halves, bytes_)
 
     def _tensor_ceilings(self) -> tuple[float, float]:
-        """Operations a second on tensor cores, of float16 and of int8; 0 where there are none."""
+        """Returns operations per second on tensor cores for float16 and int8; 0 if there are none."""
         if int(self.device.arch.removeprefix("sm_")) < 80:
             return 0.0, 0.0
         by_wgmma = self.device.arch == "sm_90"
@@ -234,7 +234,7 @@ class CudaSession:
 
 
 def _guarded(index: int) -> GuardedMemory | None:
-    """None where there is none, which is told: once, as a session is opened once in its process."""
+    """Returns guarded memory, or None with a warning, which appears once since a process opens one session."""
     try:
         return GuardedMemory(index)
     except Unavailable as reason:
@@ -256,7 +256,7 @@ def _best_of(n: int, work: Any) -> float:
 
 
 def _pointers(launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
-    """The arguments as CuPy takes them; tensor maps follow."""
+    """Returns the arguments as CuPy takes them, followed by tensor maps."""
     given = tuple(a.array if isinstance(a, CudaBuffer) else a for a in arguments)
     if not launch.maps:
         return given
@@ -266,7 +266,7 @@ def _pointers(launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
 
 @contextmanager
 def _faults(kernel: str) -> Any:
-    """CUDA's errors as trial failures."""
+    """Turns CUDA's errors into trial failures."""
     try:
         yield
     except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:

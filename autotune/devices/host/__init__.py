@@ -1,4 +1,4 @@
-"""The host device: a variant's own source, compiled as C++ and run on the CPU, with every access checked.
+"""The host device compiles a variant's source as C++ and runs it on the CPU, with every access checked.
 
 It proves index arithmetic, edges and synchronisation where there is no GPU, in two builds: ``check`` stops at the
 first out-of-bounds access, race, unwritten shared memory, divergent barrier or undefined operation and names its
@@ -31,7 +31,7 @@ DEVICE = Device(name="host", kind="host", arch="host", max_shared_bytes=227 * 10
 
 
 def identifiers() -> list[str]:
-    """``host``, where there is a compiler."""
+    """Returns ``host`` if there is a compiler."""
     try:
         find_compiler()
     except UsageError:
@@ -40,17 +40,17 @@ def identifiers() -> list[str]:
 
 
 def describe(identifier: str) -> Device:
-    """CUDA's usual limits; what a CPU has is no limit to a kernel."""
+    """Returns CUDA's usual limits, since a CPU sets none."""
     return DEVICE
 
 
 def lock_name(identifier: str) -> str:
-    """There is one host."""
+    """Returns a constant, since there is one host."""
     return "host"
 
 
 def compiler(device: Device) -> str:
-    """The compiler, the shim and runtime (by their hash), and the options of each build.
+    """Returns the compiler, the hash of shim and runtime, and the options of each build.
 
     Raises:
         UsageError: when there is no compiler; says what to install.
@@ -60,7 +60,7 @@ def compiler(device: Device) -> str:
 
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """The libraries of ``variant``, compiled or found in the cache: both builds, or those named.
+    """Compiles ``variant``, or finds it in the cache: both builds, or those named.
 
     Raises:
         TrialFailure: compile_failed with the template's lines, or resources.
@@ -70,17 +70,17 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
-    """The same: the digest is of the text without its comments."""
+    """Returns the same digest again, since it covers the text without comments."""
     return compile(variant, device).code
 
 
 def open(identifier: str) -> Session:
-    """For the worker process: a kernel that crashes takes its process along."""
+    """Opens the host in the worker process, which a crashing kernel ends."""
     return HostSession(describe(identifier))
 
 
 def findings() -> list[Finding]:
-    """Whether there is a compiler, for ``autotune doctor``."""
+    """Reports the compiler for ``autotune doctor``."""
     try:
         found = find_compiler()
     except UsageError as error:

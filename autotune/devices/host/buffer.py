@@ -1,4 +1,4 @@
-"""Buffers of the host device: canaries on both sides, and beyond them pages that may not be touched."""
+"""Buffers of the host device, with canaries on both sides and inaccessible pages beyond them."""
 
 import ctypes
 import mmap
@@ -12,12 +12,12 @@ from ..base import CANARY_BYTES, TIMED_ALIGN, Comparison
 from ..comparison import compare_arrays
 from .runtime import runtime
 
-# Of address space on each side, without memory: 1 GiB, or less where a limit (`ulimit -v`) leaves no more.
+# Inaccessible address space on each side: 1 GiB, or less if a limit (`ulimit -v`) allows no more.
 GUARD_BYTES = (1 << 30, 1 << 24, mmap.PAGESIZE)
 
 
 class HostBuffer:
-    """An array of fixed shape and type. A wild access meets canaries, less than a page of them, and then a fault."""
+    """An array of fixed shape and type. A wild access hits canaries (less than a page) and then faults."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class HostBuffer:
 
 
 def _canary(n: int) -> np.ndarray:
-    return (np.arange(n) * 37 + 11).astype(np.uint8)  # no two neighbours alike
+    return (np.arange(n) * 37 + 11).astype(np.uint8)  # neighbours differ
 
 
 def _map(n_bytes: int) -> tuple[int, int]:
-    """(address of so many bytes, bytes on each side that may not be touched); 0 when there is no memory."""
+    """Returns (address of ``n_bytes`` bytes, inaccessible bytes on each side); the address is 0 if memory is short."""
     for guard in GUARD_BYTES:
         if start := runtime().cuda_host_map(n_bytes, guard):
             return int(start), guard

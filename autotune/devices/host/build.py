@@ -1,4 +1,4 @@
-"""Compiling for the host: the runtime once, the shim's precompiled header once a build, a library for each variant.
+"""Compiles for the host: the runtime once, the shim's precompiled header per build, a library per variant.
 
 Everything lands in the cache under a name that is the hash of all it depends on, and is put there whole, so that a
 process killed at any moment leaves nothing broken. What is found there is used if it is what was put there (kept.py).
@@ -36,7 +36,7 @@ COMMON_FLAGS = (
     "-fno-strict-aliasing",
     "-fno-threadsafe-statics",
     "-fno-math-errno",
-    "-ffp-contract=off",  # what a GPU contracts is its own affair; tolerances allow for it
+    "-ffp-contract=off",  # a GPU may contract multiply-adds; tolerances allow for it
 )
 BUILD_FLAGS = {
     # Every load, store and undefined operation calls a hook of the runtime. Shifts of negative numbers are left alone:
@@ -59,21 +59,21 @@ class Variable:
     """A variable of a compiled library. ``kind``: s for shared memory, v for a variable of the module."""
 
     name: str
-    offset: int  # from where the library is loaded
+    offset: int  # from the load address of the library
     n_bytes: int
     kind: str
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is kept beside a compiled library."""
+    """The facts that are stored beside a compiled library."""
 
     variables: tuple[Variable, ...]
     compile_s: float
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> "Facts":
-        """From what ``asdict`` made of them."""
+        """Rebuilds them from the output of ``asdict``."""
         return cls(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
 
     @property
@@ -82,7 +82,7 @@ class Facts:
 
 
 def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """The libraries of ``variant``, compiled or found in the cache.
+    """Returns the libraries of ``variant``, compiled or found in the cache.
 
     Raises:
         TrialFailure: compile_failed with the template's lines, or resources.
@@ -119,7 +119,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
 
 
 def flags(build: str) -> tuple[str, ...]:
-    """The compiler's options for a build.
+    """Returns the compiler's options for a build.
 
     Raises:
         UsageError: for a build that does not exist.
@@ -130,7 +130,7 @@ def flags(build: str) -> tuple[str, ...]:
 
 
 def read_facts(library: Path) -> Facts:
-    """What was written beside ``library`` when it was compiled.
+    """Reads what was written beside ``library`` when it was compiled.
 
     Raises:
         FileNotFoundError: when that is gone, or damaged.
@@ -149,7 +149,7 @@ CUDA_INCLUDE = re.compile(r"^([ \t]*)#[ \t]*include[ \t]*<(?:cuda_\w+|mma|vector
 
 
 def translate(variant: Variant) -> str:
-    """The C++ that is compiled: the source in a namespace, with the three things that no macro can spell.
+    """Returns the C++ to compile: the source in a namespace, with three constructs rewritten that macros cannot.
 
     Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
     """
@@ -162,9 +162,9 @@ def translate(variant: Variant) -> str:
     )
 
 
-# ---------------------------------------------------------------------- what is compiled once
+# ---------------------------------------------------------------------- shared libraries and headers
 def runtime_library() -> Path:
-    """The scheduler, barriers and checker, as a library.
+    """Returns the library with the scheduler, the barriers and the checker.
 
     Raises:
         UsageError: when the compiler cannot make it.
@@ -180,7 +180,7 @@ def runtime_library() -> Path:
 
 
 def shim_header(build: str) -> Path:
-    """The header to include before a kernel; beside it lies its precompiled form, which the compiler prefers."""
+    """Returns the header to include before a kernel; its precompiled form lies beside it."""
     compiler = find_compiler()
     name = f"shim-{_digest(compiler.key, package_fingerprint(), *flags(build))}"
     header = cache_dir("host") / f"{name}.hpp"
@@ -196,7 +196,7 @@ _seen: dict[Path, tuple[int, int, int]] = {}
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file that many compiles share may be taken; its megabytes are read again only when it has changed."""
+    """Returns whether a shared file is intact; its megabytes are read again only when it has changed."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -211,7 +211,7 @@ def _is_whole(path: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def package_fingerprint() -> str:
-    """Changes with any C++ file of this device."""
+    """Returns a hash of all C++ files of this device."""
     files = sorted([*SHIM.glob("*.hpp"), *RUNTIME.glob("*.hpp"), *RUNTIME.glob("*.cpp")])
     return _digest(*(f"{file.name}\n{file.read_text()}" for file in files))
 
@@ -221,9 +221,9 @@ INCLUDES = re.compile(r"(?:#|%:)[^\n]*\b(?:include\w*|import|embed)\b|\b__has_(?
 
 
 def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> str:
-    """A digest of what the preprocessor makes of a source that includes anything; of others nothing needs to be known.
+    """Returns a digest of the preprocessed source if it includes anything, else "".
 
-    So it is the headers' content that counts, whichever folder or macro decides which they are.
+    So the content of headers counts, whichever folder or macro selects them.
     """
     if not INCLUDES.search(re.sub(r"\\[ \t]*\n", "", text)):
         return ""
@@ -242,7 +242,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
         given = ("-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
         outcome = run_compiler([*compiler.command, *flags(build), *given], text)
         if outcome.code == 0:
-            # Linked apart: with -fsanitize the libraries that the runtime stands in for would come along.
+            # Linked separately: -fsanitize would add the libraries that the runtime replaces.
             outcome = run_compiler([*compiler.command, "-O2", "-shared", unlinked, "-o", library])
         if outcome.code != 0:
             raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
@@ -252,7 +252,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
 
 
 def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
-    """The first errors, which name the template's lines."""
+    """Returns the first errors, which name the template's lines."""
     if not re.search(rf"__global__[^;{{]*\b{variant.kernel}\s*\(", variant.source):
         return f"the source defines no __global__ function called {variant.kernel}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
@@ -265,7 +265,7 @@ def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
 
 
 def _variables(library: Path) -> tuple[Variable, ...]:
-    """The variables that the kernel's source declares: function-local ones are shared memory, others the module's.
+    """Returns the variables that the kernel's source declares: function-local ones are shared, others the module's.
 
     Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1L<length><name>E else.
     """
@@ -282,7 +282,7 @@ def _variables(library: Path) -> tuple[Variable, ...]:
 
 
 def _last_name(symbol: str) -> str:
-    """The last <length><name> of a mangled symbol."""
+    """Returns the last <length><name> of a mangled symbol."""
     for match in reversed(list(re.finditer(r"(?<!\d)\d+", symbol))):
         name = symbol[match.end() : match.end() + int(match[0])]
         if len(name) == int(match[0]) and re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -290,7 +290,7 @@ def _last_name(symbol: str) -> str:
     return symbol
 
 
-# ---------------------------------------------------------------------- files that appear whole
+# ---------------------------------------------------------------------- atomic files
 def _keep_compiled(command: Sequence[str | Path], text: str | None, path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="autotune-") as folder:
         made = Path(folder) / path.name

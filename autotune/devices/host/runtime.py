@@ -1,4 +1,4 @@
-"""The runtime library in this process: its structures, its functions, and the lines behind its messages."""
+"""Binds the runtime library: its structures, its functions, and the source lines of its messages."""
 
 import ctypes
 import re
@@ -54,7 +54,7 @@ class KernelInfo(ctypes.Structure):
 
 @lru_cache(maxsize=1)
 def runtime() -> ctypes.CDLL:
-    """The library, loaded so that kernels find its symbols."""
+    """Returns the library, loaded so that kernels find its symbols."""
     library = ctypes.CDLL(str(runtime_library()), mode=ctypes.RTLD_GLOBAL)
     library.cuda_host_error.restype = ctypes.c_char_p
     library.cuda_host_launch.argtypes = (
@@ -73,7 +73,7 @@ def runtime() -> ctypes.CDLL:
 
 
 def schedule_of(seed: int) -> tuple[int, int, int]:
-    """(schedule, order of the blocks, poison) of a seed: 0 is the plain one, the others take turns."""
+    """Returns (schedule, block order, poison) for a seed: seed 0 is the plain one, others alternate."""
     if seed == 0:
         return SCHEDULES["ascending"], SCHEDULES["ascending"], 0xFF
     schedule = ("descending", "random", "warp_ahead", "ascending")[(seed - 1) % 4]
@@ -82,12 +82,12 @@ def schedule_of(seed: int) -> tuple[int, int, int]:
 
 
 def name_lines(message: str, library: Path) -> str:
-    """``message`` with each ``[pc 0x..]`` as the ``[file:line]`` of the template, where addr2line can tell."""
+    """Replaces each ``[pc 0x..]`` of ``message`` by the template's ``[file:line]``, if addr2line knows it."""
     return re.sub(r"\[pc 0x([0-9a-f]+)\]", lambda match: f"[{_line_of(match[1], library)}]", message)
 
 
 def _line_of(address: str, library: Path) -> str:
-    """The innermost line that is not the shim's own."""
+    """Returns the innermost line outside the shim."""
     tool = next((name for name in ("addr2line", "llvm-addr2line") if shutil.which(name)), None)
     if tool is None:
         return "line unknown: install binutils, whose addr2line names it"

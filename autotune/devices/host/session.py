@@ -1,4 +1,4 @@
-"""The host as hardware: kernels loaded into this process and run on its CPU, one launch at a time."""
+"""Runs kernels of the host device: they are loaded into this process and launched one at a time."""
 
 import _ctypes
 import ctypes
@@ -23,7 +23,7 @@ MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, filled up to the 1
 
 
 class HostSession:
-    """See ``base.Session``."""
+    """Implements ``base.Session`` on the CPU."""
 
     check_builds = ("check", "plain")
     timed_build = "plain"
@@ -31,7 +31,7 @@ class HostSession:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        runtime()  # compiled now, so that the first launch does not pay for it
+        runtime()  # compile now, so that the first launch is not slow
 
     def load(self, binary: Binary, build: str) -> "HostFunction":
         return HostFunction(self.device, binary, build)
@@ -40,7 +40,7 @@ class HostSession:
         return 0.0
 
     def ceilings(self) -> None:
-        """None: a CPU's roofline says nothing of the variants of a GPU kernel."""
+        """Returns None: a CPU's roofline says nothing about variants of a GPU kernel."""
 
     def buffer(
         self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = TIMED_ALIGN
@@ -70,7 +70,7 @@ class HostFunction:
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
-        """Run to the end, in the schedule that ``seed`` stands for; seed 0 is the fastest.
+        """Launch and wait, in the schedule that ``seed`` selects; seed 0 is the fastest.
 
         Raises:
             TrialFailure: resources, before anything runs; launch_failed, for what the runtime or the checker found.
@@ -79,7 +79,7 @@ class HostFunction:
         self._call(*self._prepare(launch, arguments, seed))
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
-        """``n`` launches by the wall clock. ``cold`` changes nothing: a CPU's caches are not the GPU's."""
+        """Times ``n`` launches by the wall clock. ``cold`` has no effect: a CPU's caches differ from the GPU's."""
         self._check_geometry(launch)
         prepared = self._prepare(launch, arguments, 0)
         taken = []
@@ -90,7 +90,7 @@ class HostFunction:
         return taken
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
-        """By the wall clock; one launch at least."""
+        """Times launches by the wall clock; at least one."""
         taken: list[float] = []
         while sum(taken) < seconds or not taken:
             taken += [sample.seconds for sample in self.samples(launch, arguments, 1, cold=False)]
@@ -122,7 +122,7 @@ class HostFunction:
             raise TrialFailure("resources", f"{self._kernel}: {'; '.join(problems)}")
 
     def _prepare(self, launch: Launch, arguments: Sequence[Argument], seed: int) -> tuple[Options, Any, Any, list[Any]]:
-        """(options, pointers to the arguments, ranges that the kernel may use, what must stay alive)."""
+        """Returns (options, argument pointers, accessible ranges, objects that must stay alive)."""
         arguments = [*arguments, *(_box_map(m, arguments) for m in launch.maps)]
         self._check_arguments(arguments)
         schedule, block_order, poison = schedule_of(seed)
@@ -166,7 +166,7 @@ def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument]) -> np.void:
     array = arguments[tensor_map.argument]
     assert isinstance(array, HostBuffer)
     n = len(tensor_map.shape)
-    none = (0,) * (5 - n)  # for the axes that it has not
+    none = (0,) * (5 - n)  # zeros for absent axes
     shape, strides, box = (*tensor_map.shape, *none), (*tensor_map.strides, *none), (*tensor_map.box, *none)
     return np.void(MAP.pack(array.address, n, tensor_map.element, *shape, *strides, *box, tensor_map.swizzle))
 
@@ -183,7 +183,7 @@ class _SymbolPlace(ctypes.Structure):
 
 
 def _load_address(library: ctypes.CDLL) -> int:
-    """Where the file's offset 0 lies in this process."""
+    """Returns the address of the file's offset 0 in this process."""
     place = _SymbolPlace()
     function = ctypes.cast(library.cuda_host_describe, ctypes.c_void_p)
     ctypes.CDLL(None).dladdr(function, ctypes.byref(place))

@@ -1,4 +1,4 @@
-"""The C++ compiler of the host device: finding one, and running it so that it ends with this process."""
+"""Finds the C++ compiler of the host device, and runs it so that it ends with this process."""
 
 import ctypes
 import importlib.util
@@ -25,21 +25,21 @@ REMEDY = (
 # shell that the kernel tells of this process's death (TERM), and that then kills the group. `exec 3<&0`: a shell gives
 # its background commands no stdin.
 SUPERVISED = ("/bin/sh", "-c", 'exec 3<&0; trap "kill -9 0" TERM; "$@" <&3 3<&- & wait $!', "compiler")
-# The caller enforces the deadline; these bound what a compiler can do to the machine until then.
+# The caller enforces the deadline; these limits bound the compiler's use of the machine until then.
 CPU_LIMIT_S = 600
-MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times what a variant takes; endless templates eat all there is
+MEMORY_LIMIT_BYTES = 4 * 1024**3  # 20 times what a variant takes; runaway templates would use all memory
 _libc = ctypes.CDLL(None)
-# How a compiler tells that a signal which says nothing of the source, KILL or TERM, ended what it had started.
+# A compiler's message that KILL or TERM, which say nothing about the source, ended a process of its own.
 KILLED = re.compile(
     r"\b(?:Killed|Terminated) signal terminated program|terminated with signal (?:9|15)\b"
     r"|unable to execute command: (?:Killed|Terminated)"
 )
-STEERING = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  # its variables
+STEERING = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  # environment
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler that works, as its command and what it says it is. ``is_gcc``: the check build finds all it can.
+    """A working compiler: its command and version text. ``is_gcc``: the check build detects all errors it can.
 
     clang++ (ziglang is one) sees all but misaligned addresses where a whole vector is copied.
     """
@@ -50,7 +50,7 @@ class Compiler:
 
     @property
     def key(self) -> str:
-        """What decides what it makes of a source, besides options: the program, its flags in CXX, its variables."""
+        """Identifies all but the options that affect its output: the program, flags in CXX, environment variables."""
         program = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
         return "\n".join((self.version, program, *self.command[1:], *(os.environ.get(name, "") for name in STEERING)))
 
@@ -66,7 +66,7 @@ class Outcome:
 
 @lru_cache(maxsize=1)
 def find_compiler() -> Compiler:
-    """The compiler in ``CXX``, or else the first that works of g++, its numbered versions, clang++, and PyPI's ziglang.
+    """Returns the compiler in ``CXX``, or the first working one of g++ (any version), clang++ and PyPI's ziglang.
 
     Raises:
         UsageError: when there is none; says what to install.
@@ -86,7 +86,7 @@ def find_compiler() -> Compiler:
 
 
 def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
-    """Run ``command`` to its end with ``text`` as its stdin; all that it started is killed when this process dies."""
+    """Run ``command`` with ``text`` as stdin; if this process dies, all that it started is killed."""
     parent = os.getpid()
     done = subprocess.run(
         [*SUPERVISED, *(os.fspath(word) for word in command)],
@@ -95,39 +95,39 @@ def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> O
         capture_output=True,
         text=True,
         errors="replace",
-        env={**os.environ, "LC_ALL": "C"},  # messages in ASCII, alike everywhere
+        env={**os.environ, "LC_ALL": "C"},  # messages in ASCII, independent of the locale
         start_new_session=True,
         preexec_fn=lambda: _bind_to(parent),
     )
-    code = 128 - done.returncode if done.returncode > 128 else done.returncode  # the shell's way to tell of a signal
+    code = 128 - done.returncode if done.returncode > 128 else done.returncode  # a shell reports signal n as 128 + n
     return Outcome(code, done.stdout, done.stderr)
 
 
 def run_compiler(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
-    """As ``run``. Once more when something killed it: that says nothing of what it was to compile."""
+    """Calls ``run``, and once more if a signal killed the compiler: that says nothing about the source."""
     outcome = run(command, text)
     return run(command, text) if was_killed(outcome) else outcome
 
 
 def was_killed(outcome: Outcome) -> bool:
-    """Whether a signal from outside ended the compiler, or a process that it started."""
+    """Returns whether an external signal ended the compiler or a process that it started."""
     if outcome.code in (-signal.SIGKILL, -signal.SIGTERM):
         return True
     return outcome.code != 0 and KILLED.search(outcome.errors) is not None
 
 
 def _bind_to(parent: int) -> None:
-    """In the child, before the shell starts."""
+    """Runs in the child before the shell starts."""
     pr_set_pdeathsig = 1
     _libc.prctl(pr_set_pdeathsig, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before the kernel was asked to tell
+    if os.getppid() != parent:  # the parent died before the signal was requested
         os._exit(1)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
 
 
 def _identify(command: tuple[str, ...]) -> Compiler | None:
-    """The compiler behind ``command``, or None where it is not there or too old."""
+    """Returns the compiler behind ``command``, or None if it is missing or too old."""
     outcome = run([*command, "-dM", "-E", "-x", "c++", "-"], text="")
     macros = dict(re.findall(r"^#define (\w+) (.*)$", outcome.output, re.MULTILINE))
     if outcome.code != 0 or "__GNUC__" not in macros:
