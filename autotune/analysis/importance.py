@@ -81,7 +81,7 @@ def _importance(name: str, measured: list[Trial]) -> Importance:
 
 
 def epsilon_squared(groups: list[list[float]]) -> float | None:
-    """The share of variance between groups, corrected for their number, from 0 to 1, or None if it is undefined."""
+    """Returns the share of variance between groups, corrected for their number (0 to 1; None if undefined)."""
     n, k = sum(map(len, groups)), len(groups)
     if k < 2 or n <= k:
         return None

@@ -27,7 +27,7 @@ class Emitted:
 
 
 def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
-    """The loss of each tier, by kernel, for every device, every architecture and every kind of device.
+    """Returns the loss of each tier, by kernel, for every device, every architecture and every kind of device.
 
     nearest       without the problem's own entry: the others of its device with its baked fields
     architecture  without any entry of its device: those of other devices of its architecture

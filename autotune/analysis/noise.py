@@ -65,7 +65,10 @@ class Pair:
 
 
 def pairs(before: Sequence[Recorded], after: Sequence[Recorded]) -> list[Pair]:
-    """The problems that both hold, of the same kernel and device; what each allows is its device's 95 % noise."""
+    """Returns the problems that both hold, of the same kernel and device.
+
+    What each allows is its device's 95 % noise.
+    """
     known = noise([*before, *after])
     others = {sweep.title: sweep for sweep in after}
     found = []

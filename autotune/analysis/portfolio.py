@@ -69,7 +69,7 @@ def tables(sweeps: Iterable[Swept]) -> list[Table]:
 
 
 def portfolios(table: Table, k_max: int, *, cross_validate: bool = True) -> list[Portfolio]:
-    """The best portfolio of 1, 2, ... ``k_max`` configurations: least worst regret, then least mean.
+    """Returns the best portfolio of 1, 2, ... ``k_max`` configurations: least worst regret, then least mean.
 
     The list ends early where one more configuration would gain nothing. While some problem is served by none, fewest
     of those comes first. The same table gives the same answer. Each problem of the cross-validation is served by the

@@ -78,7 +78,7 @@ def proof(sweep: Recorded, chosen: Mapping[str, Any] | None) -> dict[str, Any] |
 
 
 def speed_up_interval(sweep: Recorded) -> tuple[float, float] | None:
-    """The least and the largest speed-up that the two 95 % confidence intervals allow."""
+    """Returns the least and the largest speed-up that the two 95 % confidence intervals allow."""
     if not sweep.winner or not sweep.default or "interval_s" not in sweep.winner or "interval_s" not in sweep.default:
         return None
     (best_low, best_high), (low, high) = sweep.winner["interval_s"], sweep.default["interval_s"]

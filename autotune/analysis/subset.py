@@ -31,7 +31,7 @@ class Subset:
 
 
 def best_subsets(table: Values, k_max: int, effort: float = 1.0) -> list[Subset]:
-    """The best subsets of 1, 2, ... ``k_max`` columns; as far as one more column gains anything.
+    """Returns the best subsets of 1, 2, ... ``k_max`` columns; as far as one more column gains anything.
 
     ``table``: float64 [n_rows, n_columns], not negative, infinite where a column does not serve a row. What a subset
     leaves in a row is its least value there. Subsets are compared by their number of infinite rows, then by the worst

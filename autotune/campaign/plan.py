@@ -103,7 +103,7 @@ class CampaignPlan:
 
 
 def read_plan(path: Path, results: Path | None = None) -> CampaignPlan:
-    """The plan in the file ``path``; ``results`` goes before the file's own.
+    """Returns the plan in the file ``path``; ``results`` goes before the file's own.
 
     Raises:
         UsageError: for a file that is not there, is not TOML, or says what cannot be; names the key.

@@ -67,7 +67,7 @@ def warning(address: str) -> str:
 
 
 def host_of(address: str) -> str:
-    """The host that an address names."""
+    """Returns the host that an address names."""
     return urlsplit(address).hostname or ""
 
 

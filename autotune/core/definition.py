@@ -28,17 +28,17 @@ Inputs = Mapping[str, Any]
 
 
 def ceil_div(a: int, b: int) -> int:
-    """The smallest integer >= a / b, for b > 0."""
+    """Returns the smallest integer >= a / b, for b > 0."""
     return -(-a // b)
 
 
 def baked(default: Any, help: str = "") -> Any:
-    """A problem field that becomes a constant of the source: another value is another binary."""
+    """Declares a problem field that becomes a constant of the source: another value is another binary."""
     return dataclasses.field(default=default, metadata={"help": help})
 
 
 def runtime(default: Any, help: str = "") -> Any:
-    """A problem field that is an argument of the kernel: one binary serves every value."""
+    """Declares a problem field that is an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
 
 
@@ -63,7 +63,7 @@ class Device:
     max_clock_hz: float = 0.0
 
     def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
-        """Whether a multiprocessor has shared memory for so many blocks, each with ``n_bytes``, dynamic and static."""
+        """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
         return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
 
 
@@ -149,17 +149,17 @@ class Array:
 
 
 def array_in(dtype: Any, *shape: int, align: int = 16) -> Array:
-    """An input: read, never written."""
+    """Declares an input, which is read and never written."""
     return Array(np.dtype(dtype), shape, read=True, written=False, align=align)
 
 
 def array_out(dtype: Any, *shape: int, align: int = 16) -> Array:
-    """An output: every element is written, none is read."""
+    """Declares an output: every element is written, none is read."""
     return Array(np.dtype(dtype), shape, read=False, written=True, align=align)
 
 
 def array_inout(dtype: Any, *shape: int, align: int = 16) -> Array:
-    """An accumulator: read and written."""
+    """Declares an accumulator, which is read and written."""
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align)
 
 
@@ -227,7 +227,7 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def source_path(self) -> Path:
-        """The file of the definition."""
+        """Returns the file of the definition."""
         return Path(inspect.getfile(type(self)))
 
     @property
@@ -249,7 +249,7 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def launch(self, problem: P, config: Config) -> Launch:
-        """The launch geometry of a configuration."""
+        """Returns the launch geometry of a configuration."""
 
     @abstractmethod
     def work(self, problem: P) -> Work:
@@ -261,7 +261,7 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def reference(self, problem: P, **inputs: Any) -> dict[str, np.ndarray]:
-        """The outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
+        """Returns the outputs by name, in float64, complex128 or exact integers, as plainly as NumPy can say it."""
 
     @abstractmethod
     def tolerance(self, problem: P) -> Tolerance | Mapping[str, Tolerance]:
@@ -269,7 +269,7 @@ class Kernel(ABC, Generic[P]):
 
     # ------------------------------------------------------------------ what a definition may define
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """The runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
+        """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
         return {}
 
     def ragged(self, problem: P, config: Config) -> tuple[P, ...]:
@@ -290,7 +290,7 @@ class Kernel(ABC, Generic[P]):
         return self.arguments
 
     def unsupported(self, config: Config, device: Device) -> str | None:
-        """Why this device cannot run the config (an instruction that only a GPU has), or None."""
+        """Returns why this device cannot run the config (an instruction that only a GPU has), or None."""
         return None
 
     # ------------------------------------------------------------------ derived from the above
@@ -311,7 +311,7 @@ class Kernel(ABC, Generic[P]):
             raise UsageError(f"{self.name}: {error}") from error
 
     def default_config(self, problem: P, device: Device) -> Config:
-        """The allowed configuration nearest to ``default``.
+        """Returns the allowed configuration nearest to ``default``.
 
         Raises:
             UsageError: when no configuration is allowed.
@@ -322,7 +322,7 @@ class Kernel(ABC, Generic[P]):
         return self.space.enumerate(problem, device).nearest(config)
 
     def problem_for(self, values: Mapping[str, Any], inputs: Inputs) -> P:
-        """The problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
+        """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
 
         Raises:
             UsageError: when a runtime field in ``values`` contradicts the shapes.
@@ -338,7 +338,7 @@ class Kernel(ABC, Generic[P]):
 
 
 def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:
-    """The error for a method of a definition that breaks its contract.
+    """Returns the error for a method of a definition that breaks its contract.
 
     ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``.
     """
@@ -422,7 +422,7 @@ def baked_fields(problem_type: Any) -> tuple[str, ...]:
 
 
 def baked_values(problem: Any) -> dict[str, Any]:
-    """The baked fields of ``problem`` by name."""
+    """Returns the baked fields of ``problem`` by name."""
     return {name: getattr(problem, name) for name in baked_fields(type(problem))}
 
 

@@ -29,7 +29,7 @@ class Enumeration:
     refused: Mapping[str, int] = field(default_factory=dict)
 
     def nearest(self, wanted: Mapping[str, Value]) -> Config:
-        """The configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
+        """Returns the configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
 
         Raises:
             UsageError: when the space is empty.

@@ -1,4 +1,4 @@
-"""Winners of recorded sweeps, or a portfolio of them, written as a package that needs no autotune.
+"""Writes winners of recorded sweeps, or a portfolio of them, as a package that does not need autotune.
 
 It imports ``analysis`` and the rooms below it, and copies ``core`` and ``runtime``.
 """

@@ -1,4 +1,4 @@
-"""What an emitted package brings along so that it needs no autotune: two rooms as they are, and the definitions."""
+"""Collects what an emitted package needs instead of autotune: core/ and runtime/ verbatim, and the definitions."""
 
 import ast
 import sys
@@ -16,7 +16,7 @@ WORDS = "autotune.core"  # the room whose words `from autotune import ...` gives
 
 
 def room_sources() -> dict[str, str]:
-    """The rooms as they are: path in the package -> text."""
+    """Returns the sources of core/ and runtime/ verbatim: path in the package -> text."""
     start = '"""The lookup and the launcher, copied from autotune unchanged."""\n'
     return {f"{BROUGHT}/__init__.py": start, **{f"{BROUGHT}/{path}": text for path, text in _room_files()}}
 

@@ -1,4 +1,4 @@
-"""From recorded sweeps to wisdom: the configuration of each (kernel, problem, device), with its evidence.
+"""Gathers wisdom from recorded sweeps: the configuration of each (kernel, problem, device), with its evidence.
 
 That is the sweep's winner, or where a portfolio is asked for, the portfolio's member that serves the problem best. It
 is rendered anew: what no longer renders as it was measured is stale and is left out, with the reason.
@@ -29,7 +29,7 @@ from ..source.render import Variant, render
 from ..system.installation import VERSION
 
 log = logging.getLogger("autotune")
-MOST_INPUT_BYTES = 1 << 32  # of arrays that are made only to see their order
+MOST_INPUT_BYTES = 1 << 32  # size limit for inputs that are made only to learn their order
 
 
 Orders = dict[tuple[str, str], tuple[str, ...]]  # (kernel, baked fields) -> names of the inputs
@@ -88,7 +88,7 @@ def gather(
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:
-    """One line for each reason, with the first sweep it holds for."""
+    """Returns one line for each reason, with the first sweep that it applies to."""
     by_reason: dict[str, list[Path]] = {}
     for path, why in left_out.items():
         by_reason.setdefault(why, []).append(path)
@@ -109,7 +109,7 @@ def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key:
 
 
 def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
-    """For each sweep that one can serve, the member of its (kernel, device)'s portfolio that does, and its regret."""
+    """Returns, for each sweep, the member of its (kernel, device)'s portfolio that serves it, and the regret."""
     by_identity = {sweep.identity: sweep for sweep in sweeps}
     found = {}
     for table in tables(by_identity.values()):
@@ -144,7 +144,7 @@ def _entry(
 
 
 def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
-    """The sweep's default configuration, whose source is added. Raises TrialFailure when it no longer renders."""
+    """Returns the sweep's default configuration and adds its source. Raises TrialFailure if it does not render."""
     problem, baked = problem_of(kernel, sweep.about), sweep.fields("baked")
     default = render(kernel, problem, config_of(kernel, sweep.about["default"]))
     place = kernel.name, fields_text(baked)
@@ -155,13 +155,13 @@ def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[s
 
 
 def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, ...]:
-    """Names of the inputs in the order in which the definition makes them; asked at the smallest problem it offers.
+    """Returns the names of the inputs in the order in which the definition makes them, at its smallest problem.
 
     Raises:
         UsageError: when the definition makes no input for an array that the kernel reads.
     """
     sizes = [problem, *kernel.ragged(problem, config)]
-    with suppress(UsageError):  # sizes that these baked fields do not allow
+    with suppress(UsageError):  # these baked fields may not allow the sizes
         sizes.append(kernel.problem(kernel.host_sizes, base=problem))
     small = min(sizes, key=lambda p: _n_bytes(kernel, p))
     if _n_bytes(kernel, small) > MOST_INPUT_BYTES:

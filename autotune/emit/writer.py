@@ -28,8 +28,8 @@ from ..runtime.wisdom import Wisdom
 from .vendor import BROUGHT, ROOMS, definition_sources, room_sources
 from .winners import gather
 
-DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # how the time of a sweep begins
-OWN_NAMES = ("Any", "Package", "Path", "TunedKernel", "UsageError", "device")  # of the emitted module
+DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # the date at the start of a timestamp
+OWN_NAMES = ("Any", "Package", "Path", "TunedKernel", "UsageError", "device")  # used by the emitted module
 MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
 
 
@@ -95,7 +95,7 @@ def _replace(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
-    """One function for each kernel; its keywords are the problem's fields."""
+    """Returns a module with one function for each kernel; its keywords are the problem's fields."""
     for kernel in kernels:
         if not _is_name(kernel) or kernel in OWN_NAMES:
             raise UsageError(f"a kernel called {kernel!r} cannot be a function of a package; rename its class")
@@ -118,7 +118,7 @@ def _init(name: str, wisdom: Wisdom, kernels: Mapping[str, Kernel[Any]]) -> str:
 
 
 def _checked(text: str, n_functions: int) -> str:
-    """``text``, which is a docstring, imports, two assignments and functions, and nothing that runs besides."""
+    """Returns ``text`` after checking that it contains only a docstring, imports, two assignments and functions."""
     expected = [ast.Expr, *[ast.ImportFrom] * 5, ast.Assign, ast.Assign, *[ast.FunctionDef] * n_functions]
     body = ast.parse(text).body
     within = [type(node) for function in body if isinstance(function, ast.FunctionDef) for node in function.body]
@@ -128,7 +128,7 @@ def _checked(text: str, n_functions: int) -> str:
 
 
 def _function(kernel: Kernel[Any], wisdom: Wisdom) -> str:
-    """A field that is the same in all that was tuned has that as its default; the other baked ones must be given."""
+    """Writes one function. Fields with one tuned value have it as default; other baked fields are required."""
     known = wisdom.baked_sets(kernel.name)
     inputs = next(f.inputs for f in wisdom.fallbacks if f.kernel == kernel.name)
     lines: list[str] = []
@@ -198,7 +198,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _literal(kernel: Kernel[Any], name: str, value: Any) -> str:
-    """``value`` as Python text that means the same."""
+    """Returns ``value`` as a Python literal."""
     text = repr(value)
     try:
         if ast.literal_eval(text) == value:
@@ -209,13 +209,13 @@ def _literal(kernel: Kernel[Any], name: str, value: Any) -> str:
 
 
 def _docstring(text: str) -> str:
-    """A string literal that is ``text``: over several lines as a person writes it where it can be."""
+    """Returns ``text`` as a string literal, over several lines if possible."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     for literal in (f'"""{escaped}"""', repr(text)):
         try:
             if ast.literal_eval(literal) == text:
                 return literal
-        except (ValueError, SyntaxError):  # a quotation mark at its end, or a NUL
+        except (ValueError, SyntaxError):  # the text ends in a quotation mark or contains a NUL
             continue
     raise UsageError(f"{text!r} cannot be written as text")
 

@@ -1,4 +1,4 @@
-"""A record's values as a definition takes them: checked against its fields and its space, since records are data.
+"""Checks a record's values against the fields and the space of a definition, since records are untrusted data.
 
 What enters a template is a value of the definition's own space, or of its fields' types.
 """
@@ -13,13 +13,13 @@ from ..core.definition import Kernel, baked_fields, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..trial.measure import Protocol
 
-WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # what a field of a problem may put into a source
+WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # characters that a problem's text field may put into a source
 TYPES = (int, float, bool, str)
 T = typing.TypeVar("T")
 
 
 def of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) -> T:
-    """``make(*arguments)``, which calls the definition with values of a record.
+    """Returns ``make(*arguments)``, which calls the definition with values of a record.
 
     Raises:
         UsageError, TrialFailure: what it raises; whatever else a definition may raise becomes a UsageError.
@@ -36,7 +36,7 @@ def of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) 
 
 
 def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
-    """``values`` of a record as a configuration of the kernel's space.
+    """Returns ``values`` of a record as a configuration of the kernel's space.
 
     Raises:
         UsageError: for one that is not in it; True is not 1 here, since a template writes them differently.
@@ -51,7 +51,7 @@ def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
 
 
 def problem_of(kernel: Kernel[Any], about: Mapping[str, Any]) -> Any:
-    """The problem of a record's sweep.json.
+    """Returns the problem of a record's sweep.json.
 
     Raises:
         UsageError: when its fields are not those of the definition, and of their types.
@@ -74,7 +74,7 @@ def problem_of(kernel: Kernel[Any], about: Mapping[str, Any]) -> Any:
 
 
 def protocol_of(about: Mapping[str, Any]) -> Protocol:
-    """How the trials of a record's sweep.json were measured; raises UsageError where it does not say so."""
+    """Returns how the trials of a record's sweep.json were measured; raises UsageError where it does not say so."""
     try:
         return Protocol(**about["settings"]["protocol"])
     except (KeyError, TypeError) as error:

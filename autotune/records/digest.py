@@ -1,4 +1,4 @@
-"""Writes down what recorded trials ran, for the compiler at hand, so that their templates may be rewritten afterwards.
+"""Stores the machine code digests of recorded trials for the compiler at hand, so that templates may be rewritten.
 
 That is known only while their sources are as they were: of a trial whose source has changed nothing is found any more.
 """
@@ -22,11 +22,11 @@ from .folder import Damaged, SweepFolder, tell
 
 @dataclass(frozen=True)
 class Found:
-    """What became of one sweep's trials: with a digest from before, with a new one, and without."""
+    """Counts of one sweep's trials: those with a known digest, with a new one, and without."""
 
     n_known: int
     n_new: int
-    n_changed: int  # whose source is another today, or does not compile
+    n_changed: int  # trials whose source has changed or does not compile
 
 
 def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found:
@@ -56,7 +56,7 @@ def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found
 
 
 def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[CompilePool, list[SweepFolder]]]:
-    """The sweeps of each device, with compile processes for it, whether or not it is here."""
+    """Yields the sweeps of each device with compile processes for it; the device need not be present."""
     by_device: dict[Device, list[SweepFolder]] = {}
     for folder in folders:
         try:
@@ -69,7 +69,7 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
 
 
 def _start(kernel: Kernel[Any], problem: Any, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
-    """Compile what ``trial`` ran; None where its text is another today."""
+    """Start compiling what ``trial`` ran; returns None if its source has changed since."""
     try:
         variant = of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))
     except (TrialFailure, UsageError):

@@ -1,4 +1,4 @@
-"""How long a sweep will take, said before it starts: from what such trials took when they were last recorded."""
+"""Estimates how long a sweep will take from the duration of recorded trials."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ N_SWEEPS = 3  # the newest
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of wall time, and the number of recorded sweeps that say so (0: a guess)."""
+    """Estimated wall time in seconds, and the number of recorded sweeps behind it (0: a guess)."""
 
     seconds: float
     n_sweeps: int

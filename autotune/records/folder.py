@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TRIALS, SWEEP, VERDICT, DIGESTS = "trials.jsonl", "sweep.json", "verdict.json", "digests.json"
-SUM = "sum"  # of a line: its checksum
-LONGEST_PART = 200  # bytes of a file's or folder's name, which may have 255: others are made from it
+SUM = "sum"  # the member of a line that holds its checksum
+LONGEST_PART = 200  # bytes of a file or folder name; the limit is 255, and longer names are derived from it
 log = logging.getLogger("autotune")
 
 
@@ -50,24 +50,24 @@ class NewerFormat(Damaged):
 
 @dataclass(frozen=True)
 class Digests:
-    """What recorded trials ran, where their own lines do not say it: digests by the numbers of trials."""
+    """Digests by trial number, for recorded trials whose own lines lack them."""
 
     codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by compiler, then by number
     conditions: Mapping[str, str] = field(default_factory=dict)
 
     def code(self, trial: Trial, compiler: str) -> str:
-        """Of the machine code that ``compiler`` made of its source; "" where that is not known."""
+        """Returns the digest of the machine code that ``compiler`` made of a trial's source; "" if unknown."""
         if trial.code and trial.compiler == compiler:
             return trial.code
         return self.codes.get(compiler, {}).get(str(trial.number), "")
 
     def condition(self, trial: Trial) -> str:
-        """Of what it depended on besides; "" where that is not known."""
+        """Returns the digest of the trial's other conditions; "" if unknown."""
         return trial.conditions or self.conditions.get(str(trial.number), "")
 
 
 def is_of(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> bool:
-    """Whether ``verdict`` was made from these trials: sources that changed, and changed back, leave one of others.
+    """Returns whether ``verdict`` was made from these trials; it may be of others if sources changed and changed back.
 
     A verdict from before it said so was made from them if all of its finalists are among them.
     """
@@ -124,7 +124,7 @@ class SweepFolder:
             raise _cannot_write(self.path, error) from error
 
     def append(self, trial: Trial) -> None:
-        """One line, flushed to the disk.
+        """Append one line and flush it to the disk.
 
         Raises:
             UsageError: when the disk is full or not writable; earlier trials stay.
@@ -144,7 +144,7 @@ class SweepFolder:
 
     @contextmanager
     def locked(self, note: Callable[[str], None]) -> Iterator[None]:
-        """One process writes here at a time; the lock goes with the process, however it ends."""
+        """Hold the lock of this folder: one process writes at a time, and the lock is released when it ends."""
         with open(self.path / TRIALS, "ab") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,12 +154,12 @@ class SweepFolder:
             yield
 
     def trials(self) -> list[Trial]:
-        """By their numbers; of several lines of a trial, the last. Damaged lines are left out, and told."""
+        """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning."""
         trials = {(trial.number, trial.config): trial for trial in self._rows()}
         return sorted(trials.values(), key=lambda trial: trial.number)
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
-        """The trials that held when the sweep was last run: neither their sources nor how they are measured changed.
+        """Returns the trials that were valid when the sweep last ran: their code and measurement had not changed.
 
         ``trials``: all of them, where they have been read.
         """
@@ -167,7 +167,7 @@ class SweepFolder:
         return [trial for trial in (self.trials() if trials is None else trials) if trial.number not in stale]
 
     def about(self) -> dict[str, Any]:
-        """The content of sweep.json, as it was when first asked for.
+        """Returns the content of sweep.json, as it was when first asked for.
 
         Raises:
             Damaged: when it cannot be read, or a later version wrote it.
@@ -177,13 +177,13 @@ class SweepFolder:
         return dict(self._about)
 
     def compiler(self) -> str:
-        """That made what trials ran which do not say it themselves; "" where sweep.json does not tell."""
+        """Returns the compiler of trials that do not name one themselves; "" if sweep.json does not name it."""
         with suppress(Damaged):
             return str(self.about().get("compiler", ""))
         return ""
 
     def digests(self) -> Digests:
-        """The content of digests.json; nothing where there is none, or a damaged one, which is told."""
+        """Returns the content of digests.json; nothing where there is none, or a damaged one, which is told."""
         path = self.path / DIGESTS
         if not path.exists():
             return Digests()
@@ -206,7 +206,7 @@ class SweepFolder:
             raise _cannot_write(self.path, error) from error
 
     def verdict(self) -> dict[str, Any] | None:
-        """The content of verdict.json; None where there is none, or a damaged one, which is told."""
+        """Returns the content of verdict.json; None where there is none, or a damaged one, which is told."""
         path = self.path / VERDICT
         if not path.exists():
             return None
@@ -217,14 +217,14 @@ class SweepFolder:
             return None
 
     def current_verdict(self) -> dict[str, Any] | None:
-        """As ``verdict``; None for one that was made from trials which no longer hold."""
+        """Returns ``verdict``, or None if trials that it was made from no longer hold."""
         verdict, stale = self.verdict(), set(self.about().get("stale", ()))
         if verdict is None or any(finalist["number"] in stale for finalist in verdict["finalists"]):
             return None
         return verdict
 
     def drop_verdict(self) -> None:
-        """A sweep that goes on has none."""
+        """Delete the verdict, since a sweep that continues has none."""
         (self.path / VERDICT).unlink(missing_ok=True)
 
     def _rows(self) -> Iterator[Trial]:
@@ -238,7 +238,7 @@ class SweepFolder:
             return
         damaged: dict[int, Unsound] = {}
         numbers: set[int] = set()
-        for number, line in enumerate(data.split(b"\n")[:-1], 1):  # what follows the last newline is torn, or nothing
+        for number, line in enumerate(data.split(b"\n")[:-1], 1):  # the rest is empty or torn
             try:
                 trial = _trial(line)
                 numbers.add(trial.number)
@@ -259,7 +259,7 @@ class SweepFolder:
             tell(f"{self.path / TRIALS} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
 
     def _check_format(self) -> None:
-        """What another version's record holds is not overwritten; a damaged sweep.json is."""
+        """Raises NewerFormat for a record of a newer version; a damaged sweep.json may be overwritten."""
         if not (self.path / SWEEP).exists():
             return
         try:
@@ -286,7 +286,7 @@ class SweepFolder:
 
 
 def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
-    """Every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+    """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
 
     Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
     Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
@@ -317,7 +317,7 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
 
 
 def _column(values: list[Any]) -> "pd.Series[Any]":
-    """Whole numbers stay whole where some are missing."""
+    """Returns a column whose integers stay integers even if some are missing."""
     import pandas as pd
 
     kinds = {type(v) for v in values if v is not None}
@@ -325,7 +325,7 @@ def _column(values: list[Any]) -> "pd.Series[Any]":
 
 
 def find_sweeps(path: Path) -> list[SweepFolder]:
-    """The recorded sweeps at or under ``path`` that can be read; others are told.
+    """Returns the readable recorded sweeps at or under ``path`` and warns about others.
 
     Raises:
         UsageError: when there is none.
@@ -350,7 +350,7 @@ def find_sweeps(path: Path) -> list[SweepFolder]:
 
 
 def tell(what: str) -> None:
-    """Say in one line, and once, that a part of a record is left out."""
+    """Warn once, in one line, that a part of a record is left out."""
     if what not in _told:
         _told.add(what)
         log.warning("%s", " ".join(plain(what).split()))
@@ -371,7 +371,7 @@ class Missing:
 
 
 def missing(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> Missing:
-    """The trials of ``verdict`` that are not among ``trials``: by its ``stamps``, else by the sum of its ``counts``."""
+    """Returns the trials of ``verdict`` that are not among ``trials``, by ``stamps`` or else by the sum of ``counts``."""
     there = {trial.number: trial.stamp for trial in trials}
     stamps: Mapping[str, str] | None = verdict.get("stamps")
     if stamps is not None:
@@ -383,7 +383,7 @@ def missing(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> Missing:
 
 
 def tell_missing(path: Path, verdict: Mapping[str, Any], trials: Iterable[Trial]) -> None:
-    """Say so where trials are gone that the verdict of the sweep at ``path`` was made from."""
+    """Warn if trials behind the verdict of the sweep at ``path`` are missing."""
     gone = missing(verdict, trials)
     if gone.n:
         numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
@@ -394,17 +394,17 @@ def tell_missing(path: Path, verdict: Mapping[str, Any], trials: Iterable[Trial]
 
 
 def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
-    """results/<device>/<kernel>/<problem>, whatever the three are called."""
+    """Returns results/<device>/<kernel>/<problem> as a valid path for any three names."""
     return kernel_path(results, device, kernel) / part(problem)
 
 
 def kernel_path(results: Path, device: str, kernel: str) -> Path:
-    """The folder of all sweeps of a kernel on a device; a device's name becomes a plain folder name."""
+    """Returns the folder of all sweeps of a kernel on a device; a device's name becomes a plain folder name."""
     return results / part("".join(c if c.isalnum() or c in "-_." else "_" for c in device)) / part(kernel)
 
 
 def part(name: str) -> str:
-    """``name`` as one part of a path: itself where it can be one, else what is left of it, and a hash of the whole."""
+    """Returns ``name`` as one path component: unchanged if possible, else what remains of it plus a hash."""
     is_plain = name not in ("", ".", "..") and name.isprintable() and "/" not in name
     if is_plain and len(name.encode()) <= LONGEST_PART:
         return name
@@ -413,7 +413,7 @@ def part(name: str) -> str:
 
 
 def _line(trial: Trial) -> bytes:
-    """Its JSON, whose last member is a checksum of the bytes before."""
+    """Returns a trial's JSON, whose last member is a checksum of the bytes before it."""
     body = json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=_plain)[:-1].encode()
     return body + _sum(body) + b"\n"
 
@@ -426,7 +426,7 @@ N_SUM = len(_sum(b""))
 
 
 def _trial(line: bytes) -> Trial:
-    """The trial of a line; one of an older version has no checksum.
+    """Returns the trial of a line; one of an older version has no checksum.
 
     Raises:
         Unsound: when that is no trial, or not as it was written.
@@ -439,7 +439,7 @@ def _trial(line: bytes) -> Trial:
 
 
 def _content(path: Path, check: Check) -> dict[str, Any]:
-    """The JSON at ``path``, checked. Raises Damaged."""
+    """Returns the JSON at ``path``, checked. Raises Damaged."""
     try:
         content: dict[str, Any] = check(parse(path.read_bytes()))
     except OSError as error:
@@ -452,7 +452,7 @@ def _content(path: Path, check: Check) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as JSON's."""
+    """Converts NumPy's numbers to JSON's."""
     return value.item() if hasattr(value, "item") else str(value)
 
 

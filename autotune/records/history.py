@@ -1,4 +1,4 @@
-"""Swept sweeps as their readers need them: the winner, and the median of every measured configuration."""
+"""Reads finished sweeps: the winner, and the median of every measured configuration."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,31 +20,34 @@ class Swept:
     about: Mapping[str, Any]
     device: Device
     winner: Mapping[str, Any]  # a trial's fields
-    default_median_s: float | None  # beside the winner's: of the final round where there was one
+    default_median_s: float | None  # measured with the winner: in the final round if there was one
     ties: int
     median_s: Mapping[Config, float]
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What two records of one thing have in common."""
+        """Returns the key that two records of one problem share."""
         return self.about["kernel"], self.device.name, self.problem
 
     @property
     def problem(self) -> str:
-        """``taps=256,decimation=16,...``: every field."""
+        """Returns every field, as ``taps=256,decimation=16,...``."""
         return fields_text(self.about["problem"])
 
     def fields(self, kind: str) -> dict[str, Any]:
-        """The problem's fields that are "baked" or "runtime"."""
+        """Returns the problem's fields that are "baked" or "runtime"."""
         return {name: self.about["problem"][name] for name in self.about.get(kind, ())}
 
     def loss(self, config: Config) -> float | None:
-        """The median of ``config`` over the least median of this search, minus one; None: it was not measured."""
+        """Returns the median of ``config`` over the least median of this search, minus one.
+
+        None: it was not measured.
+        """
         median_s = self.median_s.get(config)
         return None if median_s is None else median_s / min(self.median_s.values()) - 1
 
     def row(self, config: Config) -> tuple[Mapping[str, Any], float | None]:
-        """What is recorded of a measured ``config``, and the default's median beside it.
+        """Returns the record of a measured ``config`` with the default's median.
 
         Both are of the final round where ``config`` was in it, otherwise of the search.
         """
@@ -57,7 +60,7 @@ class Swept:
 
 
 def read_sweeps(paths: Iterable[Path]) -> tuple[list[Swept], dict[Path, str]]:
-    """All sweeps at or under ``paths`` in order of their identity, and why others are left out.
+    """Returns all sweeps at or under ``paths`` in order of their identity, and why others are left out.
 
     Of two records of one (kernel, device, problem) the newer counts.
 
@@ -79,7 +82,7 @@ def read_sweeps(paths: Iterable[Path]) -> tuple[list[Swept], dict[Path, str]]:
 
 
 def medians(folder: SweepFolder, shared: dict[Config, Config] | None = None) -> dict[Config, float]:
-    """The median of each measured configuration, in seconds. A configuration's last trial counts.
+    """Returns the median of each measured configuration, in seconds. A configuration's last trial counts.
 
     ``shared``: configurations known already, which stand in for equal ones.
     """
@@ -92,7 +95,7 @@ def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Confi
 
 
 def _read(folder: SweepFolder, shared: dict[Config, Config]) -> Swept | str:
-    """The sweep, or why it has no winner."""
+    """Returns the sweep, or why it has no winner."""
     about, recorded, verdict = folder.about(), folder.trials(), folder.current_verdict()
     trials = folder.current(recorded)
     median_s = _medians(trials, shared)

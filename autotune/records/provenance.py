@@ -1,4 +1,4 @@
-"""Where a sweep was run: the machine, the versions and the commit."""
+"""Collects where a sweep was run: the machine, the versions and the commit."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ from ..system.installation import DISTRIBUTION
 
 @lru_cache(maxsize=1)
 def provenance() -> dict[str, Any]:
-    """The machine, the versions and the commit."""
+    """Returns the machine, the versions and the commit."""
     versions = {"python": platform.python_version()}
     for package in (DISTRIBUTION, "numpy", "optuna", "jinja2", "cupy-cuda13x", "cupy-cuda12x"):
         with suppress(PackageNotFoundError):
@@ -24,7 +24,7 @@ def provenance() -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """AUTOTUNE_COMMIT where it is set; else the commit of the checkout this code runs from, "+changes" when edited."""
+    """Returns AUTOTUNE_COMMIT if it is set; else the commit of this checkout, with "+changes" if it is edited."""
     if given := os.environ.get("AUTOTUNE_COMMIT"):
         return given
     git = ["git", "-C", str(Path(__file__).parents[1])]

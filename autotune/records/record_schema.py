@@ -1,4 +1,4 @@
-"""What the three files of a recorded sweep hold, field by field. docs/results.md says what each field means."""
+"""Checks the files of a recorded sweep field by field; docs/results.md explains each field."""
 
 from typing import Any
 
@@ -29,22 +29,22 @@ from ..core.schema import (
 
 FORMAT = 1
 MOST_TRIALS = 10**9
-ROUNDING = 1e-9  # relative, of quartiles and means
+ROUNDING = 1e-9  # relative rounding error of quartiles and means
 
 
 class Newer(Unsound):
-    """What a later version wrote; nothing is known of it."""
+    """The file was written by a later version, whose format is unknown."""
 
 
 def _digits(value: Any) -> str:
-    """The number of a trial as the name of a member."""
+    """Checks for the number of a trial as a member's name."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return value
     raise Unsound(f"is {shown(value)}, must be the number of a trial")
 
 
 def _number(value: Any) -> int:
-    """Of a trial."""
+    """Checks the number of a trial."""
     if count(value) < MOST_TRIALS:
         return int(value)
     raise Unsound(f"is {value}, must be less than {MOST_TRIALS}")
@@ -76,7 +76,7 @@ _NEEDED = ("number", "status", "config", "key", "stamp")
 
 
 def trial(row: Any) -> dict[str, Any]:
-    """The fields of a trial; others, which a later version may have added, are dropped.
+    """Returns the fields of a trial; others, which a later version may have added, are dropped.
 
     Raises:
         Unsound: when one is missing or cannot be, or when they contradict each other.
@@ -98,7 +98,7 @@ def trial(row: Any) -> dict[str, Any]:
 
 
 def _check_times(row: dict[str, Any]) -> None:
-    """Only what was measured has times, and its median lies between its quartiles and its samples."""
+    """Checks that only measured trials have times, with the median within quartiles and samples."""
     median_s, q1_s, q3_s, samples_s = (row.get(n) for n in ("median_s", "q1_s", "q3_s", "samples_s"))
     if median_s is None:
         return
@@ -136,7 +136,7 @@ _sweep = fields(
 
 
 def sweep(content: Any) -> dict[str, Any]:
-    """The content of sweep.json.
+    """Returns the content of sweep.json.
 
     Raises:
         Newer: when a later version wrote it.
@@ -177,7 +177,7 @@ _ALWAYS = ("number", "key", "q1_s", "q3_s", "clock_hz", "registers", "shared_byt
 
 
 def finalist(value: Any) -> dict[str, Any]:
-    """A config as the final round measured it; what most have and it lacks is None."""
+    """Checks a config of the final round; missing optional fields become None."""
     row: dict[str, Any] = _row(value)
     return {**dict.fromkeys(_ALWAYS), **row}
 
@@ -204,7 +204,7 @@ _verdict = fields(
 
 
 def verdict(content: Any) -> dict[str, Any]:
-    """The content of verdict.json; without a final round ``finalists`` is ().
+    """Returns the content of verdict.json; without a final round ``finalists`` is ().
 
     Raises:
         Unsound: when something is missing or cannot be.
@@ -223,6 +223,6 @@ _digests = fields(
 
 
 def digests(content: Any) -> dict[str, Any]:
-    """The content of digests.json. Raises Unsound when something is missing or cannot be."""
+    """Returns the content of digests.json. Raises Unsound when something is missing or cannot be."""
     found: dict[str, Any] = _digests(sealed(content))
     return found

@@ -1,4 +1,4 @@
-"""A recorded sweep as `show` and `export` read it: what ran, the latest trial of each config, and how it ended."""
+"""Reads a recorded sweep for `show` and `export`: what ran, the latest trial of each config, and how it ended."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -46,12 +46,12 @@ class Recorded:
 
     @property
     def title(self) -> str:
-        """``ddc taps=128,decimation=8 on NVIDIA H200``."""
+        """Returns a title such as ``ddc taps=128,decimation=8 on NVIDIA H200``."""
         return f"{self.kernel} {self.problem_name} on {self.device}"
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """The latest trial of each config that still holds, in the order of their recording."""
+        """Returns the latest trial of each config that still holds, in the order of their recording."""
         latest: dict[Config, Trial] = {}
         recorded = self.folder.trials()
         if self.verdict is not None:
@@ -63,32 +63,32 @@ class Recorded:
 
     @property
     def measured(self) -> list[Trial]:
-        """The trials that have a time, fastest first."""
+        """Returns the trials that have a time, fastest first."""
         return sorted((t for t in self.trials if t.median_s), key=lambda t: t.median_s or 0.0)
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Trials by status."""
+        """Returns the number of trials by status."""
         known = (self.verdict or {}).get("counts")
         return dict(known if known is not None else Counter(t.status for t in self.trials))
 
     @cached_property
     def winner(self) -> Mapping[str, Any] | None:
-        """The verdict's winner, or the fastest trial so far; None when nothing was measured."""
+        """Returns the verdict's winner, or the fastest trial so far; None when nothing was measured."""
         if self.verdict is not None:
             return dict(self.verdict["winner"])
         return self.measured[0].as_json() if self.measured else None
 
     @cached_property
     def default(self) -> Mapping[str, Any] | None:
-        """The default config's measurement, of the same round as the winner's; None when it has none."""
+        """Returns the default config's measurement, of the same round as the winner's; None when it has none."""
         if self.verdict is not None:
             return self.verdict.get("default")
         return next((t.as_json() for t in self.measured if t.config == self.about["default"]), None)
 
     @property
     def speed_up(self) -> float | None:
-        """The default's median over the winner's."""
+        """Returns the default's median over the winner's."""
         if self.verdict is not None and self.verdict.get("speed_up") is not None:
             return float(self.verdict["speed_up"])
         if not self.winner or not self.default:
@@ -97,12 +97,12 @@ class Recorded:
 
     @property
     def finalists(self) -> list[dict[str, Any]]:
-        """The final round, the winner first; [] without one."""
+        """Returns the final round, the winner first; [] without one."""
         return list((self.verdict or {}).get("finalists", ()))
 
 
 def merged_order(configs: Iterable[Config]) -> list[str]:
-    """Parameter names in an order that agrees with each config's own.
+    """Returns parameter names in an order that agrees with each config's own.
 
     A parameter that some configs lack goes right after the one it follows where it is present.
     """

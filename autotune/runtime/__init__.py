@@ -1,4 +1,4 @@
-"""What runs tuned kernels without a tuner: wisdom, lookup, launcher, and the GPU as they need it.
+"""Runs tuned kernels without the tuner: wisdom, lookup, launcher, and access to the GPU.
 
 It imports ``core`` only. Packages that ``autotune emit`` writes bring both folders along as they are.
 """

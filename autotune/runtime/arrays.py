@@ -18,43 +18,43 @@ from .signature import ArgumentTypeError, ArgumentValueError
 Reading = tuple[tuple[Any, ...], Any, int]
 Reader = Callable[[Any], Reading]
 
-readers: dict[type, Reader] = {}  # by the array's type, filled as types appear
+readers: dict[type, Reader] = {}  # keyed by array type, filled as types appear
 
 
 @dataclass(frozen=True)
 class Layout:
-    """An array as the checks see it."""
+    """The properties of an array that the checks use."""
 
     shape: tuple[int, ...]
     dtype: str
     contiguous: bool
     gpu: int  # its index; negative on the CPU
     library: str
-    unusable: str = ""  # what else is wrong with it, and the remedy
+    unusable: str = ""  # any other fault, and its remedy
 
 
 def read_cupy(array: Any) -> Reading:
-    """CuPy passes the array itself on to the kernel."""
+    """Reads a CuPy array, which is passed to the kernel itself."""
     data = array.data
     return (array.shape, array.strides, array.dtype, data.device_id), array, data.ptr
 
 
 def read_torch(tensor: Any) -> Reading:
-    """An integer is passed on as the address it is."""
+    """Reads a PyTorch tensor, whose address is passed to the kernel as an integer."""
     pointer = tensor.data_ptr()
     flags = (tensor.requires_grad, tensor.is_conj(), tensor.is_neg())
     return (tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), flags), pointer, pointer
 
 
 def read_foreign(array: Any) -> Reading:
-    """Through a CuPy view, which also waits for the stream that the interface names."""
+    """Reads another array through a CuPy view, which also waits for the stream that the interface names."""
     import cupy
 
     return read_cupy(cupy.asarray(array))
 
 
 def reader_for(name: str, value: Any) -> Reader:
-    """The reader for arrays of ``value``'s type, remembered.
+    """Returns the reader for arrays of ``value``'s type, remembered.
 
     Raises:
         ArgumentTypeError: when it is no array on a GPU.
@@ -79,7 +79,7 @@ def reader_for(name: str, value: Any) -> Reader:
 
 
 def layout(value: Any) -> Layout:
-    """What there is to know of an array that a reader takes."""
+    """Returns the layout of an array that a reader accepts."""
     if readers[type(value)] is read_torch:
         wrong = ""
         if value.requires_grad:
@@ -96,7 +96,7 @@ def layout(value: Any) -> Layout:
 
 
 def check_kind(kernel: str, name: str, found: Layout, spec: Array) -> None:
-    """Raise unless place, dtype and number of axes are right: what holds for all sizes."""
+    """Raises unless place, dtype and number of axes are right; these do not depend on sizes."""
     where = f"{kernel}: {name}"
     if found.gpu < 0:
         raise ArgumentValueError(f"{where} is on the CPU; use {name}.cuda()")
@@ -123,7 +123,7 @@ def check_fit(kernel: str, name: str, found: Layout, spec: Array) -> None:
 
 
 def allocate(specs: Sequence[Array], library: str, index: int, stream: Any) -> list[Any]:
-    """Uninitialised arrays on the current GPU, which is ``index``, in the order of ``stream`` (None: the current)."""
+    """Allocates uninitialised arrays on the current GPU ``index``, ordered on ``stream`` (None: the current one)."""
     if library == "torch":
         import torch
 

@@ -18,7 +18,7 @@ CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; the property of that name is go
 
 
 def current() -> int:
-    """The index of CuPy's current GPU.
+    """Returns the index of CuPy's current GPU.
 
     Raises:
         UsageError: when there is none that CuPy can use; says why.
@@ -34,14 +34,14 @@ def current() -> int:
 
 
 def current_getter() -> Callable[[], int]:
-    """``current`` without its explanations, for where it is asked at each launch."""
+    """Returns a fast version of ``current`` without its error messages, for use at each launch."""
     import cupy
 
     return cupy.cuda.runtime.getDevice  # type: ignore[no-any-return]
 
 
 def made_current(index: int) -> Any:
-    """A context in which the GPU ``index`` is the current one."""
+    """Returns a context in which the GPU ``index`` is the current one."""
     import cupy
 
     return cupy.cuda.Device(index)
@@ -49,7 +49,7 @@ def made_current(index: int) -> Any:
 
 @lru_cache(maxsize=64)
 def describe(index: int) -> Device:
-    """Name and limits of the GPU ``index``."""
+    """Returns name and limits of the GPU ``index``."""
     from cupy.cuda import runtime
 
     p = runtime.getDeviceProperties(index)
@@ -69,7 +69,7 @@ def describe(index: int) -> Device:
 
 
 def cubin_of(source: str, name: str, arch: str) -> nvrtc.Cubin:
-    """The compiled kernel as a file: from the user's cache, or compiled into it.
+    """Returns the compiled kernel as a file: from the user's cache, or compiled into it.
 
     Raises:
         UsageError: when it does not compile, or NVRTC is missing; says what to install.
@@ -77,21 +77,21 @@ def cubin_of(source: str, name: str, arch: str) -> nvrtc.Cubin:
     try:
         try:
             return nvrtc.cached_cubin(_trusted_folder(), source, name, arch)
-        except OSError:  # no home, no room, no permission: a folder of this process serves as well
+        except OSError:  # there may be no home, space or permission; a folder of this process works as well
             return nvrtc.cached_cubin(_own_folder(), source, name, arch)
     except TrialFailure as failure:
         raise UsageError(f"{name} cannot be compiled for {arch}: {failure.message}") from failure
 
 
 def load(cubin: nvrtc.Cubin, name: str) -> Any:
-    """The cubin's kernel ``name`` on the current GPU, as a cupy.RawKernel."""
+    """Returns the cubin's kernel ``name`` on the current GPU, as a cupy.RawKernel."""
     import cupy
 
     return cupy.RawModule(path=str(cubin.path)).get_function(name)
 
 
 def stream_of(stream: Any, index: int) -> Any:
-    """A CuPy stream for CuPy's, PyTorch's, another library's, or an address; None: PyTorch's current one.
+    """Returns a CuPy stream for CuPy's, PyTorch's, another library's, or an address; None: PyTorch's current one.
 
     Raises:
         ArgumentTypeError: when it is none of these.
@@ -128,7 +128,7 @@ def _stream_at(address: int, index: int) -> Any:
 
 
 def cache_folder() -> Path:
-    """Where cubins are kept between processes; safe to delete. ``AUTOTUNE_CACHE_DIR`` moves it."""
+    """Returns the folder that keeps cubins between processes; safe to delete. ``AUTOTUNE_CACHE_DIR`` moves it."""
     if root := os.environ.get("AUTOTUNE_CACHE_DIR"):
         return Path(root) / "cubin"
     user = os.environ.get("XDG_CACHE_HOME")
@@ -136,7 +136,7 @@ def cache_folder() -> Path:
 
 
 def _trusted_folder() -> Path:
-    """That folder; one of this process where others could put files there, which is told once."""
+    """Returns that folder, or one of this process with a warning if others could write to it."""
     folder = cache_folder()
     try:
         return make_folder(folder.parent, folder.name)

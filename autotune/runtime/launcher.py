@@ -1,4 +1,4 @@
-"""A tuned kernel as a Python function: arrays in, arrays out; everything is checked before anything is launched.
+"""Calls a tuned kernel as a Python function: arrays in, arrays out; all is checked before the launch.
 
 The first call with arrays of given shapes makes a plan: problem, configuration, binary, geometry. Later ones look the
 plan up by the arrays' signatures, check addresses, and launch.
@@ -21,24 +21,24 @@ from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
 from .tensor_map import addresses, encoded
 from .wisdom import Wisdom, fields_text
 
-N_PLANS = 1024  # kept at a time; a caller whose sizes never repeat must not fill the memory
+N_PLANS = 1024  # plans kept; a caller whose sizes never repeat must not fill the memory
 
 
 @dataclass(slots=True)
 class LaunchPlan:
-    """All that is the same for every call with arrays of these signatures."""
+    """The data shared by all calls with arrays of the same signatures."""
 
     problem: Any
     last: tuple[Any, Choice]  # problem and choice
     gpu: int  # its index
     current: Callable[[], int]  # the index of the current GPU
     library: str  # "torch" when every input is: outputs are then torch's, and its current stream is used
-    aligns: tuple[tuple[str, int], ...]  # of the inputs, then of the outputs
-    low_bits: int  # that no address has when all are aligned to the widest of these
+    aligns: tuple[tuple[str, int], ...]  # alignments of the inputs, then of the outputs
+    low_bits: int  # address bits that are 0 if all are aligned to the widest of these
     outputs: tuple[Array, ...]
     arguments: Callable[[list[Any]], tuple[Any, ...]]  # from (inputs, outputs, scalars) to the kernel's own order
     launch: Callable[[tuple[Any, ...], Any], None] | None  # None: there is nothing to compute
-    scalars: tuple[tuple[Any, ...], list[Any]] = ((MISSING,), [])  # of the last call: given, and as arguments
+    scalars: tuple[tuple[Any, ...], list[Any]] = ((MISSING,), [])  # the last call's: as given, and as arguments
 
 
 class TunedKernel:
@@ -67,7 +67,7 @@ class TunedKernel:
         self._lock = threading.Lock()
         self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
         self._loaded: dict[tuple[str, int], Any] = {}
-        self._opted_in: dict[tuple[str, int], int] = {}  # dynamic shared bytes
+        self._opted_in: dict[tuple[str, int], int] = {}  # dynamic shared bytes opted in so far
         sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
         known = next(f for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
@@ -77,24 +77,24 @@ class TunedKernel:
         self._names, self._scalars = frozenset(self._inputs), self._signature.scalars
         self._result = namedtuple(f"{type(kernel).__name__}Outputs", self._signature.returned)  # type: ignore[misc]
 
-    # ------------------------------------------------------------------ what will run
+    # ------------------------------------------------------------------ choices
     @property
     def choice(self) -> Choice:
-        """The configuration of the latest call, or before the first what is known without it."""
+        """Returns the configuration of the latest call, or before the first what is known without it."""
         return self._last[1]
 
     @property
     def problem(self) -> Any:
-        """The problem of the latest call."""
+        """Returns the problem of the latest call."""
         return self._last[0]
 
     def choice_for(self, **sizes: Any) -> Choice:
-        """What would run at other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
+        """Returns what would run at other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
         device = self._device or self._device_here()
         return choose(self._wisdom, self._kernel, self._baked, sizes or None, device)
 
     def explain(self) -> str:
-        """The choice, its evidence, and what else is recorded for these baked fields."""
+        """Returns the choice, its evidence, and what else is recorded for these baked fields."""
         lines = [str(self.choice), "  recorded"]
         for entry in self._wisdom.entries:
             if entry.kernel == self._kernel.name and entry.baked == self._baked:
@@ -136,7 +136,7 @@ class TunedKernel:
         key = tuple(signatures)
         plan = self._plans.get(key) or self._make_plan(key, given, outputs)
         self._last = plan.last
-        if together & plan.low_bits:  # some address is less than widely aligned: perhaps enough for its array
+        if together & plan.low_bits:  # an address with less alignment may still suit its own array
             for (name, align), address in zip(plan.aligns, addresses, strict=False):
                 if address % align:
                     raise self._misaligned(name, align, address)
@@ -173,7 +173,7 @@ class TunedKernel:
         found = {name: layout(given[name]) for name in names.arrays}
         usual = kernel.arrays(self._last[0])
         for name in names.arrays:
-            check_kind(kernel.name, name, found[name], usual[name])  # what sizes() may rely on
+            check_kind(kernel.name, name, found[name], usual[name])  # sizes() relies on this
         problem = kernel.problem_for(self._values, found)
         specs = kernel.arrays(problem)
         library = "torch" if all(f.library == "torch" for f in found.values()) else "cupy"
@@ -207,7 +207,7 @@ class TunedKernel:
     def _launcher(
         self, problem: Any, choice: Choice, device: Device, index: int
     ) -> Callable[[tuple[Any, ...], Any], None] | None:
-        """The loaded binary with its geometry; None when the grid is empty."""
+        """Returns the loaded binary with its geometry; None when the grid is empty."""
         name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
         if 0 in geometry.grid:
             return None
@@ -241,7 +241,7 @@ class TunedKernel:
         return launch
 
     def _choose(self, sizes: Mapping[str, Any] | None, device: Device) -> Choice:
-        """As ``lookup.choose``; what is not exact is told once."""
+        """Calls ``lookup.choose`` and logs once if the choice is not exact."""
         choice = choose(self._wisdom, self._kernel, self._baked, sizes, device)
         told = f"{choice.tier} {choice.source_key} {choice.device}"
         if choice.tier != "exact" and told not in self._told:
@@ -259,7 +259,7 @@ class TunedKernel:
             ) from error
 
     def _device_of(self, index: int) -> Device:
-        """The GPU the arrays are on; a kernel that was made for a named device runs on no other."""
+        """Returns the GPU the arrays are on; a kernel that was made for a named device runs on no other."""
         actual = gpu.describe(index)
         if self._device is not None and (actual.name, actual.arch) != (self._device.name, self._device.arch):
             raise UsageError(
@@ -276,7 +276,7 @@ class TunedKernel:
         return next(iter(gpus.values()))
 
     def _scalar_arguments(self, plan: LaunchPlan, values: tuple[Any, ...]) -> list[Any]:
-        """The kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
+        """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
         found = self._kernel.scalars(plan.problem, self._signature.checked_scalars(values))
         arguments = [found[name] for name in self._signature.passed]
         plan.scalars = (values, arguments)

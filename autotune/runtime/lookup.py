@@ -1,8 +1,8 @@
-"""Which configuration to run: the tuned one, or the nearest that is known, and how it was arrived at.
+"""Chooses the configuration to run (the tuned one, or the nearest known) and says how it was chosen.
 
 Tiers, in order: ``exact``; ``nearest`` (the same GPU, the nearest runtime sizes); ``architecture`` (tuned on another
 GPU of the same architecture); ``default``. A configuration is offered only where the constraints and the limits of the
-device allow it. What was tuned on ``host`` is never offered to a GPU, nor the other way round.
+device allow it. What was tuned on ``host`` is never offered to a GPU, nor vice versa.
 """
 
 import dataclasses
@@ -21,8 +21,8 @@ from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
-SMALLEST_SHARED_BYTES = 101376  # of a block, opted in: what every architecture since sm_80 has
-ARCHITECTURES = {  # by the word of a GPU's name that is its model, where no record says
+SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
+ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without records
     **dict.fromkeys(("A100", "A30"), "sm_80"),
     **dict.fromkeys(("A10", "A16", "A2", "A40", "A4000", "A5000", "A6000", "3060", "3070", "3080", "3090"), "sm_86"),
     **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
@@ -35,7 +35,7 @@ EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "def
 
 @dataclass(frozen=True)
 class Choice:
-    """What will run, and why. ``evidence`` was gathered at ``tuned_on``; the default tier has none.
+    """The chosen configuration and the reason. ``evidence`` was gathered at ``tuned_on``; the default tier has none.
 
     ``expected_loss``: 0.1 is a tenth slower than the best that a sweep of this would find. Exact: what the sweep says
     of this configuration. Other tiers: the median of ``left_out``, how that tier did on recorded problems that were
@@ -74,7 +74,7 @@ class Choice:
 def choose(
     wisdom: Wisdom, kernel: Kernel[Any], baked: Mapping[str, Any], runtime: Mapping[str, Any] | None, device: Device
 ) -> Choice:
-    """The configuration to run ``kernel`` with on ``device``.
+    """Returns the configuration to run ``kernel`` with on ``device``.
 
     ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the kernel's first
     tuned problem speaks for all sizes.
@@ -93,7 +93,7 @@ def choose(
     refused: list[str] = []
 
     def allowed(known: Entry | Fallback) -> bool:
-        # without sizes, an entry is judged at its own
+        # without sizes, an entry is checked at its own
         at = problem
         if runtime is None and isinstance(known, Entry):
             at = kernel.problem({**baked, **known.runtime})
@@ -129,7 +129,7 @@ def choose(
 
 
 def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> str | None:
-    """Why ``device`` cannot run ``config`` on ``problem``, or None."""
+    """Returns why ``device`` cannot run ``config`` on ``problem``, or None."""
     try:
         if (reason := kernel.unsupported(config, device)) is not None:
             return reason
@@ -141,7 +141,7 @@ def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -
 
 
 def device_named(wisdom: Wisdom, name: str) -> Device:
-    """A device by its name, recorded or not, whether or not it is here; ``sm_90`` names any GPU of an architecture.
+    """Returns a device by its name, recorded or not, present or not; ``sm_90`` names any GPU of an architecture.
 
     What is neither recorded nor known by its model is a GPU of no known architecture: only the default serves it.
     """
@@ -159,7 +159,7 @@ def device_named(wisdom: Wisdom, name: str) -> Device:
 
 
 def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
-    """The loss to expect, for a person, and what it was measured on."""
+    """Returns the loss to expect, for a person, and what it was measured on."""
     if loss is None:
         return "unknown"
     if left_out is None:
@@ -171,7 +171,7 @@ def loss_text(loss: float | None, left_out: Loss | None = None) -> str:
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """The evidence in one line."""
+    """Returns the evidence in one line."""
     quartiles = (
         f" (quartiles {1e6 * evidence.q1_s:.4g} to {1e6 * evidence.q3_s:.4g})"
         if evidence.q1_s and evidence.q3_s
@@ -191,7 +191,7 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
-    """What the emitted package in ``folder`` would choose for the problem ``values``, by the package's own code.
+    """Returns what the emitted package in ``folder`` would choose for the problem ``values``, by its own code.
 
     The fields of its ``Choice``, and as ``text`` what it prints.
 
@@ -221,7 +221,7 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: 
         raise UsageError(f"{kernel}: {error} (its problem has {fields})") from error
     try:
         choice = function(**values, device=device).choice
-    except package.UsageError as error:  # its own class of that name
+    except package.UsageError as error:  # the package has its own class of that name
         raise UsageError(str(error)) from error
     return {**choice.as_json(), "text": str(choice)}
 
@@ -233,7 +233,7 @@ Request = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
 def _of_entry(
     request: Request, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
 ) -> Choice:
-    """``left_out``: what the tier loses; an exact answer has its own regret instead."""
+    """Makes a choice from ``entry``; ``left_out`` is the loss of the tier, but an exact answer has its own regret."""
     kernel, device, baked, runtime = request
     return Choice(
         kernel=kernel,
@@ -256,7 +256,7 @@ def _same(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
 
 
 def _distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
-    """Sum over the axes of |log ratio|; a size of 0 counts as 1."""
+    """Returns the sum over the axes of |log ratio|; a size of 0 counts as 1."""
     return sum(abs(log(max(1, a[name]) / max(1, b[name]))) for name in b if name in a)
 
 
@@ -265,7 +265,7 @@ def _by_distance(sizes: Mapping[str, Any]) -> Callable[[Entry], tuple[float, str
 
 
 def _beyond(launch: Launch, device: Device) -> str | None:
-    """The first limit of the device that a launch passes."""
+    """Returns the first limit of the device that a launch exceeds, or None."""
     limits = [("threads in a block", prod(launch.block), device.max_threads_per_block)]
     limits += [(f"blockDim.{a}", n, most) for a, n, most in zip("xyz", launch.block, device.max_block, strict=True)]
     limits += [(f"gridDim.{a}", n, most) for a, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)]
@@ -290,7 +290,7 @@ def _command(kernel: str, baked: Mapping[str, Any]) -> str:
 
 
 def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
-    """What is there, and the command that would tune what is not."""
+    """Returns the error for an untuned problem: the tuned ones, and the command that would tune it."""
     lines = []
     for known in wisdom.baked_sets(kernel):
         on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})

@@ -1,4 +1,4 @@
-"""CUDA source -> cubin, by NVRTC, on a machine with or without a GPU; with the registers and spills that ptxas reports.
+"""Compiles CUDA source to a cubin by NVRTC, with or without a GPU, and reads registers and spills from ptxas.
 
 The tuner and the packages that ``autotune emit`` writes compile through this one module, so that what was measured is
 what runs. It emits SASS for one architecture, never PTX, and never ``-ftz=true``.
@@ -26,7 +26,7 @@ N_ERRORS_TOLD = 3
 
 @dataclass(frozen=True)
 class Cubin:
-    """What NVRTC made of a source, and what ptxas says of one kernel in it."""
+    """A compiled cubin, and what ptxas reports about one kernel in it."""
 
     data: bytes = field(repr=False)
     arch: str
@@ -35,14 +35,14 @@ class Cubin:
     spill_bytes: int | None = None  # stores and loads, for one thread
     shared_bytes: int | None = None  # static, for one block
     stack_bytes: int | None = None  # local memory frame of one thread
-    compile_s: float = 0.0  # seconds, of the compile that made it
-    cached: bool = False  # whether this call found it made
-    path: Path | None = None  # its file, when it was cached
+    compile_s: float = 0.0  # duration of the compile that made it
+    cached: bool = False  # whether it came from the cache
+    path: Path | None = None  # its file, if it is in the cache
     log: str = field(default="", repr=False)
 
 
 def available() -> str | None:
-    """None when this machine can compile; otherwise why not, and what to install."""
+    """Returns None if this machine can compile, else why not and what to install."""
     try:
         version()
     except TrialFailure as failure:
@@ -52,7 +52,7 @@ def available() -> str | None:
 
 @lru_cache(maxsize=1)
 def version() -> str:
-    """The version of the NVRTC in use with its patch level, such as ``13.0.88``.
+    """Returns the version of the NVRTC in use with its patch level, such as ``13.0.88``.
 
     Raises:
         TrialFailure: compile_failed, when there is no NVRTC; says what to install.
@@ -66,7 +66,7 @@ def version() -> str:
             found = re.search(rb"release [\d.]+, V([\d.]+)", nvrtc.getPTX(program))
         finally:
             nvrtc.destroyProgram(program)
-    except Exception as error:  # a missing library raises whatever the finder of libraries thinks fit
+    except Exception as error:  # the error for a missing library depends on how it is searched for
         raise TrialFailure("compile_failed", f"NVRTC does not work ({error}); {REMEDY}") from error
     return found[1].decode() if found else f"{major}.{minor}"
 
@@ -106,7 +106,7 @@ def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OP
 def cached_cubin(
     directory: str | os.PathLike[str], source: str, name: str, arch: str, options: Sequence[str] = OPTIONS
 ) -> Cubin:
-    """The cubin in ``directory`` (see its ``path``), compiled unless it is there; its figures lie beside it as JSON.
+    """Returns the cubin in ``directory``, compiled unless it is there; its figures lie beside it as JSON.
 
     Several processes may ask for one key at a time: each file appears whole.
 
@@ -118,7 +118,7 @@ def cached_cubin(
     key = cubin_key(source, arch, options)
     path = folder / f"{name}-{key}.cubin"
     if (found := take(path)) is not None:
-        with suppress(TypeError):  # facts of another version
+        with suppress(TypeError):  # another version wrote the facts
             return Cubin(data=found[0], cached=True, path=path, **found[1])
     cubin = compile_cubin(source, name, arch, options)
     figures: dict[str, Any] = asdict(replace(cubin, data=b""))
@@ -128,20 +128,20 @@ def cached_cubin(
 
 
 def cubin_key(source: str, arch: str, options: Sequence[str] = OPTIONS) -> str:
-    """Content address: 32 hex digits of a SHA-256 over all that decides the machine code."""
+    """Returns the content address: 32 hex digits of a SHA-256 over all that determines the machine code."""
     digest = hashlib.sha256("\0".join((version(), native_arch(arch), *options, source)).encode())
     return digest.hexdigest()[:32]
 
 
 @lru_cache(maxsize=1)
 def fresh_options() -> tuple[str, ...]:
-    """NVRTC 13 may take machine code from a cache of its own, and then ptxas has nothing to say of it."""
+    """Returns options that bypass NVRTC 13's own cache, which would suppress the report of ptxas."""
     return ("--no-cache",) if int(version().split(".")[0]) >= 13 else ()
 
 
 @lru_cache(maxsize=1)
 def include_options() -> tuple[str, ...]:
-    """``-I`` for the folders of cuda_fp16.h and the like, where there are any; no key depends on their place."""
+    """Returns ``-I`` for the folders of cuda_fp16.h and similar headers, if any; no key depends on their path."""
     try:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:
@@ -163,7 +163,7 @@ def _library() -> Any:
 
 
 def _resources(log: str, name: str) -> dict[str, Any]:
-    """What ptxas says of the kernel ``name``; the lines after ``Compiling entry function`` are about one kernel."""
+    """Parses what ptxas reports on the kernel ``name``; lines after ``Compiling entry function`` describe one."""
     for part in log.split("Compiling entry function ")[1:]:
         if part.startswith(f"'{name}'"):
             break
@@ -182,7 +182,7 @@ _FIGURES = {
 
 
 def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
-    """The log's first errors, each with the lines that show where."""
+    """Returns the log's first errors, each with the lines that show where."""
     blocks = re.split(r"\n(?=\S)", log.strip("\n \0"))  # an error's own lines are indented below it
     errors = [block.rstrip() for block in blocks if re.search(r"\berror\b\s*:|\bfatal\b\s*:", block)]
     told = "\n".join(errors[:N_ERRORS_TOLD]) or log.strip("\n \0") or error

@@ -1,4 +1,4 @@
-"""The inside of an emitted package: its wisdom, its definitions, its sources, and the making of tuned kernels."""
+"""Implements an emitted package: its wisdom, definitions and sources, and the tuned kernels made from them."""
 
 import hashlib
 import importlib
@@ -28,7 +28,7 @@ class Package:
         return Wisdom.load(self.folder / "wisdom.json")
 
     def kernel(self, name: str) -> Kernel[Any]:
-        """The definition ``kernels/<name>.py``."""
+        """Returns the definition ``kernels/<name>.py``."""
         if name not in self._kernels:
             module = importlib.import_module(f"{self.name}.kernels.{name}")
             found = (
@@ -40,7 +40,7 @@ class Package:
         return self._kernels[name]
 
     def source(self, key: str) -> str:
-        """The CUDA source ``sources/<key>.cu``, whose SHA-256 begins with ``key``.
+        """Returns the CUDA source ``sources/<key>.cu``, whose SHA-256 begins with ``key``.
 
         Raises:
             UsageError: when the package is not whole.
@@ -57,7 +57,7 @@ class Package:
         return data.decode()
 
     def tuned(self, kernel: str, values: Mapping[str, Any], device: Device | str | None) -> TunedKernel:
-        """The kernel for a problem; fields whose value is None are left open."""
+        """Returns the kernel for a problem; fields whose value is None are left open."""
         given = {name: value for name, value in values.items() if value is not None}
         log = logging.getLogger(self.name)
         return TunedKernel(self.kernel(kernel), self.wisdom, self.source, given, device, log)

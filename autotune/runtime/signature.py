@@ -1,4 +1,4 @@
-"""How a kernel is called from Python: the names of its inputs and outputs, and what is wrong with a call."""
+"""Describes how a kernel is called from Python, and checks the names in a call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class ArgumentValueError(UsageError, ValueError):
 
 
 class ArgumentTypeError(UsageError, TypeError):
-    """An argument that is missing, unknown, of the wrong dtype, or no array on a GPU."""
+    """An argument that is missing, unknown, of the wrong dtype, or not an array on a GPU."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Names, for one set of baked fields."""
+    """The names of inputs and outputs for one set of baked fields."""
 
     kernel: str
     inputs: tuple[str, ...]  # in the order of a call
@@ -49,7 +49,7 @@ class Signature:
         )
 
     def given_outputs(self, out: Any) -> Sequence[Any]:
-        """What ``out=`` holds, in order.
+        """Returns the arrays in ``out=``, in order.
 
         Raises:
             ArgumentTypeError: when that is not one array for each output.
@@ -67,7 +67,7 @@ class Signature:
         return found
 
     def misnamed(self, n_positional: int, named: Mapping[str, Any]) -> ArgumentTypeError:
-        """The error for names that are too many, unknown or given twice."""
+        """Returns the error for names that are too many, unknown or given twice."""
         takes = f"{self.kernel} takes {', '.join(self.inputs)}"
         if n_positional > len(self.inputs):
             return ArgumentTypeError(f"{takes}; {n_positional} arguments were given by position")
@@ -77,7 +77,7 @@ class Signature:
         return ArgumentTypeError(f"{takes}; {', '.join(twice)} was given twice")
 
     def checked_scalars(self, values: Sequence[Any]) -> dict[str, Any]:
-        """The scalars by name.
+        """Returns the scalars by name.
 
         Raises:
             ArgumentTypeError: when one is missing or no number.

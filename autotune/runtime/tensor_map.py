@@ -18,7 +18,7 @@ FETCHES = {0: 0, 64: 1, 128: 2, 256: 3}  # bytes -> CUtensorMapL2promotion
 
 @lru_cache(maxsize=256)
 def encoded(tensor_map: TensorMap, address: int) -> Any:
-    """``tensor_map`` of the array at ``address``: one NumPy element of 128 bytes, which CuPy passes by value.
+    """Encodes ``tensor_map`` for the array at ``address``: one NumPy element of 128 bytes, which CuPy passes by value.
 
     Raises:
         TrialFailure: resources, when the driver is too old (CUDA 12 has them) or refuses the map.
@@ -39,7 +39,7 @@ def encoded(tensor_map: TensorMap, address: int) -> Any:
         0,  # not interleaved
         SWIZZLES[tensor_map.swizzle],
         FETCHES[tensor_map.fetch],
-        0,  # what lies outside becomes 0
+        0,  # elements outside the array read as 0
     )
     if status:
         raise TrialFailure("resources", f"the CUDA driver refuses {tensor_map} at {address:#x}: error {status}")
@@ -47,7 +47,7 @@ def encoded(tensor_map: TensorMap, address: int) -> Any:
 
 
 def addresses(arguments: Sequence[Any]) -> list[int]:
-    """Of arguments as launches have them: arrays, or addresses; 0 for what is neither."""
+    """Returns the addresses of launch arguments (arrays or addresses), or 0 for others."""
     found = []
     for argument in arguments:
         data = getattr(argument, "data", None)

@@ -1,4 +1,4 @@
-"""What is known of the fastest configurations: the content of an emitted package's ``wisdom.json``.
+"""Holds the fastest known configurations: the content of an emitted package's ``wisdom.json``.
 
 Nothing here compares times of different devices; a median means something only beside others of its own device.
 The file carries a checksum of its content: it is not for editing, and a damaged one is never answered from.
@@ -38,37 +38,37 @@ from ..core.schema import (
 )
 
 FORMAT = 3
-KEY = re.compile("[0-9a-f]{12}")  # of a source: how its SHA-256 begins
+KEY = re.compile("[0-9a-f]{12}")  # key of a source: the start of its SHA-256
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why a configuration may be trusted to be right, and how fast it was."""
+    """The evidence that a configuration is correct, and how fast it was."""
 
     median_s: float
     q1_s: float | None = None
     q3_s: float | None = None
-    default_median_s: float | None = None  # of the default configuration, in the same sweep
+    default_median_s: float | None = None  # median of the default configuration in the same sweep
     max_error: float | None = None  # relative to rms(reference)
     verified_on: tuple[str, ...] = ()  # names of problems
-    checked_launches: int = 0  # of the timed problem, on top: the outputs of all of them were right
+    checked_launches: int = 0  # further launches of the timed problem, all correct
     registers: int | None = None
     shared_bytes: int | None = None
     spill_bytes: int | None = None
     ties: int = 0  # configurations that were as fast
     compiler: str = ""
     commit: str = ""
-    date: str = ""  # of the sweep, UTC
+    date: str = ""  # date of the sweep, UTC
 
     @property
     def speed_up(self) -> float | None:
-        """The default's median over this one's."""
+        """Returns the default's median over this one's."""
         return self.default_median_s / self.median_s if self.default_median_s else None
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What the choices of one tier of the lookup lost, on recorded problems that were left out to see.
+    """The loss of one lookup tier, measured on held-out recorded problems.
 
     A loss is the chosen configuration's median over the best one's, both of the same sweep's search, minus one.
     """
@@ -120,7 +120,7 @@ class Wisdom:
         return {entry.device.name: entry.device for entry in self.entries}
 
     def baked_sets(self, kernel: str) -> list[Mapping[str, Any]]:
-        """The distinct sets of baked fields there are for ``kernel``."""
+        """Returns the distinct sets of baked fields for ``kernel``."""
         found: list[Mapping[str, Any]] = []
         everything: tuple[Entry | Fallback, ...] = (*self.entries, *self.fallbacks)
         for known in everything:
@@ -129,12 +129,12 @@ class Wisdom:
         return found
 
     def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
-        """What ``tier`` is known to lose on ``device``, or else on all of its architecture, or of its kind."""
+        """Returns the loss of ``tier`` on ``device``, or else on its architecture, or on its kind."""
         known = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
         return next((known[where] for where in (device.name, device.arch, device.kind) if where in known), None)
 
     def as_json(self) -> str:
-        """Text that a person can diff: an entry has the same place and layout in every emission."""
+        """Returns text that can be diffed: an entry has the same place and layout in every emission."""
         devices = {name: dataclasses.asdict(device) for name, device in sorted(self.devices().items())}
         content = {
             "format": FORMAT,
@@ -171,7 +171,7 @@ class Wisdom:
 
 
 def fields_text(values: Mapping[str, Any]) -> str:
-    """``taps=256,decimation=16``, as ``--problem`` takes it."""
+    """Formats fields as ``taps=256,decimation=16``, which ``--problem`` accepts."""
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
@@ -188,7 +188,7 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
         "runtime": dict(entry.runtime),
         "config": dict(entry.config),
         "source_key": entry.source_key,
-        "speed_up": None if speed_up is None else round(speed_up, 3),  # for the reader; computed when loaded
+        "speed_up": None if speed_up is None else round(speed_up, 3),  # for readers; recomputed on load
         "regret": entry.regret,
         "evidence": dataclasses.asdict(entry.evidence),
     }
@@ -256,6 +256,6 @@ def _entry(row: Mapping[str, Any], device: Device) -> Entry:
 
 
 def device_of(values: Mapping[str, Any]) -> Device:
-    """A Device from its JSON, in which tuples are lists."""
+    """Returns a Device from its JSON, in which tuples are lists."""
     fixed: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     return Device(**fixed)

@@ -1,4 +1,4 @@
-"""What to try next. A searcher sees configs, what is known of them, and times; never a device, a source or a problem.
+"""Proposes what to try next. A searcher sees configs, their known columns and times, not the device or problem.
 
 Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
 Installed packages add samplers by entry points of the group ``autotune.samplers``.
@@ -40,7 +40,7 @@ def searcher(
     hints: Sequence[Config] = (),
     known: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[str, Searcher]:
-    """The searcher called ``name`` and the name it really has: ``auto`` is exhaustive when the budget allows, else gp.
+    """Returns the searcher called ``name`` and its actual name: ``auto`` is exhaustive when the budget allows, else gp.
 
     ``budget``: trials in all, those of ``done`` included; None is no limit. ``done``: configs whose outcome is already
     known; they are not proposed again, and what they gave is told by observe() before the first propose().

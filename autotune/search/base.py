@@ -1,4 +1,4 @@
-"""What every search shares: a list of configs by number, the default and the hints first, nothing twice."""
+"""The base of all searches: configs by number, the default and the hints first, none twice."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,15 +16,15 @@ class Searcher(Protocol):
     """One search over one space."""
 
     def propose(self) -> Config | None:
-        """A config not proposed before, or None when all have been."""
+        """Returns a config that was not proposed before, or None if all were."""
 
     def observe(self, config: Config, seconds: float | None) -> None:
-        """The outcome of a config: its median, or None when it failed. Outcomes may come late and in any order."""
+        """Take the median of a config, or None if it failed. Outcomes may come late and in any order."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a search is asked for.
+    """The inputs of a search.
 
     ``configs``: the whole space. ``default``: proposed first. ``budget``: trials in all, those of ``done`` included;
     None is no limit. ``done``: configs that are known already; never proposed, their outcomes are told by observe().
@@ -52,7 +52,7 @@ class Listed(ABC):
         self.n_configs = len(self.configs)
         self.rng = np.random.default_rng(request.seed)
         self.taken = np.zeros(self.n_configs, bool)  # proposed, or known from before
-        self.log_s: dict[int, float] = {}  # what succeeded
+        self.log_s: dict[int, float] = {}  # log times of configs that succeeded
         self.failed: set[int] = set()
         self.pending: dict[int, None] = {}  # proposed, without an outcome; the oldest first
         self._number = {config: i for i, config in enumerate(self.configs)}
@@ -94,17 +94,17 @@ class Listed(ABC):
 
     @abstractmethod
     def choose(self) -> int:
-        """The number of a config that is not taken; there is one."""
+        """Returns the number of a config that is not taken; at least one exists."""
 
     def learn(self, number: int) -> None:  # noqa: B027  (not every search learns)
-        """The outcome of ``number`` has come; it stands in ``log_s`` or in ``failed``."""
+        """Update the model with the outcome of ``number``, which is in ``log_s`` or in ``failed``."""
 
     def open_rows(self) -> np.ndarray:
         """Numbers of the configs that are not taken, int [n_open]."""
         return np.flatnonzero(~self.taken)
 
     def any_open(self) -> int:
-        """One of them at random."""
+        """Returns one of them at random."""
         return int(self.rng.choice(self.open_rows()))
 
     def _next_first(self) -> int | None:

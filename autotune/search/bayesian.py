@@ -27,8 +27,8 @@ _at_work = Lock()  # a second search of the process waits, rather than set the n
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Linear algebra on one thread: compile processes have the other cores, and a call waits for its last thread."""
-    if all(library.num_threads == 1 for library in _blas):  # as in a campaign's workers: nothing to set, or to wait for
+    """Run linear algebra on one thread: compile processes use the other cores, and a call waits for its last thread."""
+    if all(library.num_threads == 1 for library in _blas):  # as in a campaign's workers: nothing to set or wait for
         yield
         return
     with _at_work, _libraries.limit(limits=1, user_api="blas"):
@@ -37,18 +37,18 @@ def one_thread() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds the cost of a proposal, and when the model begins and is fitted."""
+    """Limits on the cost of a proposal, and on when the model starts and is fitted."""
 
     n_first: int = 10  # configs before the model, at most: the default, the hints and random ones
-    first_share: int = 5  # ... and of the budget, one in so many
+    first_share: int = 5  # ... and at most this fraction (1/n) of the budget
     n_fit: int = 128  # observations that the hyperparameters are fitted to
     n_model: int = 256  # observations that the model is built on; those that follow until the next fit come on top
     n_pool: int = 12_000  # candidates that the model is asked about
-    refit_share: int = 10  # a fit when the observations have grown by one in so many
+    refit_share: int = 10  # refit after the observations have grown by this fraction (1/n)
 
 
 class GaussianProcess(Listed):
-    """Random configs first, then what the model prefers, given all that is known and all that is outstanding."""
+    """Proposes random configs first, then what the model prefers, given known and pending outcomes."""
 
     def __init__(self, request: Request, limits: Limits = Limits()) -> None:
         super().__init__(request)
@@ -60,7 +60,7 @@ class GaussianProcess(Listed):
         self.n_first = min(limits.n_first, max(4, self.budget // limits.first_share))
         self._posterior: Posterior | None = None
         self._counted: set[int] = set()  # rows that the posterior has, or had to leave out
-        self._n_known_then = 0  # at the last fit
+        self._n_known_then = 0  # number of known outcomes at the last fit
         self._n_asked = 0
 
     def choose(self) -> int:
@@ -76,7 +76,7 @@ class GaussianProcess(Listed):
         return best if not self.taken[best] else self.any_open()  # the pool may have run dry
 
     def _score(self, posterior: Posterior, by_bound: bool) -> np.ndarray:
-        """How promising each candidate of the pool is; the larger the better."""
+        """Returns how promising each candidate of the pool is; larger is better."""
         rows = posterior.rows
         known = np.array([row in self.log_s for row in rows])
         values = np.zeros(len(rows))
@@ -90,7 +90,7 @@ class GaussianProcess(Listed):
         return score
 
     def _current(self, n_known: int) -> Posterior:
-        """The posterior given all that is known or pending; fitted anew when enough has come since the last fit."""
+        """Returns the posterior given all that is known or pending, fitted again after enough new outcomes."""
         posterior = self._posterior
         if posterior is None or n_known - self._n_known_then >= max(1, n_known // self.limits.refit_share):
             return self._rebuilt(n_known)
@@ -115,14 +115,14 @@ class GaussianProcess(Listed):
         return self._posterior
 
     def _thinned(self, rows: Sequence[int], n: int) -> list[int]:
-        """At most ``n`` of ``rows``: the first ones for one half, a random choice of the others for the other."""
+        """Returns at most ``n`` of ``rows``: half are the first ones, half a random choice of the others."""
         if len(rows) <= n:
             return list(rows)
         others = self.rng.choice(len(rows) - n // 2, n - n // 2, replace=False) + n // 2
         return [*rows[: n // 2], *(rows[i] for i in sorted(others))]
 
     def _pool(self, fastest: Sequence[int]) -> np.ndarray:
-        """Configs that the model is asked about: all, or some at random and what is like the fastest three."""
+        """Returns the configs that the model scores: all, or some at random and what is like the fastest three."""
         n_pool = self.limits.n_pool
         if self.n_configs <= n_pool:
             return np.arange(self.n_configs)
@@ -137,7 +137,7 @@ class GaussianProcess(Listed):
 
 
 def standardized(log_s: np.ndarray) -> np.ndarray:
-    """Zero mean and unit variance, after the slow half has been compressed.
+    """Scales to zero mean and unit variance, after the slow half has been compressed.
 
     Above the median, the distance to it is replaced by its logarithm in units of median - best: how slow the slow
     ones are says little about the fast ones, and would stretch the model.
@@ -158,7 +158,7 @@ def log_expected_improvement(gain: np.ndarray, deviation: np.ndarray) -> np.ndar
 
 
 def normal_cdf(u: np.ndarray) -> np.ndarray:
-    """To 1e-7: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2.17."""
+    """Computes the normal CDF to 1e-7: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2.17."""
     t = 1.0 / (1.0 + 0.2316419 * np.abs(u))
     series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
     tail = np.exp(-0.5 * u * u) / ROOT_2PI * series

@@ -1,4 +1,4 @@
-"""Configs as numbers: levels for what compares values, columns for what measures distances between configs."""
+"""Turns configs into numbers: levels to compare values, columns to measure distances between configs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Levels:
     table: np.ndarray  # int [n_configs, n_names]
 
     def differences(self, row: int) -> np.ndarray:
-        """In how many parameters each config differs from ``row``, int [n_configs].
+        """Counts the parameters in which each config differs from ``row``, int [n_configs].
 
         Parameters that one of the two does not have do not count: another ALGORITHM is one step away, whatever
         parameters come with it.
@@ -32,7 +32,7 @@ class Levels:
         return differ
 
     def first_difference(self, rows: np.ndarray, row: int) -> np.ndarray:
-        """The number of the first parameter in which each of ``rows`` differs from ``row``, int [n_rows]."""
+        """Returns the number of the first parameter in which each of ``rows`` differs from ``row``, int [n_rows]."""
         return np.asarray(np.argmax(self.table[rows] != self.table[row], axis=1))
 
 
@@ -54,7 +54,7 @@ class Features:
 
 
 def levels_of(configs: Sequence[Config]) -> Levels:
-    """Numbers in ascending order, other values in the order of their text."""
+    """Assigns levels: numbers in ascending order, other values in the order of their text."""
     names = tuple(dict.fromkeys(name for config in configs for name in config))
     values, columns = [], []
     for name in names:
@@ -67,7 +67,7 @@ def levels_of(configs: Sequence[Config]) -> Levels:
 
 
 def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyType({})) -> Features:
-    """The columns of a GPU kernel's parameters, and of what else is ``known`` of each config, float [n_configs].
+    """Returns the columns of a GPU kernel's parameters and those ``known`` of each config, float [n_configs].
 
     - a number: its logarithm, for sizes act by their ratios (its rank where zero or less is among the values);
     - a number of several values that are not all powers of two: also how often two divides it, for 96 and 128 fill
@@ -82,7 +82,7 @@ def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyTy
     groups: list[int] = []
     names: list[str] = []
     factors: list[tuple[str, np.ndarray]] = []
-    directions: list[np.ndarray] = []  # of the columns
+    directions: list[np.ndarray] = []  # unit vectors of the columns
 
     def add(name: str, *group: np.ndarray) -> None:
         own = [_direction(column) for column in group]
@@ -118,12 +118,12 @@ def features_of(levels: Levels, known: Mapping[str, np.ndarray] = MappingProxyTy
 
 
 def _spread(of_level: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """``of_level`` mapped to [0, 1], float [n_configs]; 1/2 where the parameter is absent."""
+    """Maps ``of_level`` to [0, 1], float [n_configs]; 1/2 where the parameter is absent."""
     return np.asarray(np.where(level == ABSENT, 0.5, _unit(of_level)[level]))
 
 
 def _unit(numbers: np.ndarray) -> np.ndarray:
-    """Mapped to [0, 1]."""
+    """Maps values to [0, 1]."""
     return np.asarray((numbers - numbers.min()) / max(np.ptp(numbers), 1e-12))
 
 
@@ -135,13 +135,13 @@ def _log_or_rank(values: Sequence[Value]) -> np.ndarray:
 
 
 def _powers_of_two(values: Sequence[Value]) -> np.ndarray:
-    """How often two divides each value; 0 for zero and for what is not whole."""
+    """Returns how often two divides each value; 0 for zero and for non-integers."""
     whole = [int(v) if float(v).is_integer() else 1 for v in values]
     return np.array([(v & -v).bit_length() - 1 if v > 0 else 0 for v in whole], float)
 
 
 def _direction(column: np.ndarray) -> np.ndarray:
-    """What affine maps leave of a column: without its mean, of length 1; or 0."""
+    """Removes the mean of a column and scales it to length 1, or returns 0."""
     centred = column - column.mean()
     return np.asarray(centred / max(float(np.sqrt(centred @ centred)), 1e-12))
 

@@ -53,7 +53,7 @@ def matern_and_slope(r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def squared_differences(columns: np.ndarray, groups: np.ndarray, n_groups: int) -> np.ndarray:
-    """|x_g - y_g|**2 for each group and pair of rows, float [n_groups, n, n]."""
+    """Returns |x_g - y_g|**2 for each group and pair of rows, float [n_groups, n, n]."""
     n = len(columns)
     squares = np.zeros((n_groups, n, n))
     for column, group in zip(columns.T, groups, strict=True):
@@ -67,7 +67,7 @@ class Hyperparameters:
     A fit starts where the last one ended, the first one at the prior's mean.
     """
 
-    n_steps = 12  # of a fit
+    n_steps = 12  # steps of a fit
 
     def __init__(self, n_groups: int, prior: Prior = PRIOR) -> None:
         self.n_groups = n_groups
@@ -77,7 +77,7 @@ class Hyperparameters:
 
     @property
     def weights(self) -> np.ndarray:
-        """Float [n_groups]."""
+        """Returns the weights of the groups, float [n_groups]."""
         return np.asarray(np.exp(self.theta[: self.n_groups]))
 
     @property

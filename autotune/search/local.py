@@ -21,8 +21,8 @@ class LocalSearch(Listed):
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._levels = levels_of(self.configs)
-        self._centre: int | None = None  # where the walk stands
-        self._starts: set[int] = set()  # proposed as new beginnings of the walk
+        self._centre: int | None = None  # the current config of the walk
+        self._starts: set[int] = set()  # proposed as new starts of the walk
         self._n_starts = 0
         self._nearby: list[int] = []  # neighbours of the centre, the next one last
 

@@ -46,7 +46,7 @@ class Neighbour:
 
 
 def known(results: Path, kernel: Kernel[Any], problem: Any, device: Device) -> tuple[Neighbour, ...]:
-    """The nearest recorded sweeps under ``results``: same device before same architecture before other devices.
+    """Returns the nearest recorded sweeps under ``results``: same device before same architecture before other devices.
 
     Never of another kind of device, never of this very problem on this device. Every folder's name is looked at, but
     only the sweeps that are returned are read, and read again only after they have changed. A sweep that is damaged
@@ -78,11 +78,11 @@ class _Shelf:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.names: list[str] = []
-        self._fields: tuple[str, ...] = ()  # those of the first name
+        self._fields: tuple[str, ...] = ()  # fields of the first name
         self._octaves, self._words = np.empty((0, 0)), np.empty((0, 0), np.int64)
 
     def look(self) -> None:
-        """See what is there now; raises OSError when there is no such folder."""
+        """Read the folder again; raises OSError if it does not exist."""
         there = set(os.listdir(self.folder))
         added = sorted(there.difference(self.names))
         if len(there) != len(self.names) + len(added):  # some are gone
@@ -97,7 +97,7 @@ class _Shelf:
             self.names += added
 
     def nearest_first(self, name: str) -> Iterator[Candidate]:
-        """(distance in octaves, folder, name) of each sweep."""
+        """Returns (distance in octaves, folder, name) of each sweep."""
         octaves, words = self._point(name)
         apart = np.where(self._words == words, np.abs(self._octaves - octaves), MISMATCH).sum(axis=1)
         apart += MISMATCH * len(_fields(name).keys() - set(self._fields))
@@ -109,18 +109,18 @@ class _Shelf:
             beyond, n_wanted = last, 8 * n_wanted
 
     def _point(self, name: str) -> tuple[list[float], list[int]]:
-        """A row of ``_octaves`` and one of ``_words``."""
+        """Returns a row of ``_octaves`` and one of ``_words``."""
         found = _fields(name)
         pairs = [found.get(field, (0.0, ABSENT)) for field in self._fields]
         return [octave for octave, _ in pairs], [word for _, word in pairs]
 
 
 _shelf = lru_cache(maxsize=256)(_Shelf)
-_lock = Lock()  # shelves change as they are looked at, and a campaign may ask from several threads
+_lock = Lock()  # reading changes shelves, and a campaign reads from several threads
 
 
 def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:
-    """What there is now of ``kernel``, on each device that has sweeps of it."""
+    """Returns the current sweeps of ``kernel`` on each device that has any."""
     try:
         devices = sorted(os.listdir(results))
     except OSError:
@@ -150,7 +150,7 @@ def _kinship(other: Device, device: Device) -> int:
 
 
 def _fields(name: str) -> dict[str, tuple[float, int]]:
-    """``taps=256,window=hann`` -> by field, (log2 of a number, 0) or (0, what stands for the word)."""
+    """Parses ``taps=256,window=hann`` into (log2 of a number, 0) or (0, code of a word) by field."""
     found = {}
     for piece in re.split(r",(?=[A-Za-z_]\w*=)", name):
         field, _, text = piece.partition("=")
@@ -160,7 +160,7 @@ def _fields(name: str) -> dict[str, tuple[float, int]]:
 
 
 def _number(value: object) -> float | None:
-    """``value`` as a number with a logarithm, which neither a word nor ``inf`` or ``nan`` is."""
+    """Returns ``value`` as a finite number, or None for words, ``inf`` and ``nan``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     with suppress(OverflowError):
@@ -169,7 +169,7 @@ def _number(value: object) -> float | None:
 
 
 def octave(value: float) -> float:
-    """What distances are in: log2, and for zero and less a continuation below it."""
+    """Returns log2 of a number, continued below for zero and negative numbers; distances are in this unit."""
     return log2(value) if value > 0 else -1 - log2(1 - value)
 
 
@@ -193,7 +193,7 @@ def _stamp(folder: str, name: str, file: str) -> tuple[str, int, int] | None:
 
 @lru_cache(maxsize=4096)
 def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any], Device] | None:
-    """The problem's fields and the device; None for a damaged record, which is told."""
+    """Returns the problem's fields and the device; None for a damaged record, which is told."""
     try:
         about = SweepFolder(Path(path).parent).about()
     except Damaged as error:

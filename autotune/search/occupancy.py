@@ -1,4 +1,4 @@
-"""How a launch fills the device: what a search may know of a configuration beside its parameters.
+"""Computes how a launch fills the device, which a search uses besides a config's parameters.
 
 A kernel takes as long as its last block, so what an uneven last wave wastes is a factor of the time. It follows from
 several parameters and the problem's size together, and a model of the parameters alone would have to learn it.
@@ -15,7 +15,7 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure
 
-MOST_THREADS, MOST_BLOCKS = 2048, 32  # of a multiprocessor of sm_80 and sm_90
+MOST_THREADS, MOST_BLOCKS = 2048, 32  # limits of a multiprocessor of sm_80 and sm_90
 COLUMNS = ("waves", "last wave", "threads at a time")
 
 
@@ -33,14 +33,14 @@ def occupancy(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], devi
 
 
 def known_of(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> dict[str, np.ndarray]:
-    """The same by name, as a search takes it."""
+    """Returns the same columns by name, as a search takes them."""
     return dict(zip(COLUMNS, occupancy(kernel, problem, configs, device).T, strict=False))
 
 
 def occupancy_at(
     kernel: Kernel[Any], own: Device, fields: Mapping[str, Any], other: Device | None, configs: Sequence[Config]
 ) -> np.ndarray:
-    """At the problem of these fields, on the device of a neighbour or, if that is None or unknown, on one's own."""
+    """Returns occupancy for a neighbour's problem and device; if that device is None or unknown, for this one."""
     device = other if other and other.n_multiprocessors else own
     return occupancy(kernel, kernel.problem(dict(fields)), configs, device)
 
@@ -49,7 +49,7 @@ def occupancy_at(
 def _row(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> tuple[float, float, float]:
     try:
         launch = kernel.launch(problem, config)
-    except TrialFailure:  # its trial will tell
+    except TrialFailure:  # its trial will report the failure
         return 0.0, 0.0, 0.0
     n_threads, n_blocks = max(1, prod(launch.block)), max(1, prod(launch.grid))
     n_together = max(1, min(launch.most_blocks or MOST_BLOCKS, MOST_BLOCKS, MOST_THREADS // n_threads))

@@ -1,10 +1,10 @@
-"""The searches that learn nothing: every config in order, and every config in random order."""
+"""Searches without a model: every config in order, and every config in random order."""
 
 from .base import Listed, Request
 
 
 class Exhaustive(Listed):
-    """Every config, the default and the hints first, then in the order of the space."""
+    """Proposes every config: the default and the hints first, then in the order of the space."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
@@ -15,7 +15,7 @@ class Exhaustive(Listed):
 
 
 class Random(Exhaustive):
-    """Every config in random order, the default and the hints first."""
+    """Proposes every config in random order, the default and the hints first."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)

@@ -1,4 +1,4 @@
-"""A Gaussian process conditioned on configs, and what it says of candidates: grows by one config at a time.
+"""A Gaussian process conditioned on configs, which predicts candidates and grows by one config at a time.
 
 The factor depends on which configs are known, not on their values: a config can join when it is proposed, its value
 be filled in by what the others predict for it (the kriging believer), and be replaced when it has come, in any order.
@@ -66,17 +66,17 @@ class Posterior:
         self.rows.append(row)
 
     def predict(self, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) at the pool, without noise. ``values`` [n_rows] counts where ``known``."""
+        """Returns (mean, standard deviation) at the pool, without noise. ``values`` [n_rows] counts where ``known``."""
         return self.mean(self._believed(values, known)), np.sqrt(np.maximum(self._variance, 1e-8))
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Mean at the pool, given the values of all rows."""
+        """Returns the mean at the pool, given the values of all rows."""
         n = len(self.rows)
         solved = self._factor_inverse[:n, :n] @ values
         return np.asarray(solved.astype(np.float32) @ self._cross[:n])
 
     def _believed(self, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """``values`` with the unknown ones as the known ones predict them.
+        """Fills the unknown ``values`` with their predictions from the known ones.
 
         By blocks of the covariance's inverse, which is at hand, rather than by a factor of the known rows alone:
         Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, the second form of equation A.6.
@@ -91,7 +91,7 @@ class Posterior:
         return filled
 
     def _covariance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Between the rows of ``a`` and of ``b``, [n_a, n_b], in their precision."""
+        """Returns the covariance between rows of ``a`` and ``b``, [n_a, n_b], in their precision."""
         r2 = a @ (-2.0 * b.T)
         r2 += (a * a).sum(1)[:, None]
         r2 += (b * b).sum(1)[None, :]

@@ -1,4 +1,4 @@
-"""A space whose every config was measured once: what a search is tried on without a device.
+"""A space whose configs were all measured, so that searches can be tested without a device.
 
 Three kinds of record are read: a sweep of ours (its folder, or the folder's trials.jsonl), a Kernel Tuner cache file
 and a T4 results file, the latter two as JSON or gzipped. Kernel Tuner appends to its cache while it runs and closes
@@ -24,8 +24,8 @@ from ..runtime.wisdom import device_of
 from ..source.registry import named_kernels, recorded_kernel
 from .occupancy import known_of
 
-LEAST_CONFIGS = 10  # below, there is nothing to search
-# What a trial cost, as Kernel Tuner and T4 name it. The recorded search's own thinking (strategy_time) is left out.
+LEAST_CONFIGS = 10  # smaller spaces are refused, since there is nothing to search
+# The cost of a trial, as Kernel Tuner and T4 name it, without the search's own time (strategy_time).
 CACHE_COSTS = ("compile_time", "verification_time", "benchmark_time", "framework_time")
 T4_COSTS = ("compilation_time", "validation", "benchmark", "framework")
 UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6, "ns": 1e-9}
@@ -64,7 +64,7 @@ class _Row:
 
 
 def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
-    """The recorded space at ``path``; ``kernels``: definitions, by name or path, of those that are not installed.
+    """Reads the recorded space at ``path``; ``kernels`` names definitions that are not installed.
 
     Raises:
         UsageError: for a path that is none of the formats, is damaged, has fewer than 10 configs, or holds only
@@ -89,7 +89,7 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
 
 
 def middle(configs: Sequence[Config]) -> Config:
-    """The config nearest to the middle of every axis: least sum of |2 rank of its value / last rank - 1|."""
+    """Returns the config nearest to the middle of every axis: least sum of |2 rank of its value / last rank - 1|."""
     values: dict[str, dict[Value, None]] = {}
     for config in configs:
         for name, value in config.items():
@@ -114,7 +114,7 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
     return RecordedSpace(name, configs, seconds, spent, default if default in by_config else middle(configs))
 
 
-# ---------------------------------------------------------------------- a sweep of ours
+# ---------------------------------------------------------------------- autotune's own sweeps
 def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
     folder = SweepFolder(path)
     about, recorded, verdict = folder.about(), folder.trials(), folder.verdict()
@@ -134,17 +134,17 @@ def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
 def _filling(
     about: Mapping[str, Any], configs: Sequence[Config], named: Mapping[str, Kernel[Any]]
 ) -> Mapping[str, np.ndarray]:
-    """Nothing where the definition is neither installed nor named, or another one."""
+    """Returns the occupancy of each config, or nothing if the definition is unavailable or has changed."""
     try:
         kernel, device = recorded_kernel(about, named), device_of(about["device"])
         return known_of(kernel, kernel.problem(about["problem"]), configs, device)
-    except Exception:  # whatever a definition makes of parameters or fields that it does not have
+    except Exception:  # a definition may raise anything for parameters or fields that it lacks
         return {}
 
 
 # ---------------------------------------------------------------------- Kernel Tuner
 def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
-    """Times in ms; a failure has a string in place of its time, or an entry ``__error__``.
+    """Reads rows with times in ms; a failure has a string in place of its time, or an entry ``__error__``.
 
     ``autotune export`` states the value that stands for a parameter which a config does not have.
     """
@@ -161,7 +161,7 @@ def _cache_rows(content: Mapping[str, Any]) -> list[_Row]:
 
 # ---------------------------------------------------------------------- T4
 def _t4_rows(content: Mapping[str, Any]) -> list[_Row]:
-    """``time``, else the first objective; its unit is the measurement's, else the file's ``timeunit``, else ms."""
+    """Reads ``time``, or the first objective; the unit is the measurement's, else the file's ``timeunit``, else ms."""
     unit = UNITS[content.get("metadata", {}).get("timeunit", "milliseconds")]
     rows = []
     for result in content["results"]:
@@ -200,7 +200,7 @@ def _json_of(path: Path) -> dict[str, Any]:
 
 
 def _closed(text: str) -> Iterable[str]:
-    """A cache without its closing brackets, closed: after its last entry, or after the one before a torn one."""
+    """Closes a cache without closing brackets after its last complete entry."""
     yield text.rstrip(",") + "}}"
     whole = text.rfind("},")
     if whole >= 0:
@@ -213,7 +213,7 @@ def _config(values: Mapping[str, Any]) -> Config:
 
 
 def _number(value: Any) -> float | None:
-    """None for what is no number, or an absurd one."""
+    """Returns a number, or None if it is not one or out of range."""
     try:
         return float(number(value))
     except Unsound:

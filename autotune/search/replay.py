@@ -1,4 +1,4 @@
-"""Searches replayed against recorded spaces: no device, the record says what each trial gives and what it costs.
+"""Replays searches against recorded spaces: the record gives each trial's outcome and cost, without a device.
 
 The score of a sampler on a space after M trials is P = (found - random) / (optimum - random): 0 is chance, 1 the best
 config of the space. ``found`` is the mean over repeats of the best time after M trials, failing ones included.
@@ -18,7 +18,7 @@ from ..system.processes import Died, RankedPool
 from . import check_sampler, searcher
 from .recorded_space import RecordedSpace
 
-NEAR = 1.05  # times the optimum: what counts as nearly found
+NEAR = 1.05  # ratio to the optimum that counts as near
 RANDOM = "random"
 
 
@@ -44,7 +44,7 @@ class Replay:
 
     space: str
     sampler: str
-    searcher: str  # what ``auto`` was
+    searcher: str  # the searcher that ``auto`` selected
     n_configs: int
     n_failed: int
     trials: int
@@ -70,7 +70,7 @@ class Replay:
 
 
 def expected_minimum(seconds: Sequence[float | None], n_draws: int) -> float:
-    """E[min of ``n_draws`` draws without replacement], failures (None) being draws, given that not all fail.
+    """Returns E[min of ``n_draws`` draws without replacement], failures (None) being draws, given that not all fail.
 
     Of N configs let t_1 <= ... <= t_K succeed. The best drawn time is later in the order than t_1 ... t_i exactly when
     none of these i configs is among the M drawn, which has probability
@@ -121,7 +121,7 @@ def replay(
 
 
 def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: int) -> Run:
-    """One search."""
+    """Run one search."""
     number = {config: i for i, config in enumerate(space.configs)}
     default = space.default
     if sampler == RANDOM:
@@ -135,7 +135,7 @@ def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: 
         began = time.process_time()
         while len(outstanding) < ahead and len(tried) + len(outstanding) < trials:
             config = search.propose()
-            if config is None:  # cannot be: trials is at most the size of the space
+            if config is None:  # never happens: trials is at most the size of the space
                 raise AssertionError(f"{sampler} proposed {len(tried)} of {len(space.configs)} configs and stopped")
             outstanding.append(number[config])
         asking_s += time.process_time() - began
@@ -176,7 +176,7 @@ def _best(space: RecordedSpace, run: Run) -> float | None:
 
 
 def _trials_to_near(space: RecordedSpace, run: Run) -> float:
-    """How many trials until one was within 5 % of the optimum; infinite when none was."""
+    """Returns the number of trials until one was within 5 % of the optimum, or infinity."""
     enough = space.optimum_s * NEAR
     near = (n for n, i in enumerate(run.tried, 1) if (s := space.seconds[i]) is not None and s <= enough)
     return float(next(near, np.inf))
@@ -212,7 +212,7 @@ def _runs(
     return [found[seed] for seed in seeds]
 
 
-_space: RecordedSpace  # of a worker process: sent once, not with every repeat
+_space: RecordedSpace  # set once per worker process, not sent with every repeat
 
 
 def _keep(space: RecordedSpace) -> None:

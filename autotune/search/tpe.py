@@ -7,7 +7,7 @@ import numpy as np
 from .base import Listed, Request
 from .features import ABSENT, levels_of
 
-NOTHING = "-"  # what Optuna is told of a parameter that a config does not have
+NOTHING = "-"  # Optuna's value for a parameter that a config lacks
 
 
 class TreeParzen(Listed):
@@ -21,7 +21,7 @@ class TreeParzen(Listed):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        import optuna  # here: it takes longer to import than most commands run
+        import optuna  # imported late, since it takes longer than most commands
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         levels = levels_of(self.configs)
@@ -38,7 +38,7 @@ class TreeParzen(Listed):
         }
         sampler = optuna.samplers.TPESampler(seed=request.seed, n_startup_trials=self.n_startup, multivariate=True)
         self._study = optuna.create_study(sampler=sampler)
-        self._untold: list[int] = []  # failures, until there is a time to be slower than
+        self._untold: list[int] = []  # failures to report once there is a time to exceed
 
     def choose(self) -> int:
         from optuna.trial import TrialState

@@ -1,4 +1,4 @@
-"""What recorded neighbours let one expect of each configuration of a problem: where a search had better begin.
+"""Predicts each configuration of a problem from recorded neighbours, to choose where a search begins.
 
 A Gaussian process over (configuration, problem): times of one sweep, relative to its best, say something of a like
 configuration at a near problem. Two points correlate by the Matern covariance of the search (search.kernel), over the
@@ -24,10 +24,10 @@ from .kernel import Hyperparameters, squared_differences
 from .neighbours import AWAY, MISMATCH, Neighbour, octave
 from .posterior import Posterior
 
-CAP = 2.0  # relative time above which a configuration is only slow: how slow tells nothing of the fast ones
+CAP = 2.0  # relative times are capped here: how slow a slow config is says nothing about fast ones
 N_BEST, N_OTHERS = 20, 12  # configurations of each neighbour: its best, and some from the best to the worst of the rest
 N_FIT = 200  # observations that the length scales are fitted to: the problem's own, and some of its neighbours
-DARING = 0.5  # standard deviations by which a hint may be better than it is expected to be
+DARING = 0.5  # standard deviations below the expected time at which hints are ranked
 
 Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray]
 
@@ -46,7 +46,7 @@ class Point:
 
 
 class Expectation:
-    """What points ``elsewhere`` and the problem's ``own`` let one expect of those that are ``asked`` about.
+    """Predicts the ``asked`` points from points ``elsewhere`` and the problem's ``own``.
 
     ``times``: the mean of each, of standardized logarithms, float [n_asked].
     """
@@ -65,7 +65,7 @@ class Expectation:
             self.times = self._posterior.mean(self._values)
 
     def hints(self, k: int, known: Container[Config] = ()) -> tuple[Config, ...]:
-        """At most k configurations that are worth a trial, the most promising first, none of ``known``.
+        """Returns at most k configurations worth a trial, the most promising first, none of ``known``.
 
         The least of mean - DARING deviations; each counts as if its outcome were its mean when the next is chosen, so
         that they are not k times the same.
@@ -99,7 +99,7 @@ def expect(
     own: Mapping[Config, float] | None = None,
     fill: Fill | None = None,
 ) -> Expectation | None:
-    """What ``neighbours`` let one expect of every allowed configuration of ``problem``; None where they know nothing.
+    """Predicts every allowed configuration of ``problem`` from ``neighbours``; None if they have no data.
 
     ``own``: medians in seconds that are known at the problem itself; they count, too.
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as occupancy().
@@ -135,7 +135,7 @@ def _standardized(values: np.ndarray) -> np.ndarray:
 
 
 def _coordinates(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
-    """(columns, float [n_points, n_columns]; groups, int [n_columns], of columns that share a length scale)."""
+    """Returns (columns, float [n_points, n_columns]; groups, int [n_columns], of columns that share a length scale)."""
     configs = list(dict.fromkeys(point.config for point in points))
     features = features_of(levels_of(configs))
     row_of = {config: row for row, config in enumerate(configs)}
@@ -148,7 +148,7 @@ def _coordinates(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.ndarray, np.ndarray]:
-    """(coordinates of problems in octaves, float [n_problems, n_columns]; which field each column is of)."""
+    """Returns (coordinates of problems in octaves, float [n_problems, n_columns]; which field each column is of)."""
     columns, fields = [np.array([away for _, away in problems])], [0]
     for number, name in enumerate(dict.fromkeys(name for given, _ in problems for name in given), 1):
         values = [_hashable(given.get(name)) for given, _ in problems]
@@ -163,14 +163,14 @@ def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.nda
 
 
 def _hashable(value: Any) -> Any:
-    """The text of a list, which a record has in place of a tuple, and of an object."""
+    """Returns lists (which records have instead of tuples) and objects as text."""
     if isinstance(value, (list, tuple)):
         return str(list(value))
     return str(value) if isinstance(value, dict) else value
 
 
 def _some(measured: Sequence[tuple[Config, float]]) -> Sequence[tuple[Config, float]]:
-    """Of configurations in the order of their times: the best, and others spread over the rest."""
+    """Selects, from configurations ordered by time, the best and others spread over the rest."""
     rest = measured[N_BEST:]
     step = max(1, len(rest) // N_OTHERS)
     return [*measured[:N_BEST], *rest[::step][:N_OTHERS]]

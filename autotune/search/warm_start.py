@@ -1,4 +1,4 @@
-"""What a search may know before its first trial: how launches fill the device, and what neighbours let one expect."""
+"""Collects what a search knows before its first trial: occupancy, and predictions from neighbours."""
 
 from collections.abc import Container, Mapping, Sequence
 from functools import partial

@@ -21,13 +21,13 @@ OWN = "autotune.kernels"  # definitions import autotune: they are found by name,
 
 
 def all_kernels() -> dict[str, Kernel[Any]]:
-    """Every kernel that can be named, by name."""
+    """Returns every kernel that can be named, by name."""
     return {name: load_kernel(name) for name in sorted(_modules())}
 
 
 @lru_cache(maxsize=64)
 def load_kernel(reference: str) -> Kernel[Any]:
-    """The kernel of a name, or of a path to a definition file.
+    """Returns the kernel of a name, or of a path to a definition file.
 
     Raises:
         UsageError: when there is none, or the file does not define exactly one.
@@ -42,7 +42,7 @@ def load_kernel(reference: str) -> Kernel[Any]:
 
 
 def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Any]]:
-    """The kernels that a user names, by their own names.
+    """Returns the kernels that a user names, by their own names.
 
     Raises:
         UsageError: when one is not there, or two have one name.
@@ -58,7 +58,7 @@ def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Any]]:
 
 
 def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) -> Kernel[Any]:
-    """The definition for a sweep whose sweep.json is ``about``: one of those ``named``, else one that is installed.
+    """Returns the definition for the sweep.json ``about``: one of those ``named``, else an installed one.
 
     What the record says of a file is for people only: a record is data, and whoever wrote it would choose what runs.
 
@@ -82,7 +82,7 @@ def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) 
 
 @lru_cache(maxsize=64)
 def reference_of(kernel: Kernel[Any]) -> str:
-    """What ``load_kernel`` finds the same kernel by, in another process too."""
+    """Returns what ``load_kernel`` finds the same kernel by, in another process too."""
     modules = _modules()
     if kernel.name in modules and type(kernel).__module__ == modules[kernel.name]:
         return kernel.name

@@ -36,7 +36,7 @@ class Variant:
 
 
 def render(kernel: Kernel[Any], problem: Any, config: Config) -> Variant:
-    """The variant of ``problem``'s baked fields and ``config``.
+    """Returns the variant of ``problem``'s baked fields and ``config``.
 
     Raises:
         TrialFailure: status render_failed, with the template's file and line.
@@ -61,14 +61,14 @@ def render(kernel: Kernel[Any], problem: Any, config: Config) -> Variant:
 
 
 def template_path(kernel: Kernel[Any]) -> Path:
-    """The kernel's ``<stem>.cu.j2``: beside its definition, or in the package's templates."""
+    """Returns the kernel's ``<stem>.cu.j2``: beside its definition, or in the package's templates."""
     stem = kernel.source_path.stem
     beside = kernel.source_path.with_name(f"{stem}.cu.j2")
     return beside if beside.is_file() else library_path() / f"{stem}.cu.j2"
 
 
 def library_path() -> Path:
-    """The folder of the package's templates, from a checkout and from a wheel alike."""
+    """Returns the folder of the package's templates, from a checkout and from a wheel alike."""
     return Path(next(iter(import_module(TEMPLATES).__path__)))
 
 
@@ -106,7 +106,7 @@ def _fields(values: dict[str, Any]) -> str:
 
 
 def _explain(error: Exception, path: Path, kernel: Kernel[Any]) -> str:
-    """What, where and what to do, for a template that does not render."""
+    """Returns what, where and what to do, for a template that does not render."""
     line = getattr(error, "lineno", None)
     where = getattr(error, "name", None) or path.name
     traceback = error.__traceback__

@@ -1,4 +1,4 @@
-"""The main job: the loop over trials, its final round, its settings, what it is asked for and how it tells of progress.
+"""Sweeps: the loop over trials, the final round, settings, requests and progress.
 
 It imports ``search`` and the rooms below it.
 """

@@ -1,4 +1,4 @@
-"""The final round: the best of a search and the default, measured side by side and compared as intervals."""
+"""The final round measures the best of a search and the default interleaved, and compares intervals."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -13,9 +13,9 @@ from ..trial.worker import Job
 from .progress import Progress, Quiet
 from .settings import Settings
 
-MOST = 12  # finalists, however many seem alike
+MOST = 12  # finalists at most, however many tie
 SAME = 0.005  # medians within half a percent are the same in practice
-TIE = SAME / 2  # and within half of that, something else decides
+TIE = SAME / 2  # within half of that, PREFERENCE decides
 PREFERENCE = (
     "fewer registers, then less shared memory, then fewer parameters that differ from the default, "
     f"of those within {100 * TIE:g} % of the fastest"
@@ -24,16 +24,16 @@ PREFERENCE = (
 
 @dataclass(frozen=True)
 class Finalist:
-    """A config with its measurement among the others; ``relation`` is to the fastest."""
+    """A config with its final measurement; ``relation`` compares it with the fastest."""
 
     trial: Trial
     measurement: Measurement
     relation: str  # fastest, same, ambiguous or slower
     sustained: Sustained | None = None  # where it was asked for
-    checked_launches: int = 0  # whose outputs were all right; of the winner
+    checked_launches: int = 0  # further launches of the winner, all correct
 
     def retimed(self) -> Trial:
-        """The trial with the times of the final round."""
+        """Returns the trial with the times of the final round."""
         m = self.measurement
         return replace(self.trial, median_s=m.median_s, q1_s=m.q1_s, q3_s=m.q3_s, clock_hz=m.clock_hz)
 
@@ -67,7 +67,7 @@ class Finalist:
 
 
 def relation_of(a: Measurement, b: Measurement) -> str:
-    """How ``a`` stands to ``b``: faster, slower, same or ambiguous.
+    """Compares ``a`` with ``b``: faster, slower, same or ambiguous.
 
     same: the medians differ by at most SAME. ambiguous: they differ by more, but their intervals overlap.
     """
@@ -80,7 +80,7 @@ def relation_of(a: Measurement, b: Measurement) -> str:
 
 
 def rank(contestants: list[tuple[Trial, Measurement]], default: dict[str, Any]) -> list[Finalist]:
-    """The finalists, the winner first: among those within TIE of the fastest, by PREFERENCE."""
+    """Returns the finalists, the winner first: among those within TIE of the fastest, by PREFERENCE."""
     ordered = sorted(contestants, key=lambda c: c[1].median_s)
     fastest = ordered[0]
     finalists = [
@@ -98,7 +98,7 @@ def _preference(trial: Trial, default: dict[str, Any]) -> tuple[int, int, int, i
 
 
 def chosen(trials: list[Trial], default: Config, n: int) -> list[Trial]:
-    """The ``n`` fastest, those the search cannot tell from the fastest (at most MOST in all), and the default."""
+    """Returns the ``n`` fastest, those within SAME of the fastest (at most MOST in all), and the default."""
     measured = sorted((t for t in trials if t.median_s), key=_median)
     alike = [t for t in measured if _median(t) <= _median(measured[0]) * (1 + SAME)]
     best = measured[: max(n, min(MOST, len(alike)))]
@@ -106,7 +106,7 @@ def chosen(trials: list[Trial], default: Config, n: int) -> list[Trial]:
 
 
 def side_by_side(stations: Stations, trials: list[Trial], settings: Settings) -> tuple[Finalist, ...]:
-    """A final round of ``trials`` alone, of any sweeps of one problem, the fastest first; they are numbered anew.
+    """Runs a final round of ``trials`` from any sweeps of one problem; returns the fastest first, renumbered.
 
     Raises:
         TrialFailure: when one of them fails in it.
@@ -121,7 +121,7 @@ def side_by_side(stations: Stations, trials: list[Trial], settings: Settings) ->
 
 
 class FinalRound:
-    """Of one sweep; ``left_out`` is told of each finalist that fails in it."""
+    """The final round of one sweep; it calls ``left_out`` for each finalist that fails."""
 
     def __init__(
         self,
@@ -133,14 +133,14 @@ class FinalRound:
         self.stations, self.settings, self.progress, self.left_out = stations, settings, progress, left_out
 
     def run(self, trials: list[Trial], default: dict[str, Any]) -> tuple[Finalist, ...]:
-        """The finalists of ``trials``, the winner first."""
+        """Returns the finalists of ``trials``, the winner first."""
         finalists = chosen(trials, Config(default), self.settings.n_finalists)
         if not finalists:
             return ()
         self.progress.finalists(len(finalists))
         started = [(trial, self.stations.start(trial.config)) for trial in finalists]
         jobs: list[tuple[Trial, Job]] = []
-        for trial, compiled in started:  # all are in the cache by now
+        for trial, compiled in started:  # all binaries are in the cache by now
             try:
                 jobs.append((trial, self.stations.job(trial.config, self.stations.binary(compiled))))
             except TrialFailure as failure:
@@ -154,7 +154,7 @@ class FinalRound:
         return tuple(replace(finalist, sustained=figures.get(finalist.trial.number)) for finalist in ranked)
 
     def _measured_together(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Measurement]:
-        """By trial. Interleaved; should one of them fail, each on its own, so that it is known which."""
+        """Measures interleaved, by trial number; if that fails, measures each alone to find the culprit."""
         protocol = replace(self.settings.protocol, n_samples=self.settings.finalist_samples)
         worker, deadline_s = self.stations.bench.worker, self.settings.launch_deadline_s
         n_placements = self.settings.n_placements(self.stations.target.kind)
@@ -175,7 +175,7 @@ class FinalRound:
         return {number: self.stations.against_reference(m) for number, m in measured.items()}
 
     def _sustained(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Sustained]:
-        """By trial, each finalist launched back to back for a while; one that fails at that is no finalist."""
+        """Launches each finalist back to back for a while, by trial number; drops those that fail."""
         figures, worker = {}, self.stations.bench.worker
         for trial, job in jobs:
             with self.stations.on_device("final round"):
@@ -189,7 +189,7 @@ class FinalRound:
     def _with_proof(
         self, jobs: list[tuple[Trial, Job]], measured: dict[int, Measurement], default: dict[str, Any]
     ) -> list[Finalist]:
-        """Ranked; the outputs of many launches of the winner are checked, and one that fails gives way to the next."""
+        """Ranks and checks many launches of the winner; if one fails, the next config becomes the winner."""
         n_asked, worker = self.settings.n_checked(self.stations.target.kind), self.stations.bench.worker
         contestants = list(jobs)
         while contestants:

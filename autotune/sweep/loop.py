@@ -1,7 +1,7 @@
-"""The main job: every station in its turn for one (kernel, problem, device), each trial on disk before the next.
+"""Runs a sweep: all stations in turn for one (kernel, problem, device), with each trial on disk before the next.
 
-The search proposes, compile processes work ahead, one worker process verifies and measures, the record keeps it
-all. Started again with the same arguments, a sweep goes on where it stopped.
+The search proposes, compile processes run ahead, one worker process verifies and measures, and the record stores
+all trials. Run again with the same arguments, a sweep resumes where it stopped.
 """
 
 import time
@@ -50,24 +50,24 @@ class Sweep:
     counts: Mapping[str, int]  # trials by status
     refused: Mapping[str, int]  # configs that a constraint refused, by its reason
     sampler: str
-    spent_s: Mapping[str, float] = field(default_factory=dict)  # wall time of this run by what it went into
+    spent_s: Mapping[str, float] = field(default_factory=dict)  # wall time of this run by activity
     interrupted: bool = False
 
     @property
     def trials(self) -> "pd.DataFrame":
-        """One row a trial, as ``autotune.load`` gives them."""
+        """Returns one row per trial, like ``autotune.load``."""
         return load(self.path)
 
     @property
     def speed_up(self) -> float | None:
-        """Median of the default over the best's."""
+        """Returns the median of the default divided by that of the best."""
         if self.best is None or self.default is None or not self.best.median_s or not self.default.median_s:
             return None
         return self.default.median_s / self.best.median_s
 
     @property
     def idle_share(self) -> float:
-        """The share of this run's wall time in which the device had nothing of it to do."""
+        """Returns the share of this run's wall time in which the device had nothing of it to do."""
         return idle_share(self.spent_s)
 
 
@@ -155,7 +155,7 @@ class _Runner:
         return sweep
 
     def _searcher(self, budget: int, cold: bool) -> tuple[str, Searcher]:
-        """Its name, and the search with what is recorded already told; ``cold``: nothing remains to be searched."""
+        """Returns the sampler's name and a search that knows recorded trials; ``cold``: nothing is left to search."""
         settings, configs, device = self.settings, self.enumeration.configs, self.target.device
         warm = settings.n_hints and not cold
         with self.bench.getting_ready.held(self.rank), self.ledger.on("searching"):
@@ -210,7 +210,7 @@ class _Runner:
             self.progress.trial(trial, len(self.trials), self._fastest())
 
     def _open_device(self) -> None:
-        """When the first compiles are under way; the bench keeps it open for the next sweep."""
+        """Open the device once the first compiles have started; the bench keeps it open for the next sweep."""
         if self.stations.ceilings is None:
             with self.stations.on_device("opening the device"):
                 self.stations.ceilings = self.bench.ceilings()
@@ -220,7 +220,7 @@ class _Runner:
         return len(ahead) - n_done < self.bench.n_ahead and n_done < N_WAITING
 
     def _next(self, ahead: list[Started]) -> Started:
-        """The earliest proposal that is compiled: the device does not wait for one slow compile."""
+        """Returns the earliest compiled proposal, so that the device does not wait for one slow compile."""
         with self.ledger.on("waiting for compilers"):
             if not any(started.done for started in ahead):
                 futures = [s.outcome.future for s in ahead if not isinstance(s.outcome, TrialFailure)]
@@ -229,7 +229,7 @@ class _Runner:
 
     # ------------------------------------------------------------------ the end
     def _left_out(self, trial: Trial, failure: TrialFailure) -> None:
-        """Of the final round; one that is wrong after all is so for good."""
+        """Reports a config that failed in the final round; a wrong one is recorded as wrong."""
         self.progress.note(f"dropped from the final round: {trial.config}: {failure}")
         if failure.status == "wrong":
             refuted = trial.refuted(failure)
@@ -237,7 +237,7 @@ class _Runner:
             self.trials[self.trials.index(trial)] = refuted
 
     def _previous(self) -> dict[str, Any] | None:
-        """The verdict that is there, if it is of these trials and its final round no shorter than this one would be."""
+        """Returns the recorded verdict if it is of these trials and its final round was no shorter."""
         verdict = self.folder.verdict()
         if verdict is not None and not is_of(verdict, self.trials):
             return None
@@ -253,7 +253,7 @@ class _Runner:
     def _outcome(
         self, finalists: tuple[Finalist, ...], previous: dict[str, Any] | None
     ) -> tuple[Trial | None, Trial | None]:
-        """(best, default) with the medians of the final round, where there was one."""
+        """Returns (best, default) with the medians of the final round if there was one."""
         fastest = self._fastest()
         best_config = fastest.config if fastest else None
         final = {f.trial.config: f.as_json() for f in finalists}

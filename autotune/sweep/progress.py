@@ -1,4 +1,4 @@
-"""What a sweep tells while it runs. The stations call it; the command line shows it; a notebook may ignore it."""
+"""The interface for a sweep's progress. The sweep calls it, the command line shows it, a notebook may ignore it."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -7,10 +7,10 @@ from ..trial.row import Trial
 
 
 class Progress(Protocol):
-    """All calls come from the sweep's own thread."""
+    """Receives a sweep's progress; all calls come from the sweep's own thread."""
 
     def note(self, text: str) -> None:
-        """One line that a person should see."""
+        """Show one line to the user."""
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:
         """Trials are about to run; ``n_done`` of them were recorded before."""
@@ -22,7 +22,7 @@ class Progress(Protocol):
         """The best ``n`` are being measured again."""
 
     def end(self, counts: Mapping[str, int]) -> None:
-        """No trial follows; how many ended in each status."""
+        """No trial follows; ``counts`` has the number of trials by status."""
 
 
 class Quiet:

@@ -1,4 +1,4 @@
-"""From what a user names (kernel, problem, device) to what the stations take. Everything wrong is a UsageError."""
+"""Resolves what a user names (kernel, problem, device); every mistake is a UsageError."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -37,7 +37,7 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
 
 
 def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, base: Any = None) -> Any:
-    """``base`` (the default problem) with ``values``; without a GPU, runtime fields not given are host_sizes.
+    """Returns ``base`` (or the default problem) with ``values``; on the host, other runtime fields are host_sizes.
 
     Raises:
         UsageError: for unknown fields, values of another type, or a problem that cannot be, or has an empty array.
@@ -54,7 +54,7 @@ def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, b
 
 
 def of_types(kernel: Kernel[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` of fields of the problem, each in its field's type; names that are no fields stay as they are.
+    """Returns ``values`` converted to their fields' types; names that are not fields stay unchanged.
 
     Raises:
         UsageError: for a value of another type, a number that is not finite, or text that cannot be written.
@@ -64,7 +64,7 @@ def of_types(kernel: Kernel[Any], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def problems_on(kernel: Kernel[Any], texts: Iterable[str], target: Target) -> list[Any]:
-    """One problem for each text; the default problem when there is none."""
+    """Returns one problem for each text, or the default problem if there is none."""
     types = _types(kernel)
 
     def read(name: str, text: str) -> Value:
@@ -75,7 +75,7 @@ def problems_on(kernel: Kernel[Any], texts: Iterable[str], target: Target) -> li
 
 
 def parse_config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Config:
-    """A whole config, allowed for ``problem`` on the device.
+    """Parses a complete config that is allowed for ``problem`` on the device.
 
     Raises:
         UsageError: for one that is not complete, not in the space, or that a constraint refuses.
@@ -97,13 +97,13 @@ def parse_restriction(kernel: Kernel[Any], texts: Iterable[str]) -> dict[str, tu
 
 
 def resolve(kernel: str, device: str) -> tuple[Kernel[Any], Target]:
-    """Both by name."""
+    """Returns the kernel and the device of these names."""
     return load_kernel(kernel), find_device(device)
 
 
 # ---------------------------------------------------------------------- values, by where they belong
 def _reader(space: Space) -> Callable[[str, str], Value]:
-    """Texts as the values of ``space`` that print so, whether ``1e5``, ``nan`` or ``true`` is text there or not."""
+    """Returns a parser to the values of ``space`` by their text, so ``1e5``, ``nan`` or ``true`` may be strings."""
 
     def read(name: str, text: str) -> Value:
         values = space.parameters[name].values if name in space.parameters else ()
@@ -113,13 +113,13 @@ def _reader(space: Space) -> Callable[[str, str], Value]:
 
 
 def _types(kernel: Kernel[Any]) -> dict[str, Any]:
-    """The types of the problem's fields, where they are plain; an annotation may be a string."""
+    """Returns the types of the problem's fields, where they are plain; an annotation may be a string."""
     plain = {"int": int, "float": float, "bool": bool, "str": str}
     return {f.name: plain.get(f.type) if isinstance(f.type, str) else f.type for f in fields(kernel.problem_type)}
 
 
 def _of_type(kernel: Kernel[Any], name: str, wanted: Any, value: Any) -> Any:
-    """``value`` as a field of the type ``wanted``.
+    """Converts ``value`` to the type ``wanted``.
 
     Raises:
         UsageError: when it is none.
@@ -147,7 +147,7 @@ def _check_text(kernel: Kernel[Any], name: str, value: Any) -> None:
 
 
 def _too_small(problem: Any) -> str:
-    """The fields that are not positive, of which an empty array comes; all numbers when there is none."""
+    """Returns the non-positive fields, which cause an empty array, or all numbers if there is none."""
     numbers = {name: v for name, v in vars(problem).items() if isinstance(v, int) and not isinstance(v, bool)}
     small = {name: v for name, v in numbers.items() if v < 1} or numbers
     return ", ".join(f"{name}={v}" for name, v in small.items())

@@ -1,4 +1,4 @@
-"""What a sweep may spend, and how it searches and measures: by numbers, or by the name of an effort."""
+"""Settings of a sweep: its budget, search and measurement, by numbers or by the name of an effort."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ RANGES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one sweep."""
+    """The settings of one sweep."""
 
     results: Path = Path("results")
     trials: int | None = None  # None: those of the device; all with the sampler exhaustive
@@ -64,7 +64,7 @@ class Settings:
         check_numbers({"samples": self.protocol.n_samples}, {"samples": SAMPLES})
 
     def budget(self, kind: str, n_configs: int) -> int:
-        """Trials of a sweep over ``n_configs`` on a device of that kind."""
+        """Returns the number of trials of a sweep over ``n_configs`` on a device of that kind."""
         if self.trials is None and self.sampler == "exhaustive":
             return n_configs
         return min(n_configs, self.trials or device_module(kind).defaults.trials)
@@ -74,13 +74,13 @@ class Settings:
         return min(self.placements, device_module(kind).defaults.most_placements)
 
     def n_checked(self, kind: str) -> int:
-        """Launches of the winner whose outputs are checked."""
+        """Returns the number of further launches of the winner to check."""
         given = self.checked_launches
         return device_module(kind).defaults.checked_launches if given is None else given
 
 
 def effort(name: str) -> dict[str, Any]:
-    """The fields of Settings that an effort fixes.
+    """Returns the fields of Settings that an effort fixes.
 
     Raises:
         UsageError: for an unknown name.

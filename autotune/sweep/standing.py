@@ -1,4 +1,4 @@
-"""Which recorded trials still hold: those whose text is as it was, and those whose machine code is.
+"""Finds the recorded trials that still hold: their source text or their machine code is unchanged.
 
 A time belongs to the machine code that ran, to the geometry of its launch, to what the definition calls right, and to
 how it was measured. Comments, names and the order of two functions decide nothing of these.
@@ -18,21 +18,21 @@ from ..trial.stations import Stations
 
 @dataclass(frozen=True)
 class Standing:
-    """``trials`` hold, in the order of their recording; ``n_by_code`` of them though their text has changed."""
+    """The ``trials`` that hold, in recorded order; ``n_by_code`` of them hold although their text has changed."""
 
     trials: list[Trial]
     n_by_code: int
 
 
 def standing(stations: Stations, recorded: Iterable[Trial], digests: Digests, compiler: str) -> Standing:
-    """What holds of ``recorded`` in the sweep of these stations; compiles what has been rewritten.
+    """Returns what holds of ``recorded`` in the sweep of these stations; compiles rewritten sources.
 
     ``compiler``: that made what ran, where a trial does not say it.
     """
     recorded = list(recorded)
     by_text = {t.number for t in recorded if t.stamp == stations.stamp(t.config)}
     known = {t.config for t in recorded if t.number in by_text}
-    rewritten = {t.config: t for t in recorded if t.config not in known}  # of several trials of a config, the last
+    rewritten = {t.config: t for t in recorded if t.config not in known}  # the last trial of each config
     asked = {
         trial.number: asking
         for trial in rewritten.values()
@@ -43,7 +43,7 @@ def standing(stations: Stations, recorded: Iterable[Trial], digests: Digests, co
 
 
 def _ask(stations: Stations, trial: Trial, digests: Digests) -> "Future[bool] | None":
-    """Let a compile process look for the machine code of ``trial``; None where it cannot hold anyway."""
+    """Let a compile process look for the machine code of ``trial``; returns None if it cannot hold anyway."""
     try:
         code = digests.code(trial, stations.compiler)
         if not code or digests.condition(trial) != stations.conditions(trial.config):

@@ -1,4 +1,4 @@
-"""What the tuner asks of the operating system: processes, the cache, locks, memory, the environment, its installation.
+"""Services of the operating system: processes, the cache, locks, memory, the environment, its installation.
 
 It imports ``core``, ``runtime`` and ``source``.
 """

@@ -1,4 +1,4 @@
-"""Where compiled things are kept between runs: a folder for each kind, safe to delete at any time, bounded in size."""
+"""Keeps compiled files between runs: a folder for each kind, safe to delete at any time, bounded in size."""
 
 import os
 import shutil
@@ -15,12 +15,12 @@ from ..core.errors import UsageError
 from ..core.kept import make_folder
 from .limits import BYTES, from_environment
 
-LIMIT_BYTES = 4 << 30  # of each kind; AUTOTUNE_CACHE_BYTES is another
-IN_USE_S = 3600.0  # what was used within the last hour may be needed by a sweep under way: it stays
+LIMIT_BYTES = 4 << 30  # limit of each kind; AUTOTUNE_CACHE_BYTES overrides it
+IN_USE_S = 3600.0  # files used within the last hour stay, since a running sweep may need them
 
 
 def cache_dir(kind: str) -> Path:
-    """The folder for ``kind`` ("host", "cubin"), made if need be; ``AUTOTUNE_CACHE_DIR`` moves all of them.
+    """Returns the folder for ``kind`` ("host", "cubin"), made if need be; ``AUTOTUNE_CACHE_DIR`` moves all of them.
 
     Raises:
         UsageError: when it cannot be made, or when others could put files there.
@@ -42,7 +42,7 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
     limit = _limit() if limit_bytes is None else limit_bytes
     files = []
     for path in cache_dir(kind).iterdir():
-        with suppress(OSError):  # another process deletes, too
+        with suppress(OSError):  # another process may delete it first
             if path.is_file():
                 files.append((path.stat().st_mtime, path.stat().st_size, path))
     excess = sum(size for _, size, _ in files) - limit
@@ -58,7 +58,7 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
 
 @contextmanager
 def scratch_dir() -> Iterator[Path]:
-    """A folder that is gone afterwards; one that a killed process left is removed by the next one."""
+    """Yields a temporary folder; the next process removes one that a killed process left."""
     root = cache_dir("scratch")
     mine = f"{gethostname()}-"
     for left in root.glob(f"{mine}*"):

@@ -1,4 +1,4 @@
-"""How to add an extra to this installation: from where it came, since its name on an index would be somebody else's."""
+"""Tells how to install an extra from this installation's source; its name on an index is another project."""
 
 import json
 import shlex
@@ -12,7 +12,7 @@ DISTRIBUTION = "autotune-dsp"  # as pyproject.toml names it; `autotune` on the p
 
 
 def install_with(extra: str) -> str:
-    """The command that installs autotune with ``extra``: from its checkout or its wheel, where that is still there."""
+    """Returns the command that installs autotune with ``extra``, from its checkout or wheel if that still exists."""
     source = _source()
     if source is None:
         return f"pip install {shlex.quote(f'.[{extra}]')} in autotune's checkout"
@@ -20,11 +20,11 @@ def install_with(extra: str) -> str:
 
 
 def _source() -> Path | None:
-    """The folder or file that pip installed it from (PEP 610)."""
+    """Returns the folder or file that pip installed it from (PEP 610)."""
     try:
         text = distribution(DISTRIBUTION).read_text("direct_url.json")
         parts = urlsplit(json.loads(text or "{}").get("url", ""))
-    except (PackageNotFoundError, ValueError):  # it runs from sources, or the file is damaged
+    except (PackageNotFoundError, ValueError):  # autotune runs from sources, or the file is damaged
         return None
     path = Path(url2pathname(parts.path))
     return path if parts.scheme == "file" and path.is_absolute() and path.exists() else None

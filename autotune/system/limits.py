@@ -1,4 +1,4 @@
-"""Which numbers sweeps, campaigns, commands and the environment may give: finite ones, in a range with a meaning."""
+"""Limits for numbers from sweeps, campaigns, commands and the environment: finite, in a meaningful range."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ LONGEST_S = 1e7  # 115 days: beyond what timers of the system take, a deadline s
 
 @dataclass(frozen=True)
 class Range:
-    """Integers or seconds from ``least`` to ``most``, both among them; with ``may_lack``, or None."""
+    """Integers or seconds from ``least`` to ``most`` inclusive; with ``may_lack``, also None."""
 
     least: float
     most: float
@@ -20,7 +20,7 @@ class Range:
     may_lack: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether ``value`` is one of them."""
+        """Returns whether ``value`` is in the range."""
         if value is None:
             return self.may_lack
         if isinstance(value, bool) or not isinstance(value, int if self.is_integer else (int, float)):
@@ -34,7 +34,7 @@ class Range:
 
 COUNT = Range(1, 10**9)
 FROM_ZERO = Range(0, 10**9)
-SEED = Range(0, 2**32 - 1)  # as generators of random numbers take it
+SEED = Range(0, 2**32 - 1)  # the range that random generators accept
 SAMPLES = Range(3, 10**6)
 DURATION = Range(0.0, LONGEST_S, is_integer=False)
 REGRET = Range(0.0, 1000.0, is_integer=False)
@@ -50,7 +50,7 @@ def check_numbers(values: Mapping[str, Any], ranges: Mapping[str, Range]) -> Non
 
 
 def from_environment(name: str, default: float, allowed: Range) -> float:
-    """The number that the variable ``name`` holds, or ``default``.
+    """Returns the number that the variable ``name`` holds, or ``default``.
 
     Raises:
         UsageError: for any other text, or a number that is not ``allowed``.
@@ -59,7 +59,7 @@ def from_environment(name: str, default: float, allowed: Range) -> float:
     try:
         value = default if text is None else float(text)
     except ValueError:
-        value = float("nan")  # which no range holds
+        value = float("nan")  # no range contains it
     if not allowed.holds(value):
         raise UsageError(f"{name}={text!r} in the environment must be {allowed}")
     return value

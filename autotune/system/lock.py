@@ -22,12 +22,12 @@ from pathlib import Path
 from ..core.errors import one_line
 from .cache import cache_dir
 
-FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR is another; TMPDIR is not asked: each user may have one
+FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR overrides it; TMPDIR may differ between users
 POLL_S = 0.2
 OPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe or a terminal must not make us wait
 FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # and no link to one
 MOST_TOLD = 200  # characters of a command line
-N_ATTEMPTS = 20  # to open what another process makes or removes just now
+N_ATTEMPTS = 20  # attempts to open a file that another process creates or removes
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _is_named(folder: int, name: str, file: int) -> bool:
 
 # ---------------------------------------------------------------------- a folder and files that anybody may use
 def _with_file(folder: int, name: str) -> tuple[int, int]:
-    """``folder``, and the lock's file in it, open."""
+    """Yields ``folder`` and the lock file in it, both open."""
     try:
         return folder, _open(folder, name)
     except OSError:
@@ -92,7 +92,7 @@ def _with_file(folder: int, name: str) -> tuple[int, int]:
 
 
 def _shared_folder(path: Path) -> int:
-    """The folder, open, made if need be; everybody may make files in it, and delete their own.
+    """Returns the folder, open, made if need be; everybody may make files in it, and delete their own.
 
     Raises:
         OSError: when it cannot be made, or is a link or no folder.
@@ -107,12 +107,12 @@ def _shared_folder(path: Path) -> int:
     folder = os.open(path, FOLDER_ALONE)
     about = os.fstat(folder)
     if about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) != 0o1777:
-        os.fchmod(folder, 0o1777)  # whatever the umask made of it
+        os.fchmod(folder, 0o1777)  # undo the umask
     return folder
 
 
 def _open(folder: int, name: str) -> int:
-    """The lock's file, open, made if need be; everybody may write to it.
+    """Returns the lock's file, open, made if need be; everybody may write to it.
 
     Linux may refuse O_CREAT for a file of somebody else's in such a folder (fs.protected_regular): so a file that is
     there is opened without it.
@@ -128,7 +128,7 @@ def _open(folder: int, name: str) -> int:
                 file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN, 0o666, dir_fd=folder)
             except FileExistsError:
                 continue
-            except PermissionError:  # whoever made the folder has not let others in yet
+            except PermissionError:  # the folder's creator has not set its mode yet
                 if attempt == N_ATTEMPTS - 1:
                     raise
                 time.sleep(POLL_S / N_ATTEMPTS)
@@ -141,7 +141,7 @@ def _open(folder: int, name: str) -> int:
 def _opened(folder: int, name: str) -> int:
     try:
         return os.open(name, os.O_RDWR | OPEN, dir_fd=folder)
-    except PermissionError:  # it can be locked all the same
+    except PermissionError:  # it can be locked anyway
         return os.open(name, os.O_RDONLY | OPEN, dir_fd=folder)
 
 
@@ -154,7 +154,7 @@ def _plain(file: int, name: str) -> int:
 
 # ---------------------------------------------------------------------- who holds it, for people
 def _write(file: int, holder: dict[str, object] | None) -> None:
-    """``holder`` into the lock's file; not into one that has another name as well, which may be somebody's."""
+    """Writes ``holder`` into the lock file, unless it has another hard link, which may be somebody's file."""
     if os.fstat(file).st_nlink != 1 or fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         return
     os.ftruncate(file, 0)
@@ -169,4 +169,4 @@ def _holder(file: int) -> str:
         shown = command if len(command) <= MOST_TOLD else command[: MOST_TOLD - 3] + "..."
         return f"process {int(holder['pid'])} ({shown}) since {since} UTC"
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError):
-        return "another process"  # between its truncation and its writing, or somebody wrote something else
+        return "another process"  # the file was just truncated, or has other content

@@ -1,4 +1,4 @@
-"""Whether a problem fits into the memory of this machine: asked before anything is allocated."""
+"""Checks whether a problem fits into this machine's memory before anything is allocated."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,11 +8,11 @@ from ..core.definition import Kernel, problem_name, runtime_fields
 from ..core.errors import UsageError
 
 MEMORY = Path("/proc/meminfo")
-LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # memory limit of a container
 
 
 def check_memory(kernel: Kernel[Any], problem: Any) -> None:
-    """Inputs are made here, and outputs are compared here, whatever the device.
+    """Raises UsageError if inputs and outputs do not fit into host memory, which every device needs.
 
     Raises:
         UsageError: when the arrays of ``problem`` alone take more than there is.
@@ -27,14 +27,14 @@ def check_memory(kernel: Kernel[Any], problem: Any) -> None:
 
 
 def available_bytes() -> int | None:
-    """The most that one of those says who know; None where nobody does.
+    """Returns the largest amount that any source reports, or None if none does.
 
     A virtual machine may be given memory only as it is used: what is free at the start is then less than there is.
     """
     told = []
-    with suppress(OSError, KeyError, ValueError):  # another system
+    with suppress(OSError, KeyError, ValueError):  # not Linux
         lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines() if ":" in line)
         told.append(int(lines["MemAvailable"].split()[0]) * 1024)
-    with suppress(OSError, ValueError):  # no container, or one without a limit
+    with suppress(OSError, ValueError):  # no container limit
         told.append(int(LIMIT.read_text()))
     return max(told, default=None)

@@ -21,10 +21,10 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
-START_DEADLINE_S = 120.0  # of a process, until it is ready: imports, a driver, a context
+START_DEADLINE_S = 120.0  # time for a process to become ready: imports, a driver, a context
 LAST_WORDS_S = 1.0
-LONGEST_WAIT_S = 1e6  # that the system takes: milliseconds in 32 bits
-MOST_STARTS = 3  # of processes that die before they are ready, one after the other
+LONGEST_WAIT_S = 1e6  # the longest timeout that poll takes: milliseconds in 32 bits
+MOST_STARTS = 3  # consecutive starts that may die before they are ready
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 # Linux kills a child when the thread that started it ends, not the process: this one ends last.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="autotune-starts-processes")
@@ -51,7 +51,7 @@ def _start(process_obj: Any) -> Popen:
 
 @contextmanager
 def without_main() -> Iterator[None]:
-    """Processes that are spawned meanwhile import no main module."""
+    """Processes spawned in this context do not import the main module."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C counts when this is over: what it interrupts may hold a lock, or be about to wake somebody up."""
+    """Delays Ctrl-C until the end of this context, which may hold a lock or be about to notify a thread."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
         yield  # nothing is raised in other threads, nor by handlers that Python does not know
         return
@@ -96,13 +96,13 @@ class Child:
 
     def __init__(self, name: str, initializer: Callable[..., None], *arguments: Any) -> None:
         self._name, self._initializer, self._arguments = name, initializer, arguments
-        self._changing = threading.Lock()  # whoever ends it is another thread than the one that uses it
+        self._changing = threading.Lock()  # one thread may end it while another uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
         self._ended = False
 
     def call(self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None) -> T:
-        """``function(*arguments)`` there. What kills the process is tried once more in a new one.
+        """Run ``function(*arguments)`` in the process. A task that kills the process is tried once more in a new one.
 
         Raises:
             Died: when both processes died, or none could be started.
@@ -154,7 +154,7 @@ class Child:
         self.stop()
 
     def _ready(self) -> tuple[Connection, int]:
-        """The pipe to a process that waits for a task, and what becomes readable when it ends."""
+        """Returns the pipe to a process that waits for a task, and what becomes readable when it ends."""
         for _ in range(MOST_STARTS):
             with self._changing:
                 process, pipe = self._process, self._pipe
@@ -188,7 +188,7 @@ class Child:
 def _serve(
     pipe: Connection, parent: int, name: str, initializer: Callable[..., None], arguments: tuple[Any, ...]
 ) -> None:
-    """The life of a Child's process."""
+    """Runs in a Child's process until it ends."""
     _prctl(PR_SET_NAME, name.encode())
     os.setsid()  # what it starts can be killed along with it, and Ctrl-C is the parent's to handle
     die_with_parent(parent)
@@ -212,7 +212,7 @@ def _failure(error: BaseException) -> bytes:
     """``error`` for the parent, with where it was raised; in words where it is none to raise there."""
     error.add_note(traceback.format_exc())
     if isinstance(error, Exception):
-        with suppress(Exception):  # whatever somebody's exception makes of being copied
+        with suppress(Exception):  # copying a user's exception may raise anything
             pickle.loads(answer := pickle.dumps((False, error)))
             return answer
     return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
@@ -226,7 +226,7 @@ def _outcome(answer: bytes) -> Any:
 
 
 def _cause(exitcode: int | None) -> str:
-    """How a process ended, in words; "" while it runs."""
+    """Describes how a process ended; "" while it runs."""
     if exitcode is None:
         return ""
     if exitcode < 0:
@@ -245,7 +245,7 @@ class _Task:
 
 
 class RankedPool:
-    """``n_processes`` as of ``Child``, for tasks of several ranks: the lowest that waits goes first.
+    """A pool of ``n_processes`` Child processes, for tasks of several ranks: the lowest that waits goes first.
 
     What is under way cannot be cancelled: most tasks take less time than a new process to start.
     """
@@ -266,7 +266,10 @@ class RankedPool:
     def schedule(
         self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None, rank: int = 0
     ) -> "Future[T]":
-        """What becomes of ``function(*arguments)``, as of ``Child.call``; ``timeout`` counts from when it begins."""
+        """Returns what becomes of ``function(*arguments)``, as of ``Child.call``.
+
+        ``timeout`` counts from when it begins.
+        """
         future: Future[T] = Future()
         with uninterrupted(), self._changing:
             if self._ended:
@@ -291,7 +294,7 @@ class RankedPool:
                 thread.join()
 
     def _serve(self, child: Child) -> None:
-        """One process's thread."""
+        """Runs in the thread of one process."""
         while (task := self._next()) is not None:
             if not task.future.set_running_or_notify_cancel():
                 continue
@@ -309,7 +312,7 @@ class RankedPool:
 
 
 def n_cpus() -> int:
-    """The CPUs that this process may run on, which a batch system or ``taskset`` may have limited."""
+    """Returns the CPUs that this process may run on, which a batch system or ``taskset`` may have limited."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -322,7 +325,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def _prctl(option: int, value: Any) -> None:
-    """Linux's; nothing elsewhere."""
+    """Calls prctl on Linux; does nothing elsewhere."""
     with suppress(AttributeError):
         ctypes.CDLL(None).prctl(option, value)
 
@@ -332,13 +335,13 @@ def keep_freed_memory() -> None:
 
     On a virtual machine of 32 cores a campaign took 28 s so, and 40 s otherwise.
     """
-    with suppress(AttributeError):  # another C library
+    with suppress(AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, n_bytes in ((-1, 256 << 20), (-2, 16 << 20), (-3, 64 << 20)):  # M_TRIM_THRESHOLD, M_TOP_PAD,
             mallopt(parameter, n_bytes)  # M_MMAP_THRESHOLD: larger arrays go back at once
 
 
 def work_quietly() -> None:
-    """For compile processes: the process that measures goes first on a busy machine."""
+    """Lowers the priority of compile processes, so that the measuring process goes first."""
     keep_freed_memory()
     os.nice(5)

@@ -15,7 +15,7 @@ class RankedLock:
 
     @contextmanager
     def held(self, rank: int) -> Iterator[None]:
-        """Wait for it, and give it back."""
+        """Wait for the lock, and release it at the end."""
         with self._changing:
             self._waiting.add(rank)
             try:

@@ -1,21 +1,21 @@
-"""Commands that are printed for somebody to type: each word as a shell reads it back."""
+"""Formats commands for the user to type, quoted for a shell."""
 
 import shlex
 from pathlib import Path
 
 
 def command(*words: str | Path) -> str:
-    """The words of a command, quoted where need be; a path is never taken for an option."""
+    """Returns the words of a command, quoted where need be; a path is never taken for an option."""
     return shlex.join(
         f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word) for word in words
     )
 
 
 def pip_install(folder: Path) -> str:
-    """The command that installs what is in ``folder``: a bare word would be a name on the public index."""
+    """Returns the command that installs what is in ``folder``: a bare word would be a name on the public index."""
     return command("pip", "install", str(folder) if folder.is_absolute() else f"./{folder}")
 
 
 def definition_words(reference: str) -> tuple[str | Path, ...]:
-    """The words that name a kernel's definition to commands that read records: none for one that is installed."""
+    """Returns the words that name a kernel's definition to commands; none if it is installed."""
     return ("--kernel", Path(reference)) if "/" in reference else ()

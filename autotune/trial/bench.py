@@ -1,4 +1,4 @@
-"""What sweeps on one device share: its lock, its worker process, compile processes and a place for large files.
+"""Resources that sweeps on one device share: its lock, its worker, compile processes and a folder for large files.
 
 A bench is opened once for any number of sweeps. Threads may share it: while one waits for compilers, another has the
 device. Each takes the device for a whole trial at a time (``with bench.turn``). Whoever came first gets ready first
@@ -55,7 +55,7 @@ class Bench:
         self._comers = count()
 
     def __enter__(self) -> "Bench":
-        """Compile processes first: they need not wait for the driver, nor for whoever has the device."""
+        """Starts the compile processes first, since they need neither the driver nor the device's lock."""
         with ExitStack() as stack:
             self._scratch = stack.enter_context(scratch_dir())
             self.pool = stack.enter_context(CompilePool(self.target, self.compile_processes, self._compile_deadline_s))
@@ -70,7 +70,7 @@ class Bench:
             prune(kind)
 
     def ceilings(self) -> Ceilings | None:
-        """The device's measured roofline; opens the device when called first."""
+        """Returns the device's measured roofline; opens the device when called first."""
         with self.turn:
             if not self._measured_ceilings:
                 self._ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
@@ -78,11 +78,11 @@ class Bench:
             return self._ceilings
 
     def join(self) -> int:
-        """A number for one more sweep, larger than of those that came before: the rank of its compiles."""
+        """Returns a number for one more sweep, larger than those before: the rank of its compiles."""
         return next(self._comers)
 
     def folder(self, rank: int) -> Path:
-        """Of the sweep of that number, in the scratch folder, which goes when the bench does."""
+        """Returns the folder of the sweep with that number; it is deleted with the bench."""
         return self._scratch / str(rank)
 
 

@@ -1,4 +1,4 @@
-"""What a binary is checked with: a problem's random inputs, and what must come out of them.
+"""The data that a binary is checked with: a problem's random inputs and expected outputs.
 
 Small cases, at the ragged sizes, are made where they are needed. The timed problem's may be gigabytes and seconds of
 NumPy: a compile process makes it beside the first compiles, and leaves it in files that the device's process maps.
@@ -19,8 +19,8 @@ from ..core.definition import Kernel, problem_name
 from . import contract
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
-N_SMALL = 256  # cases of a few thousand elements that a process keeps
-N_LARGE = 24  # timed problems under way at a time
+N_SMALL = 256  # small cases (a few thousand elements) that a process keeps
+N_LARGE = 24  # timed problems in use at a time
 
 
 @dataclass(frozen=True)
@@ -31,34 +31,34 @@ class Case:
     problem: Any
     inputs: Mapping[str, Any]
     reference: Mapping[str, np.ndarray]
-    slack: float = 1.0  # tolerances allowed: 2 where the reference itself may be off by one
+    slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
 
 
 def case_key(kernel: Kernel[Any], problem: Any) -> str:
-    """What names a case in every process."""
+    """Returns the key that names a case in every process."""
     return f"{kernel.name} {problem_name(problem)}"
 
 
 def too_large_for_numpy(kernel: Kernel[Any], problem: Any) -> bool:
-    """Whether a verified config must stand in for the reference."""
+    """Returns whether a verified config must stand in for the reference."""
     return kernel.work(problem).flops > REFERENCE_FLOPS
 
 
 def random_inputs(kernel: Kernel[Any], problem: Any) -> dict[str, Any]:
-    """The definition's inputs, the same in every process."""
+    """Returns the definition's inputs, the same in every process."""
     seed = zlib.crc32(case_key(kernel, problem).encode())
     return contract.inputs_of(kernel, problem, np.random.default_rng(seed))
 
 
 def numpy_case(kernel: Kernel[Any], problem: Any) -> Case:
-    """The case of ``problem``, its reference made by the definition."""
+    """Returns the case of ``problem``, its reference made by the definition."""
     inputs = random_inputs(kernel, problem)
     return Case(case_key(kernel, problem), problem, inputs, contract.reference_of(kernel, problem, inputs))
 
 
 @lru_cache(maxsize=N_SMALL)
 def small_case(kernel: Kernel[Any], problem: Any) -> Case:
-    """As ``numpy_case``, kept."""
+    """Returns ``numpy_case``, cached."""
     return numpy_case(kernel, problem)
 
 
@@ -66,7 +66,7 @@ _repeated: set[tuple[Kernel[Any], Any]] = set()
 
 
 def check_reference_repeats(kernel: Kernel[Any], problem: Any, small: Any) -> None:
-    """Once for each ``problem``: the reference gives the same again at ``small``, one of its smallest sizes.
+    """Checks once for each ``problem`` that the reference gives the same again at ``small``, one of its smallest sizes.
 
     Raises:
         DefinitionError: when it does not.
@@ -94,7 +94,7 @@ def write_case(kernel: Kernel[Any], problem: Any, folder: Path, with_reference: 
 
 @lru_cache(maxsize=N_LARGE)
 def read_case(kernel: Kernel[Any], problem: Any, folder: Path) -> Case:
-    """What ``write_case`` left there; the arrays are mapped, not copied."""
+    """Reads what ``write_case`` wrote; the arrays are mapped, not copied."""
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
     return Case(case_key(kernel, problem), problem, {**inputs, **_arrays(folder, "input")}, _arrays(folder, "output"))
 

@@ -17,7 +17,7 @@ from .case import write_case
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
 N_ANEW = 3  # compiles that may show that another text is the same machine code
-MOST_CACHES_LOST = 3  # in one compile
+MOST_CACHES_LOST = 3  # lost caches that one compile survives
 PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
 
 
@@ -32,7 +32,7 @@ class Pending(Generic[T]):
     deadline_s: float
 
     def result(self) -> T:
-        """Wait for it.
+        """Wait for the result.
 
         Raises:
             TrialFailure: compile_failed, resources or timed_out.
@@ -52,10 +52,10 @@ class PendingCase:
     """The inputs and the reference of a timed problem, made in another process."""
 
     future: "Future[None]"
-    name: str  # of the problem
+    name: str  # name of the problem
 
     def result(self) -> None:
-        """Wait until they are there.
+        """Wait for inputs and reference.
 
         Raises:
             UsageError: when they cannot be made; no config can be measured then.
@@ -76,7 +76,7 @@ class PendingCase:
 
 
 class CompilePool:
-    """``n_processes`` compile processes for one device. Of what waits for one, the lowest rank goes first."""
+    """``n_processes`` compile processes for one device. The lowest waiting rank goes first."""
 
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
         self.target, self.n_processes = target, n_processes
@@ -85,7 +85,7 @@ class CompilePool:
 
     @property
     def compiler(self) -> str:
-        """Its name, version and options, as records state it."""
+        """Returns its name, version and options, as records state them."""
         return self.target.module.compiler(self.target.device)
 
     def __enter__(self) -> "CompilePool":
@@ -104,7 +104,7 @@ class CompilePool:
         return Pending(future, self.deadline_s)
 
     def makes(self, variant: Variant, code: str, rank: int = 0) -> "Future[bool]":
-        """Whether the machine code of that digest comes out of ``variant``."""
+        """Returns whether the machine code of that digest comes out of ``variant``."""
         return self._pool.schedule(makes, (self.target.kind, variant, self.target.device, code), self.deadline_s, rank)
 
     def prepare(
@@ -117,7 +117,7 @@ class CompilePool:
 
 
 def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
-    """What the driver would refuse, refused with the figures before the launch.
+    """Refuses, with the figures, what the driver would refuse at the launch.
 
     Raises:
         TrialFailure: resources.
@@ -140,7 +140,7 @@ def _get_ready(kind: str, device: Device) -> None:
 
 
 def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
-    """As the device's; an attempt whose cache was deleted under its hands says nothing about the variant."""
+    """Calls the device's compile, and tries again if the cache was deleted meanwhile."""
     for _ in range(MOST_CACHES_LOST):
         try:
             return device_module(kind).compile(variant, device, builds)
@@ -153,7 +153,7 @@ def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...
 
 
 def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
-    """Whether the machine code of that digest comes out of ``variant``.
+    """Returns whether the machine code of that digest comes out of ``variant``.
 
     NVRTC may give one source several orders of instructions, so it is asked more than once.
     """

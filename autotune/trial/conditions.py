@@ -1,4 +1,4 @@
-"""What a trial's outcome depends on besides its machine code, as a digest: not how it is written, but what it says."""
+"""Digests what a trial's outcome depends on besides its machine code: the meaning, not the text."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, replace
@@ -14,11 +14,11 @@ from .case import random_inputs
 from .contract import reference_of, tolerance_of
 from .measure import MEASURING, Protocol
 
-STEPS = 1e4  # of an rms: what numbers are rounded to, since the last bits are another machine's
+STEPS = 1e4  # values are rounded to rms / STEPS, since the last bits vary between machines
 
 
 def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: Protocol) -> str:
-    """Digest of the geometry of its launches, of what the definition calls right, and of how it is measured.
+    """Returns a digest of the launch geometry, the definition's mathematics and the measuring protocol.
 
     Raises:
         TrialFailure: definition_failed.
@@ -31,7 +31,7 @@ def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: P
 
 @lru_cache(maxsize=1024)
 def mathematics(kernel: Kernel[Any], problem: Any, small: Any) -> str:
-    """Arguments, what is owed, and at the edge problem ``small`` the inputs and what is right of them."""
+    """Returns arguments, work, and inputs with reference and tolerance at the edge problem ``small``."""
     inputs = random_inputs(kernel, small)
     arrays = kernel.arrays(small)
     return digest(
@@ -46,7 +46,7 @@ def mathematics(kernel: Kernel[Any], problem: Any, small: Any) -> str:
 
 
 def _plain(values: tuple[Any, ...]) -> list[Any]:
-    """Numbers that say the same under every version of NumPy."""
+    """Converts numbers so that they print alike under every version of NumPy."""
     return [value if isinstance(value, str) else float(value) for value in values]
 
 

@@ -18,7 +18,7 @@ TRUTHS = {"f": "floating point", "c": "complex", "i": "integers", "u": "integers
 
 
 def inputs_of(kernel: Kernel[Any], problem: Any, rng: np.random.Generator) -> dict[str, Any]:
-    """The definition's inputs; nobody may write them.
+    """Returns the definition's inputs, read-only.
 
     Raises:
         DefinitionError: when one is missing or not as ``arrays`` states it.
@@ -40,7 +40,7 @@ def inputs_of(kernel: Kernel[Any], problem: Any, rng: np.random.Generator) -> di
 
 
 def reference_of(kernel: Kernel[Any], problem: Any, inputs: Inputs) -> dict[str, np.ndarray]:
-    """The definition's outputs for ``inputs``, which ``inputs_of`` made.
+    """Returns the definition's outputs for ``inputs``, which ``inputs_of`` made.
 
     Raises:
         DefinitionError: when they are not exactly the written arrays, each of its shape, finite, and of a dtype that
@@ -58,7 +58,7 @@ def reference_of(kernel: Kernel[Any], problem: Any, inputs: Inputs) -> dict[str,
 
 
 def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
-    """The tolerance of one output.
+    """Returns the tolerance of one output.
 
     Raises:
         DefinitionError: when there is none, or it is no finite number.
@@ -90,7 +90,7 @@ def check_repeats(kernel: Kernel[Any], problem: Any, inputs: Inputs, reference: 
 
 
 def _wrong_output(given: Any, spec: Array) -> str | None:
-    """What is wrong with an output of the reference, and what it must be."""
+    """Returns what is wrong with an output of the reference, and what it must be."""
     if not isinstance(given, np.ndarray | np.generic):
         return f"as {_what(given)}; it must be a NumPy array"
     array = np.asarray(given)
@@ -109,7 +109,7 @@ def _wrong_output(given: Any, spec: Array) -> str | None:
 
 
 def _finite(array: np.ndarray) -> bool:
-    """Whether the mean square is a number: tolerances relative to it mean nothing otherwise."""
+    """Returns whether the mean square is finite, since tolerances are relative to it."""
     flat = array.reshape(-1)
     wide = np.complex128 if array.dtype.kind == "c" else np.float64
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Times that are compared with each other: taken in turns, from buffers in several places.
+"""Measures times to compare with each other: interleaved, with buffers in several places.
 
 Drift of clock and temperature hits all of them alike that way. Where the buffers of a problem lie in memory does not:
 on an H200 it shifts one config against another by about 1 %, for as long as they lie there. So configs that are close
@@ -45,7 +45,7 @@ def interleaved(
     close = [c for c in contestants if c.samples.median_s <= best * (1 + CLOSE)]
     if len(close) > 1:
         room = session.keep_bytes // max(1, bytes_of(kernel.arrays(case.problem)))
-        with ExitStack() as kept:  # all until the last one, or they would lie where one lay
+        with ExitStack() as kept:  # keep all buffers allocated, so that each placement differs
             for _ in range(min(n_placements, room) - 1):
                 placed = kept.enter_context(Placed(session, kernel, case.problem, case.inputs))
                 _rounds(close, placed, case, protocol.n_samples, order)
@@ -66,7 +66,7 @@ class _Contestant:
 
 
 def _rounds(contestants: list[_Contestant], placed: Placed, case: Case, n: int, order: random.Random) -> None:
-    """``n`` more samples of each."""
+    """Takes ``n`` more samples of each."""
     for c in contestants:
         c.samples.warm_up(c.function, c.geometry, placed, c.n_warmup)
     shuffled = list(contestants)

@@ -1,4 +1,4 @@
-"""Where the wall time of a sweep went, by name, and how long the device had nothing of it to do."""
+"""Accounts for the wall time of a sweep by activity, and for the device's idle time."""
 
 import time
 from collections import defaultdict
@@ -9,7 +9,7 @@ ON_DEVICE = ("opening the device", "verifying", "measuring", "final round")  # w
 
 
 class Ledger:
-    """Seconds by what they were spent on, of one thread: ``with ledger.on("searching"): ...``; parts do not nest."""
+    """Counts seconds of one thread by activity: ``with ledger.on("searching"): ...``; parts do not nest."""
 
     def __init__(self) -> None:
         self._spent: defaultdict[str, float] = defaultdict(float)
@@ -28,12 +28,12 @@ class Ledger:
         return time.monotonic() - self._began
 
     def spent_s(self) -> dict[str, float]:
-        """By name, the largest first; ``other`` is what no name was given for. The sum is the wall time."""
+        """Returns seconds by activity, largest first, with ``other`` for the rest. The sum is the wall time."""
         other = max(0.0, self.wall_s - sum(self._spent.values()))
         return dict(sorted({**self._spent, "other": other}.items(), key=lambda item: -item[1]))
 
 
 def idle_share(spent_s: Mapping[str, float]) -> float:
-    """The share of the wall time in which the device had nothing of this sweep to do."""
+    """Returns the share of the wall time in which the device had nothing of this sweep to do."""
     wall_s = sum(spent_s.values())
     return 1.0 - sum(spent_s.get(what, 0.0) for what in ON_DEVICE) / wall_s if wall_s else 0.0

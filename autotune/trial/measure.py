@@ -18,19 +18,19 @@ from .case import N_LARGE, Case
 from .verify import POISONS, Placed, bytes_of
 
 MEASURING = 1  # raised when a change of this program lets a trial end otherwise: what was recorded before is then stale
-MIN_CLOCK = 0.75  # of the device's maximum: samples below it are thrown away and taken again
-LONGEST_WAIT_S = 20.0  # for a throttled clock to come back, in all
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # between two looks at it
+MIN_CLOCK = 0.75  # share of the maximum clock below which samples are discarded and repeated
+LONGEST_WAIT_S = 20.0  # total wait for a throttled clock to recover
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5  # seconds between checks of the clock
 LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
-REST_S = 0.5  # of the device before it, so that it does not start with the heat of what ran before
-LONGEST_REPEATS_S = 1.0  # of launches whose outputs are checked
+REST_S = 0.5  # idle time before a sustained run, so that the device starts cool
+LONGEST_REPEATS_S = 1.0  # time limit of the checked launches
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How much measuring: recorded with every sweep, and a part of what makes a trial stale."""
+    """The measuring protocol; it is recorded with every sweep, and a change makes trials stale."""
 
     n_warmup: int = 2
     n_samples: int = 12
@@ -46,15 +46,15 @@ class Measurement:
     median_s: float
     q1_s: float
     q3_s: float
-    clock_hz: float  # median; 0 where there is none
+    clock_hz: float  # median clock; 0 if there is none
     cold: bool
     n_throttled: int  # samples thrown away
     stopped_early: bool
-    max_error: float  # of the timed problem's output, relative to rms(reference)
+    max_error: float  # error of the timed problem's output, relative to rms(reference)
     rms_error: float
 
     def interval(self) -> tuple[float, float]:
-        """A 95 % confidence interval of the median, from the order statistics of the samples."""
+        """Returns a 95 % confidence interval of the median, from the order statistics of the samples."""
         ordered, n = sorted(self.samples_s), len(self.samples_s)
         half = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2), each sqrt(n)/2
         low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
@@ -90,7 +90,7 @@ class Sustained:
     short_s: float  # median of the first N_SHORT, before a power limit shows
     sustained_s: float  # median of the last quarter
     n: int
-    duration_s: float  # of all
+    duration_s: float  # duration of all launches
 
 
 def sustained(
@@ -158,7 +158,7 @@ class Samples:
         function.samples(geometry, placed.arguments, n, cold=self.cold)
 
     def take(self, function: Function, geometry: Launch, placed: Placed, until: int) -> None:
-        """Samples until ``until`` good ones are kept."""
+        """Takes samples until ``until`` good ones are kept."""
         while len(self.kept) < until:
             new = function.samples(geometry, placed.arguments, until - len(self.kept), cold=self.cold)
             good = [s for s in new if not 0 < s.clock_hz < self.lowest_clock]
@@ -169,7 +169,7 @@ class Samples:
             self._wait_for_the_clock()
 
     def _wait_for_the_clock(self) -> None:
-        """Until an idle device has its clock back: launches meanwhile might keep it down."""
+        """Waits until the idle device has its clock back; launches might keep it down."""
         pause_s = SHORTEST_PAUSE_S
         while True:
             if self.waited_s > LONGEST_WAIT_S:
@@ -202,7 +202,7 @@ class Samples:
 
 
 def check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
-    """What the timed binary writes at the timed size, from poisoned outputs."""
+    """Checks what the timed binary writes at the timed size, from poisoned outputs."""
     placed.poison(POISONS[1])
     placed.launch(function, geometry)
     try:
@@ -212,11 +212,14 @@ def check_after(function: Function, geometry: Launch, placed: Placed, case: Case
         raise
 
 
-_placed: OrderedDict[str, Placed] = OrderedDict()  # by case, the last used at the end
+_placed: OrderedDict[str, Placed] = OrderedDict()  # keyed by case, the last used at the end
 
 
 def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
-    """The timed problem's buffers, kept from trial to trial; those of a few problems under way, if they are small."""
+    """Returns the timed problem's buffers, kept from trial to trial.
+
+    Those of a few problems under way, if they are small.
+    """
     if case.key not in _placed:
         n_bytes = bytes_of(kernel.arrays(case.problem))
         while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > session.keep_bytes):

@@ -1,4 +1,4 @@
-"""The least time a problem needs on a device, and the share of a measured time that it is."""
+"""Computes the least time that a problem needs on a device, and its share of a measured time."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from ..devices.base import Ceilings
 
 @dataclass(frozen=True)
 class Rates:
-    """What a median means for the stated work. ``efficiency`` is None without measured ceilings."""
+    """The rates of a median for the stated work. ``efficiency`` is None without measured ceilings."""
 
     gb_per_s: float
     tflop_per_s: float
@@ -24,7 +24,7 @@ def floor_s(work: Work, ceilings: Ceilings) -> float:
 
 
 def rates(work: Work, median_s: float, ceilings: Ceilings | None) -> Rates:
-    """What ``median_s`` makes of ``work``."""
+    """Returns the rates of ``work`` in ``median_s``."""
     return Rates(
         gb_per_s=work.bytes / median_s / 1e9,
         tflop_per_s=work.flops / median_s / 1e12,

@@ -1,4 +1,4 @@
-"""What a trial leaves behind: one row, which a sweep records."""
+"""The row that a sweep records for each trial."""
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
@@ -19,10 +19,10 @@ class Trial:
     number: int
     status: str
     config: Config
-    key: str | None  # of the variant
+    key: str | None  # key of the variant
     stamp: str
-    compiler: str = ""  # that made what ran
-    code: str = ""  # digest of what ran, whatever text it came from
+    compiler: str = ""  # the compiler of the binary
+    code: str = ""  # digest of the machine code, independent of source text
     conditions: str = ""  # digest of all else that the outcome depends on: geometry, mathematics, protocol
     message: str = ""
     reproduce: str = ""
@@ -51,7 +51,7 @@ class Trial:
     verified_on: tuple[str, ...] = ()
 
     def refuted(self, failure: TrialFailure) -> "Trial":
-        """The trial as one that failed after all, without its times."""
+        """Returns the trial as one that failed after all, without its times."""
         return replace(
             self,
             status=failure.status,
@@ -70,5 +70,5 @@ class Trial:
 
 
 def stamp(*parts: str) -> str:
-    """What a trial depended on, as 16 hex digits."""
+    """Returns 16 hex digits over what a trial depended on."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

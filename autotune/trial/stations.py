@@ -1,4 +1,4 @@
-"""One config taken through the stations: rendered, compiled, checked, verified, measured; a row whatever happens."""
+"""Takes one config through the stations: rendered, compiled, checked, verified, measured; a row whatever happens."""
 
 import shlex
 import shutil
@@ -43,7 +43,7 @@ class Started:
         return isinstance(self.outcome, TrialFailure) or self.outcome.future.done()
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """Cancel the compile, since nothing waits for it any more."""
         if not isinstance(self.outcome, TrialFailure):
             self.outcome.future.cancel()
 
@@ -59,7 +59,7 @@ class StandIn:
 
 
 class Stations:
-    """What the trials of one sweep go through, and what they share. ``rank``: of its compiles; None: a new one."""
+    """The stations and shared state of one sweep. ``rank`` is the rank of its compiles; None takes a new one."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Stations:
         return started.outcome.result()
 
     def job(self, config: Config, binary: Binary) -> Job:
-        """What the worker process needs to know to measure; waits for the case of the timed problem."""
+        """Returns what the worker process needs to measure; waits for the case of the timed problem."""
         if self._case is None or (self._case[1].future.done() and not self._case[0].exists()):
             self.prepare()
         assert self._case is not None
@@ -190,7 +190,7 @@ class Stations:
         return replace(self._job(config, binary), case=folder, oracle=oracle)
 
     def against_reference(self, measurement: Measurement) -> Measurement:
-        """With errors that bound those against the reference: a stand-in's own are added to those against it."""
+        """Returns error bounds against the reference: those against a stand-in plus the stand-in's own."""
         if self._stand_in is None:
             return measurement
         max_error = measurement.max_error + self._stand_in.max_error
@@ -198,7 +198,7 @@ class Stations:
 
     @contextmanager
     def on_device(self, doing: str) -> Iterator[None]:
-        """Have the device to ourselves, and account for it."""
+        """Hold the device exclusively, and account for the time."""
         with self.ledger.on("waiting for the device"):
             self.bench.turn.acquire()
         try:
@@ -208,7 +208,7 @@ class Stations:
             self.bench.turn.release()
 
     def stamp(self, config: Config, variant: Variant | None = None) -> str:
-        """What the outcome of ``config`` depends on: source, sizes, definition, protocol, stations, compiler."""
+        """Returns a digest of what the outcome of ``config`` depends on: source, sizes, protocol, compiler and more."""
         try:
             text = (variant or render(self.kernel, self.problem, config)).source
         except TrialFailure as failure:
@@ -216,7 +216,7 @@ class Stations:
         return stamp(text, problem_name(self.problem), str(self.protocol), *self._fixed_stamp)
 
     def conditions(self, config: Config) -> str:
-        """What the outcome of ``config`` depends on besides its machine code, whatever text says it.
+        """Returns a digest of what the outcome of ``config`` depends on besides its machine code.
 
         Raises:
             TrialFailure: definition_failed.
@@ -224,13 +224,13 @@ class Stations:
         return conditions_of(self.kernel, self.problem, config, self.protocol)
 
     def with_rates(self, trial: Trial, median_s: float) -> Trial:
-        """``trial`` with GB/s, TFLOP/s and efficiency of that median."""
+        """Returns ``trial`` with GB/s, TFLOP/s and efficiency of that median."""
         return replace(trial, **asdict(rates(self.kernel.work(self.problem), median_s, self.ceilings)))
 
     def _on_device(
         self, config: Config, binary: Binary, incumbent_s: float | None, took: dict[str, Any]
     ) -> tuple[Verdict, Measurement]:
-        """``took``: gets the seconds of each stage, also of one that fails.
+        """Verifies and measures; ``took`` gets the seconds of each stage, also of one that fails.
 
         Where the cache was deleted meanwhile, what it held is made anew.
         """

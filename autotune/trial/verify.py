@@ -1,4 +1,4 @@
-"""Correct, before fast: a binary against the reference at awkward sizes, with poison, canaries and untouched inputs.
+"""Verifies a binary against the reference at edge sizes, with poison, canaries and untouched inputs.
 
 Runs in the device's worker process.
 """
@@ -120,7 +120,7 @@ class Placed:
             function.launch(geometry, self.arguments, seed=seed)
 
     def check(self, case: Case) -> tuple[float, float]:
-        """(largest, rms) error over all outputs; nothing else may have been written.
+        """Returns the (largest, rms) error over all outputs; nothing else may have been written.
 
         Raises:
             TrialFailure: wrong.
@@ -138,7 +138,7 @@ class Placed:
         return errors
 
     def check_outputs(self, case: Case) -> tuple[float, float]:
-        """(largest, rms) error over all outputs.
+        """Returns the (largest, rms) error over all outputs.
 
         Raises:
             TrialFailure: wrong.
@@ -165,7 +165,7 @@ class Placed:
         answers = {name: np.asarray(case.reference[name]).astype(self.specs[name].dtype) for name in plain}
         others = {name: _other(answer) for name, answer in answers.items()}
         for what, before in (("the answer", answers), ("another answer", others)) if plain else ():
-            self.poison(POISONS[0])  # accumulators are as at first
+            self.poison(POISONS[0])  # accumulators have their initial values
             for name, values in before.items():
                 self.buffers[name].write(values)
             self.launch(function, geometry, seed=seed)
@@ -180,12 +180,12 @@ class Placed:
 
 
 def bytes_of(specs: Mapping[str, Array]) -> int:
-    """What arguments of these arrays take on a device: accumulators twice, as what they begin with is kept."""
+    """Returns the device bytes of these arrays; accumulators count twice, since their initial values are kept."""
     return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
 
 
 def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:
-    """The input ``name``, contiguous.
+    """Returns the input ``name``, contiguous.
 
     Raises:
         TypeError: when it is missing or not of the shape and dtype that the definition states.
@@ -201,14 +201,14 @@ def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, A
 
 
 def _other(answer: np.ndarray) -> np.ndarray:
-    """As plausible as ``answer``, and different: its elements moved on by one, or changed where all are alike."""
+    """Returns a different but plausible answer: elements shifted by one, or changed if all are equal."""
     moved = np.roll(answer, 1)
     if not np.array_equal(moved, answer):
         return moved
     return ~answer if answer.dtype.kind in "biu" else (answer + 1).astype(answer.dtype)
 
 
-_of_oracles: dict[str, Case] = {}  # one, or as many as problems are under way
+_of_oracles: dict[str, Case] = {}  # one for each problem in use
 
 
 def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Config, oracle: Binary) -> Case:

@@ -1,4 +1,4 @@
-"""`autotune verify`: many variants checked, none timed; and the one-variant check that failures are reproduced by."""
+"""Implements `autotune verify`: checks many variants without timing, or one to reproduce a failure."""
 
 import random
 from collections import deque
@@ -31,7 +31,7 @@ class Check:
 
 
 def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[Config]:
-    """All of them, or ``n`` at random such that every value of every parameter appears if ``n`` allows."""
+    """Returns all configs, or ``n`` at random such that every value of every parameter appears if ``n`` allows."""
     if n is None or n >= len(configs):
         return list(configs)
     shuffled = list(configs)
@@ -52,19 +52,22 @@ class Checking:
 
     target: Target
     compile_processes: int
-    deadline_s: float = 60.0  # for the verification of one variant
+    deadline_s: float = 60.0  # time limit for the verification of one variant
     builds: tuple[str, ...] | None = None
 
 
 def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
-    """The build called ``name``, or all when it is empty. Raises UsageError for one the device does not have."""
+    """Returns the build ``name``, or all if it is empty. Raises UsageError if the device does not have it."""
     if name and name not in target.module.builds:
         raise UsageError(f"{target.kind} has no build {name!r} (it has {', '.join(target.module.builds)})")
     return (name,) if name else None
 
 
 def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[Check]:
-    """Each (problem, config) compiled and verified, in order; compiles run ahead. Nothing raises for a variant."""
+    """Yields each (problem, config) compiled and verified, in order.
+
+    Compiles run ahead. Nothing raises for a variant.
+    """
     with CompilePool(checking.target, checking.compile_processes) as pool, Worker(checking.target) as worker:
         ahead: deque[tuple[Any, Config, Pending[Binary] | TrialFailure]] = deque()
         remaining = iter(work)
@@ -86,7 +89,7 @@ def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking:
 
 
 def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[Check]:
-    """Each (problem, config) compiled for the architecture of the target, which need not be here.
+    """Yields each (problem, config) compiled for the architecture of the target, which need not be here.
 
     Raises:
         UsageError: when there is no compiler.
@@ -127,7 +130,7 @@ class Tally:
 
     @property
     def all_passed(self) -> bool:
-        """Whether something passed and nothing failed."""
+        """Returns whether something passed and nothing failed."""
         return self.n_passed > 0 and not self.failed
 
     def as_json(self) -> dict[str, Any]:

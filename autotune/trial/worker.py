@@ -28,12 +28,12 @@ T = TypeVar("T")
 class Job:
     """One compiled config and what it is for, in words that survive the way to another process."""
 
-    kernel: str  # as registry.load_kernel takes it
+    kernel: str  # the name or path that registry.load_kernel takes
     problem: dict[str, Any]
     config: Config
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
-    oracle: tuple[Config, Binary] | None = None  # verified, where the problem is too large for NumPy
+    oracle: tuple[Config, Binary] | None = None  # a verified config, if the problem is too large for NumPy
 
 
 class Worker:
@@ -79,7 +79,7 @@ class Worker:
         return self._call(_run, (job, inputs), deadline_s, "launch")
 
     def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
-        """``function(session, *arguments)`` there."""
+        """Run ``function(session, *arguments)`` in the worker process."""
         what = getattr(function, "__name__", "call")
         result: T = self._call(_apply, (function, *arguments), deadline_s, what)
         return result
@@ -110,7 +110,7 @@ def _open(kind: str, identifier: str) -> None:
     keep_freed_memory()
     try:
         _session = device_module(kind).open(identifier)
-    except Exception as error:  # the first call tells the parent
+    except Exception as error:  # the first call reports it to the parent
         _why_not = f"{type(error).__name__}: {error}"
 
 

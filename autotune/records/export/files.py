@@ -1,4 +1,4 @@
-"""Where the exported files of one sweep, or of many, go."""
+"""Writes the exported files of one sweep or of many."""
 
 from collections.abc import Sequence
 from pathlib import Path

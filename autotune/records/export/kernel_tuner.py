@@ -1,4 +1,4 @@
-"""Kernel Tuner's cache file of a sweep: what its simulation mode replays and the benchmark hub shares.
+"""Writes a sweep as Kernel Tuner's cache file, which its simulation mode replays and the benchmark hub shares.
 
 Times are in milliseconds. Kernel Tuner's spaces have no conditional parameters, so each entry names all of them, and
 one that a config does not have takes the value ``absent``. The file's key ``autotune`` says so, with the problem.
@@ -14,7 +14,7 @@ from ...trial.row import Trial
 from ..recorded import Recorded, merged_order
 from .base import Contents
 
-MS = 1e3  # milliseconds of a second
+MS = 1e3  # milliseconds per second
 INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"
 
 ERROR = {
@@ -23,10 +23,10 @@ ERROR = {
     "definition_failed": NOT_COMPILED,
     "render_failed": NOT_COMPILED,
     "compile_failed": NOT_COMPILED,
-    "resources": NOT_RUN,  # as Kernel Tuner does where the driver refuses the launch
+    "resources": NOT_RUN,  # as Kernel Tuner reports a launch that the driver refuses
     "launch_failed": NOT_RUN,
     "timed_out": NOT_RUN,
-    "wrong": NOT_RUN,  # it has no word for a wrong output; "status" beside it does
+    "wrong": NOT_RUN,  # it has no code for a wrong output; "status" beside it has
     "noisy": NOT_RUN,
 }
 
@@ -41,7 +41,7 @@ def contents(sweeps: Sequence[Recorded]) -> Contents:
 
 
 def cache(sweep: Recorded) -> str:
-    """The text of the cache file: one line a trial, in the order of the search.
+    """Returns the text of the cache file: one line a trial, in the order of the search.
 
     Raises:
         UsageError: without trials, or when a parameter bears the name of one of an entry's own keys.
@@ -70,7 +70,7 @@ def cache(sweep: Recorded) -> str:
     }
     entries = dict(_entry(trial, names, absent) for trial in sweep.trials)
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in entries.items())
-    return f'{json.dumps(header, indent=1)[:-2]},\n"cache": {{\n{lines}}}\n}}'  # it looks for this ending
+    return f'{json.dumps(header, indent=1)[:-2]},\n"cache": {{\n{lines}}}\n}}'  # Kernel Tuner looks for this ending
 
 
 def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, Any]]:
@@ -106,14 +106,14 @@ def _error(trial: Trial) -> str:
 
 
 def _values(sweep: Recorded, name: str) -> list[Value]:
-    """The values of the space, or of an older record those that were tried: numbers in order, words as they came."""
+    """Returns the values of the space (in older records, those tried): numbers sorted, words as they came."""
     tried = (trial.config[name] for trial in sweep.trials if name in trial.config)
     seen = list(dict.fromkeys([*sweep.about.get("space", {}).get(name, ()), *tried]))
     return sorted(seen) if all(isinstance(v, (int, float)) for v in seen) else seen
 
 
 def _absent_word(values: dict[str, list[Value]]) -> str:
-    """``absent``, or a word with underscores that no parameter has for a value."""
+    """Returns ``absent``, with underscores added until no parameter has that value."""
     word = "absent"
     while any(str(value) == word for each in values.values() for value in each):
         word += "_"

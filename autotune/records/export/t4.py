@@ -14,18 +14,18 @@ from ..recorded import Recorded
 from .base import Contents
 
 SCHEMA_VERSION = "1.0.0"
-MS = 1e3  # milliseconds of a second
+MS = 1e3  # milliseconds per second
 
 INVALIDITY = {
     "measured": "correct",
     "constraint": "constraints",
     "skipped": "constraints",
     "definition_failed": "compile",
-    "render_failed": "compile",  # no source came of the template
+    "render_failed": "compile",  # the template produced no source
     "compile_failed": "compile",
     "resources": "runtime",  # where a driver would refuse the launch
     "launch_failed": "runtime",
-    "noisy": "runtime",  # correct, and without a time
+    "noisy": "runtime",  # correct, but without a time
     "timed_out": "timeout",
     "wrong": "correctness",
 }
@@ -61,7 +61,7 @@ def contents(sweeps: Sequence[Recorded]) -> Contents:
 
 
 def results(sweep: Recorded) -> dict[str, Any]:
-    """The results file: one entry a trial, in the order of the search.
+    """Returns the results file: one entry a trial, in the order of the search.
 
     ``times`` holds what was recorded and nothing else: a stage whose time is not known is left out, never 0, but for
     stages that were certainly not reached.
@@ -81,7 +81,7 @@ def results(sweep: Recorded) -> dict[str, Any]:
 
 
 def metadata(sweep: Recorded) -> dict[str, Any]:
-    """The metadata file: device, machine, versions, commit, settings, and how the sweep ended."""
+    """Returns the metadata file: device, machine, versions, commit, settings, and how the sweep ended."""
     about = sweep.about
     versions = about.get("versions", {})
     content: dict[str, Any] = {
@@ -114,7 +114,7 @@ def _result(trial: Trial, final_s: float | None) -> dict[str, Any]:
 
 
 def _times(trial: Trial) -> dict[str, Any]:
-    """Milliseconds. ``compilation_time`` is the schema's name of what Kernel Tuner calls ``compilation``: both."""
+    """Returns times in ms, under the schema's ``compilation_time`` and Kernel Tuner's ``compilation``."""
     times: dict[str, Any] = {"runtimes": [MS * s for s in trial.samples_s]}
     stages = {"compilation": trial.compile_s, "validation": trial.verify_s, "benchmark": trial.measure_s}
     if trial.status in ("constraint", "skipped", "render_failed"):
