@@ -1,4 +1,4 @@
-"""How much each parameter matters: its share of the spread of the measured times, and what each value costs.
+"""Computes how much each parameter matters: its share of the spread of the measured times, and what each value costs.
 
 The share is the main effect of functional ANOVA (Hutter, Hoos, Leyton-Brown: An Efficient Approach for Assessing
 Hyperparameter Importance, ICML 2014), estimated from the measured trials themselves, without a model between: the

@@ -1,4 +1,4 @@
-"""What each tier of the lookup loses, measured on the records themselves: leave a problem out, ask, and look it up.
+"""Measures what each tier of the lookup loses on the records: leave a problem out, ask, and compare.
 
 The lookup is asked as an emitted package asks it. What it then chooses was, where luck has it, measured in the sweep
 that was left out; its median there over the least there, minus one, is the loss. No times of two devices meet.

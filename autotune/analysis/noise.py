@@ -1,4 +1,4 @@
-"""How far two measurements of one thing differ on a device, and whether two sets of records agree within that.
+"""Measures how far repeated measurements differ on a device, and whether two sets of records agree within that.
 
 Each config of a final round was measured twice in its sweep: once in the search, once at its end, seconds or minutes
 later, among others. The ratios of the two medians are what repeating a measurement does on that device.

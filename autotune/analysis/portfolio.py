@@ -22,7 +22,7 @@ LEAVE_ONE_OUT = 20
 
 @dataclass(frozen=True)
 class Table:
-    """What was measured of one kernel on one device; ``regret`` is float64 [n_problems, n_configs]."""
+    """The measurements of one kernel on one device; ``regret`` is float64 [n_problems, n_configs]."""
 
     kernel: str
     device: str

@@ -22,7 +22,7 @@ MOST_CONFIGS = 1000  # configs that an estimate assumes for an exhaustive sweep
 
 
 class CampaignProgress(Protocol):
-    """What a campaign reports while it runs."""
+    """Receives a campaign's progress while it runs."""
 
     def begin(self, title: str, n_total: int) -> None: ...
     def outcome(self, outcome: Outcome, n_done: int) -> None: ...

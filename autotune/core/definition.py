@@ -122,7 +122,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """|out - reference| <= atol + rtol |reference| + of_rms rms(reference); all zero means exact."""
+    """Requires |out - reference| <= atol + rtol |reference| + of_rms rms(reference); all zero means exact."""
 
     rtol: float = 0.0
     atol: float = 0.0

@@ -68,7 +68,7 @@ def findings() -> list[Finding]:
 
 
 def find_device(name: str = "auto") -> Target:
-    """Returns the device called ``name``: ``auto``, ``host``, ``cuda`` or ``cuda:1``, or one of an installed package's kind.
+    """Returns the device called ``name``: ``auto``, ``host``, ``cuda``, ``cuda:1``, or one of an installed package's.
 
     Raises:
         UsageError: when it is not here; says what is.

@@ -371,7 +371,7 @@ class Missing:
 
 
 def missing(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> Missing:
-    """Returns the trials of ``verdict`` that are not among ``trials``, by ``stamps`` or else by the sum of ``counts``."""
+    """Returns the trials of ``verdict`` that are not among ``trials``, by ``stamps`` or the sum of ``counts``."""
     there = {trial.number: trial.stamp for trial in trials}
     stamps: Mapping[str, str] | None = verdict.get("stamps")
     if stamps is not None:

@@ -72,7 +72,7 @@ def version() -> str:
 
 
 def native_arch(arch: str) -> str:
-    """``sm_90`` -> ``sm_90a``: from Hopper on, the name that includes a chip's own instructions (wgmma)."""
+    """Returns ``sm_90a`` for ``sm_90``: from Hopper on, the name that includes chip-specific instructions (wgmma)."""
     number = re.fullmatch(r"sm_(\d+)", arch)
     return f"{arch}a" if number and int(number[1]) >= 90 else arch
 

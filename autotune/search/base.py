@@ -100,7 +100,7 @@ class Listed(ABC):
         """Update the model with the outcome of ``number``, which is in ``log_s`` or in ``failed``."""
 
     def open_rows(self) -> np.ndarray:
-        """Numbers of the configs that are not taken, int [n_open]."""
+        """Returns the numbers of the configs that are not taken, int [n_open]."""
         return np.flatnonzero(~self.taken)
 
     def any_open(self) -> int:

@@ -15,7 +15,7 @@ SAME = 1 - 1e-9  # cosine of the angle between columns that are equal up to an a
 
 @dataclass(frozen=True)
 class Levels:
-    """``table[i, j]``: which of ``values[j]`` config i gives to parameter ``names[j]``; -1 where it has none."""
+    """``table[i, j]`` is the index in ``values[j]`` of config i's parameter ``names[j]``; -1 if it has none."""
 
     names: tuple[str, ...]
     values: tuple[tuple[Value, ...], ...]

@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Replay:
-    """What ``repeats`` searches of ``trials`` trials found. Times in seconds of the recorded device.
+    """The result of ``repeats`` searches of ``trials`` trials; times are seconds on the recorded device.
 
     ``score``: P; None where chance finds the optimum, too. ``found_s``: best time of each repeat, None where all its
     trials failed; such repeats count for nothing but ``n_empty``. ``median_ratio`` and ``worst_ratio``: found /

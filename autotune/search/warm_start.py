@@ -24,7 +24,7 @@ def warm_start(
     n_hints: int,
     done: Container[Config],
 ) -> tuple[tuple[Config, ...], dict[str, np.ndarray]]:
-    """(at most ``n_hints`` configurations to begin with, none of ``done``; columns by name, float [n_configs]).
+    """Returns (at most ``n_hints`` configurations to begin with, none of ``done``; columns by name, float [n_configs]).
 
     ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself.
     """

@@ -1,4 +1,4 @@
-"""From a kernel's name to CUDA source: the registry of definitions, and their templates rendered.
+"""Turns a kernel's name into CUDA source: the registry of definitions, and their templates rendered.
 
 It also knows what installed packages add to the other rooms.
 

@@ -1,4 +1,4 @@
-"""Which kernels there are: the package's own, those of installed packages, and those in a file of the user's."""
+"""Finds kernels: the package's own, those of installed packages, and those in a user's file."""
 
 import importlib
 import importlib.util

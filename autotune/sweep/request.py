@@ -16,7 +16,7 @@ from ..system.limits import check_type
 
 
 def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> dict[str, Value]:
-    """``taps=256,ALGORITHM=register`` -> {"taps": 256, "ALGORITHM": "register"}.
+    """Parses ``taps=256,ALGORITHM=register`` into {"taps": 256, "ALGORITHM": "register"}.
 
     ``read``: the value that a name and its text stand for; by default what the text reads as.
 
@@ -87,7 +87,7 @@ def parse_config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -
 
 
 def parse_restriction(kernel: Kernel[Any], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:
-    """``ALGORITHM=register`` and ``WGS=64`` and ``WGS=128`` -> the values to which a sweep keeps."""
+    """Parses ``ALGORITHM=register``, ``WGS=64`` and ``WGS=128`` into the values that a sweep is restricted to."""
     restriction: dict[str, tuple[Value, ...]] = {}
     for text in [texts] if isinstance(texts, str) else texts:
         for name, value in parse_values(text, _reader(kernel.space)).items():

@@ -209,7 +209,7 @@ def _serve(
 
 
 def _failure(error: BaseException) -> bytes:
-    """``error`` for the parent, with where it was raised; in words where it is none to raise there."""
+    """Prepares ``error`` for the parent with where it was raised; it becomes text if it cannot be raised there."""
     error.add_note(traceback.format_exc())
     if isinstance(error, Exception):
         with suppress(Exception):  # copying a user's exception may raise anything

@@ -1,4 +1,4 @@
-"""What a definition's inputs, reference and tolerance must be before a kernel is judged by them.
+"""Checks a definition's inputs, reference and tolerance before a kernel is judged by them.
 
 A reference that is truncated, broadcast or real where the output is complex lets a wrong kernel pass, and so does one
 that writes its inputs. Each refusal is a DefinitionError, which names the method and what it must do.

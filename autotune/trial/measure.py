@@ -40,7 +40,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds of one launch: the samples, their median and quartiles, and the clock they were taken at."""
+    """The time of one launch: the samples, their median and quartiles, and the clock they were taken at."""
 
     samples_s: tuple[float, ...]
     median_s: float
@@ -85,7 +85,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Sustained:
-    """Seconds of a launch among launches back to back, nothing between them; caches as the launch before left them."""
+    """The time of one of many back-to-back launches, each with the caches that the last one left."""
 
     short_s: float  # median of the first N_SHORT, before a power limit shows
     sustained_s: float  # median of the last quarter

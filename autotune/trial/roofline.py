@@ -16,7 +16,7 @@ class Rates:
 
 
 def floor_s(work: Work, ceilings: Ceilings) -> float:
-    """Seconds: the larger of bytes over the copy's rate and operations over the rate of the unit that does them best.
+    """Returns seconds: the larger of bytes over the copy's rate and operations over the rate of their best unit.
 
     Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
     """

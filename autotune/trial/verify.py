@@ -212,7 +212,7 @@ _of_oracles: dict[str, Case] = {}  # one for each problem in use
 
 
 def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Config, oracle: Binary) -> Case:
-    """``case`` with the output of the verified ``oracle`` as its reference."""
+    """Returns ``case`` with the output of the verified ``oracle`` as its reference."""
     key = f"{case.key} by {oracle.key}"
     if key not in _of_oracles:
         function = session.load(oracle, session.timed_build)

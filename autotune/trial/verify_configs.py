@@ -48,7 +48,7 @@ def sample_of(configs: Sequence[Config], n: int | None, seed: int = 0) -> list[C
 
 @dataclass(frozen=True)
 class Checking:
-    """Where and how a check runs; ``builds`` None: all that the device verifies."""
+    """The place and manner of a check; ``builds`` None means all that the device verifies."""
 
     target: Target
     compile_processes: int

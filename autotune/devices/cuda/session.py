@@ -173,8 +173,9 @@ class CudaSession:
             raise TrialFailure("resources", f"{name} does not fit the device's memory: {error}") from error
 
     def memory(self, n_bytes: int) -> tuple[Mapping | None, Any]:
-        """At least so many bytes, as an array, and the mapping that they are, which is to be given back; without
-        guarded memory none, and more of them.
+        """Returns at least ``n_bytes`` as an array, and their mapping, which the caller gives back.
+
+        Without guarded memory the mapping is None, and the array has room for canaries on both sides.
         """
         if self.guarded is None:
             return None, cupy.empty(n_bytes + 2 * PLAIN_GUARD_BYTES, dtype=cupy.uint8)

@@ -57,7 +57,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a process ended; ``code`` is negative for a signal, ``errors`` is what it wrote to stderr."""
+    """The end of a process; ``code`` is negative for a signal, ``errors`` is what it wrote to stderr."""
 
     code: int
     output: str
