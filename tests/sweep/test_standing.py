@@ -42,6 +42,18 @@ def rows(results: Path) -> int:
     return len(SweepFolder(folder.path).trials())
 
 
+def swept_twice(folder: Path, name: str, pattern: str, replacement: str) -> tuple[int, str, int]:
+    """Trials of a sweep, what is told by one after an edit of the kernel's file ``name``, and the trials after that."""
+    definition, results = copied_example(folder / "kernel"), folder / "results"
+    sweep(definition, results)
+    n = rows(results)
+    path = definition.with_name(name)
+    text, n_changed = re.subn(pattern, replacement, path.read_text())
+    assert n_changed
+    path.write_text(text)
+    return n, sweep(definition, results), rows(results)
+
+
 @pytest.mark.parametrize(
     ("name", "pattern", "replacement"),
     [
@@ -56,15 +68,8 @@ def rows(results: Path) -> int:
 def test_what_reads_differently_is_not_measured_again(
     name: str, pattern: str, replacement: str, tmp_path: Path
 ) -> None:
-    definition = copied_example(tmp_path / "kernel")
-    sweep(definition, tmp_path / "results")
-    n = rows(tmp_path / "results")
-    path = definition.with_name(name)
-    text, n_changed = re.subn(pattern, replacement, path.read_text())
-    assert n_changed
-    path.write_text(text)
-    told = sweep(definition, tmp_path / "results")
-    assert f"{n} {HELD}" in told and rows(tmp_path / "results") == n and "measuring" not in told
+    n, told, n_after = swept_twice(tmp_path, name, pattern, replacement)
+    assert f"{n} {HELD}" in told and n_after == n and "measuring" not in told
 
 
 @pytest.mark.parametrize(
@@ -78,15 +83,8 @@ def test_what_reads_differently_is_not_measured_again(
     ],
 )
 def test_what_does_something_else_is_measured_again(name: str, pattern: str, replacement: str, tmp_path: Path) -> None:
-    definition = copied_example(tmp_path / "kernel")
-    sweep(definition, tmp_path / "results")
-    n = rows(tmp_path / "results")
-    path = definition.with_name(name)
-    text, n_changed = re.subn(pattern, replacement, path.read_text())
-    assert n_changed
-    path.write_text(text)
-    told = sweep(definition, tmp_path / "results")
-    assert HELD not in told and rows(tmp_path / "results") == 2 * n
+    n, told, n_after = swept_twice(tmp_path, name, pattern, replacement)
+    assert HELD not in told and n_after == 2 * n
 
 
 # ---------------------------------------------------------------------- what else reads records
