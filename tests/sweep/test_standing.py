@@ -167,3 +167,11 @@ def test_comments_names_and_order_leave_no_trace_in_machine_code() -> None:
     for pattern, replacement in (("half /= 2", "half /= 4"), ("half > 0", "half > 1"), (r"v\.x \* v\.x", "v.x * v.y")):
         text, n = re.subn(pattern, replacement, source)
         assert n and code(text) != first
+
+
+def test_what_a_kernel_demands_of_its_launch_is_of_its_machine_code() -> None:
+    if (reason := nvrtc.available()) is not None:
+        pytest.skip(reason)
+    head = 'extern "C" __global__ void __cluster_dims__({}, 1, 1) __launch_bounds__({}) detect(float* x) {{ *x = 1; }}'
+    codes = [code(head.format(*demands)) for demands in ((2, 128), (4, 128), (2, 256), (2, 128))]
+    assert len(set(codes)) == 3 and codes[0] == codes[3]
