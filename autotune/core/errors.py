@@ -55,7 +55,14 @@ def clipped(text: str, n: int = 2000) -> str:
 def one_line(text: str) -> str:
     """Joins ``text`` into one line and escapes control characters, since parts of it may come from anybody."""
     joined = re.sub(r"\s*\n\s*", " ", text.strip())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+    return printable(joined)
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Escapes the characters of ``text`` that a terminal would obey instead of showing them, but for ``kept`` ones."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
 STATUSES = {

@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
+from .errors import printable
+
 Check = Callable[[Any], Any]
 
 MOST_WHOLE = 2**63  # the range of an integer column of a table
@@ -73,9 +75,7 @@ def _sha256(content: Mapping[str, Any]) -> str:
 
 def plain(text: str) -> str:
     """Escapes characters of ``text`` that are not printable, so that a terminal only shows it."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return printable(text, kept="\n\t")
 
 
 def shown(value: Any) -> str:

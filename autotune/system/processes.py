@@ -23,7 +23,6 @@ from typing import Any, TypeVar, cast
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
 START_DEADLINE_S = 120.0  # time for a process to become ready: imports, a driver, a context
 LAST_WORDS_S = 1.0
-LONGEST_WAIT_S = 1e6  # the longest timeout that poll takes: milliseconds in 32 bits
 MOST_STARTS = 3  # consecutive starts that may die before they are ready
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 # Linux kills a child when the thread that started it ends, not the process: this one ends last.
@@ -115,7 +114,7 @@ class Child:
             answer, in_time = None, True
             with suppress(EOFError, OSError):  # it died
                 pipe.send_bytes(task)
-                came = wait((pipe, sentinel), None if timeout is None else min(LONGEST_WAIT_S, timeout))
+                came = wait((pipe, sentinel), timeout)
                 in_time = bool(came)
                 answer = pipe.recv_bytes() if pipe in came else None
             if answer is not None:

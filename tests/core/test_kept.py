@@ -113,7 +113,7 @@ def test_a_good_library_under_another_name_is_not_taken() -> None:
 
 
 def test_what_many_compiles_share_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As another process finds it: each looks at these files once, while they stay as they are."""
+    """Forgets what was looked at, as another process would find it: each looks at these files once."""
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
     header = build.shim_header("plain")
     paths = build.runtime_library(), header, header.with_name(f"{header.name}.gch")

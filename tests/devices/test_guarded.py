@@ -29,7 +29,7 @@ WRITE_AT = 'extern "C" __global__ void write_at(unsigned char* out, long long at
 
 
 class Driver:
-    """As much of libcuda as is called: what is reserved, created and mapped; ``fails`` names calls that return 2."""
+    """Stands in for libcuda: notes what is reserved, created and mapped; ``fails`` names calls that return 2."""
 
     def __init__(self, fails: tuple[str, ...] = (), supported: int = 1, status: int = 2) -> None:
         self.fails, self.supported, self.status = fails, supported, status

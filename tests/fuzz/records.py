@@ -86,7 +86,7 @@ def make(folder: Path, bench: Bench) -> None:
 
 
 def _with_stamps(path: Path) -> None:
-    """As a sweep writes it: the made-up verdicts say less of their trials."""
+    """Adds the stamps that a sweep writes: the made-up verdicts say less of their trials."""
     folder = SweepFolder(path.parent)
     verdict = unsealed(path.read_text())
     folder.write_verdict(verdict | {"stamps": {str(t.number): t.stamp for t in folder.trials()}})
