@@ -6,8 +6,10 @@ from typing import Any
 
 from autotune import Config, Device
 from autotune.core.errors import STATUSES
-from autotune.records.folder import SweepFolder, sweep_path
+from autotune.records.folder import sweep_path
 from autotune.trial.row import Trial
+
+from .recorded import created
 
 REGISTER = [Config(ALGORITHM="register", WGS=wgs, PHASES=p) for wgs in (64, 128, 256) for p in (2, 4, 8)]
 SUBGROUP = [Config(ALGORITHM="subgroup", WGS=wgs, SG_SIZE=s) for wgs in (64, 128, 256) for s in (2, 4)] + [
@@ -51,7 +53,7 @@ def sweep(results: Path, *, device: str = "NVIDIA H200", taps: int = 16, verdict
         "commit": "0123456789ab",
         "started": "2026-11-01T10:00:00+00:00",
     }
-    folder = SweepFolder.create(path, known | about)
+    folder = created(path, known | about)
     made = trials()
     for trial in made:
         folder.append(trial)

@@ -28,6 +28,13 @@ WIDE = Config(BLOCK_C=128, BLOCK_T=4, UNROLL=4)
 TALL = Config(BLOCK_C=32, BLOCK_T=16, UNROLL=4)
 
 
+def created(path: Path, about: dict[str, Any]) -> SweepFolder:
+    """The folder of a sweep, as one that begins there leaves it."""
+    folder = SweepFolder.opened(path)
+    folder.take_up(about)
+    return folder
+
+
 def record(
     results: Path,
     device: Device,
@@ -61,7 +68,7 @@ def record(
         "started": started,
         "commit": "0123456789ab",
     }
-    folder = SweepFolder.create(path, about)
+    folder = created(path, about)
     trials = []
     for number, (config, median_us) in enumerate(medians_us.items()):
         trial = Trial(

@@ -89,17 +89,6 @@ class SweepFolder:
         self._about: dict[str, Any] | None = None
 
     @staticmethod
-    def create(path: Path, about: dict[str, Any]) -> "SweepFolder":
-        """Make the folder, or take up the one that is there; ``sweep.json`` says how it was last run.
-
-        Raises:
-            NewerFormat: when a later version has recorded there.
-        """
-        folder = SweepFolder.opened(path)
-        folder.take_up(about)
-        return folder
-
-    @staticmethod
     def opened(path: Path) -> "SweepFolder":
         """Make the folder, if it is not there.
 

@@ -18,7 +18,7 @@ from autotune.sweep.loop import Sweep
 
 from .. import outcomes
 from ..conftest import EXAMPLE
-from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, unsealed
+from ..recorded import DEFAULT, H200, TALL, WIDE, created, record, rewrite_about, unsealed
 
 N = len(outcomes.trials())
 
@@ -140,7 +140,7 @@ def test_a_newer_record_is_refused_by_name(tmp_path: Path, caplog: pytest.LogCap
         find_sweeps(path)
     before = (path / "sweep.json").read_bytes()
     with pytest.raises(NewerFormat, match=says):
-        SweepFolder.create(path, {"kernel": "filter"})
+        created(path, {"kernel": "filter"})
     assert (path / "sweep.json").read_bytes() == before
 
 

@@ -13,6 +13,8 @@ from autotune import Config, UsageError
 from autotune.records.folder import SweepFolder, find_sweeps, load, sweep_path
 from autotune.trial.row import Trial, stamp
 
+from ..recorded import created
+
 ABOUT = {
     "kernel": "detect",
     "problem": {"n_time": 1024, "n_chan": 200},
@@ -29,7 +31,7 @@ def trial(number: int, **values: object) -> Trial:
 
 
 def folder_in(path: Path) -> SweepFolder:
-    return SweepFolder.create(sweep_path(path, "NVIDIA H200", "detect", "n_time=1024,n_chan=200"), ABOUT)
+    return created(sweep_path(path, "NVIDIA H200", "detect", "n_time=1024,n_chan=200"), ABOUT)
 
 
 def test_trials_come_back_as_they_went(tmp_path: Path) -> None:

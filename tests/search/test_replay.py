@@ -12,10 +12,11 @@ import pytest
 
 from autotune import Config, Device, UsageError
 from autotune.cli.commands.replay import replay as command
-from autotune.records.folder import SweepFolder
 from autotune.search.recorded_space import RecordedSpace, middle, read_space
 from autotune.search.replay import expected_minimum, replay
 from autotune.trial.row import Trial
+
+from ..recorded import created
 
 AXES = {"X": (1, 2, 4, 8), "Y": (1, 2, 3, 4, 5), "MODE": ("row", "column")}
 FAILS = {"X": 8, "Y": 5, "MODE": "row"}
@@ -70,7 +71,7 @@ def space(tmp_path: Path) -> RecordedSpace:
 def sweep_folder(path: Path) -> Path:
     device = asdict(Device("GPU", "cuda", "sm_90"))
     about = {"kernel": "k", "problem": {"n": 1}, "device": device, "default": grid()[7]}
-    folder = SweepFolder.create(path / "n=1", about)
+    folder = created(path / "n=1", about)
     for number, config in enumerate(grid()):
         ok = config != FAILS
         status, median_s = ("measured", 1e-3 * milliseconds(config)) if ok else ("launch_failed", None)

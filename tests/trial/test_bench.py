@@ -23,6 +23,7 @@ from autotune.trial.bench import Bench
 from autotune.trial.ledger import Ledger, idle_share
 
 from ..conftest import EXAMPLE
+from ..recorded import created
 
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 64, "n_chan": 100})
@@ -69,7 +70,7 @@ def test_more_trials_later_continue_and_a_longer_final_round_is_made_again(tmp_p
 
 
 def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
-    folder = SweepFolder.create(tmp_path / "sweep", {})
+    folder = created(tmp_path / "sweep", {})
     code = (
         "import sys; from pathlib import Path; from autotune.records.folder import SweepFolder\n"
         "with SweepFolder(Path(sys.argv[1])).locked(lambda text: print(text, flush=True)): print('mine', flush=True)\n"
