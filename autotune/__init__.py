@@ -34,7 +34,7 @@ from .core import (  # noqa: E402
     unpack_samples,
     when,
 )
-from .records.folder import load  # noqa: E402
+from .records.table import load  # noqa: E402
 from .system.installation import VERSION  # noqa: E402
 
 __version__ = VERSION

@@ -6,7 +6,7 @@ from typing import Any
 
 from autotune import Config, Device
 from autotune.core.errors import STATUSES
-from autotune.records.folder import sweep_path
+from autotune.records.paths import sweep_path
 from autotune.trial.row import Trial
 
 from .recorded import created

@@ -8,7 +8,8 @@ from typing import Any
 
 from autotune import Config, Device
 from autotune.core.definition import baked_fields, problem_name, runtime_fields
-from autotune.records.folder import SweepFolder, sweep_path
+from autotune.records.folder import SweepFolder
+from autotune.records.paths import sweep_path
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
 from autotune.trial.row import Trial

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ..core.definition import Device, Kernel
 from ..devices import device_module
-from .folder import SweepFolder, kernel_path
+from .folder import SweepFolder
+from .paths import kernel_path
 
 N_SWEEPS = 3  # the newest
 

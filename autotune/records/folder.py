@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.config import Config
 from ..core.errors import UsageError
@@ -31,12 +31,8 @@ from ..trial.row import Trial
 from . import record_schema
 from .record_schema import FORMAT
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 TRIALS, SWEEP, VERDICT, DIGESTS = "trials.jsonl", "sweep.json", "verdict.json", "digests.json"
 SUM = "sum"  # the member of a line that holds its checksum
-LONGEST_PART = 200  # bytes of a file or folder name; the limit is 255, and longer names are derived from it
 log = logging.getLogger("autotune")
 
 
@@ -274,45 +270,6 @@ class SweepFolder:
             os.truncate(path, len(whole))
 
 
-def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
-    """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
-
-    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
-    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
-
-    Raises:
-        UsageError: when there is no recorded sweep.
-    """
-    return table(find_sweeps(Path(path)))
-
-
-def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
-    """As ``load``, for sweeps that have been found."""
-    import pandas as pd  # here: workers and compile processes start without it
-
-    rows = []
-    for folder in folders:
-        about = folder.about()
-        fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
-        fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
-        trials, verdict = folder.trials(), folder.verdict()
-        if verdict is not None:
-            tell_missing(folder.path, verdict, trials)
-        for trial in trials:
-            row = trial.as_json()
-            rows.append({**fixed, **row.pop("config"), **row})
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
-
-
-def _column(values: list[Any]) -> "pd.Series[Any]":
-    """Returns a column whose integers stay integers even if some are missing."""
-    import pandas as pd
-
-    kinds = {type(v) for v in values if v is not None}
-    return pd.Series(values, dtype="Int64" if kinds == {int} else None)
-
-
 def find_sweeps(path: Path) -> list[SweepFolder]:
     """Returns the readable recorded sweeps at or under ``path`` and warns about others.
 
@@ -380,25 +337,6 @@ def tell_missing(path: Path, verdict: Mapping[str, Any], trials: Iterable[Trial]
             f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the verdict stands, the "
             "search's figures are of what is left; start the sweep again to replace them"
         )
-
-
-def sweep_path(results: Path, device: str, kernel: str, problem: str) -> Path:
-    """Returns results/<device>/<kernel>/<problem> as a valid path for any three names."""
-    return kernel_path(results, device, kernel) / part(problem)
-
-
-def kernel_path(results: Path, device: str, kernel: str) -> Path:
-    """Returns the folder of all sweeps of a kernel on a device; a device's name becomes a plain folder name."""
-    return results / part("".join(c if c.isalnum() or c in "-_." else "_" for c in device)) / part(kernel)
-
-
-def part(name: str) -> str:
-    """Returns ``name`` as one path component: unchanged if possible, else what remains of it plus a hash."""
-    is_plain = name not in ("", ".", "..") and name.isprintable() and "/" not in name
-    if is_plain and len(name.encode()) <= LONGEST_PART:
-        return name
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_=,.") else "_" for c in name)
-    return f"{kept[: LONGEST_PART - 17]}~{hashlib.sha256(name.encode(errors='backslashreplace')).hexdigest()[:16]}"
 
 
 def _line(trial: Trial) -> bytes:

@@ -21,8 +21,9 @@ import numpy as np
 
 from ..core.config import Config, parse_value
 from ..core.definition import Device, Kernel, problem_name
-from ..records.folder import SWEEP, TRIALS, Damaged, SweepFolder, part, sweep_path, tell
+from ..records.folder import SWEEP, TRIALS, Damaged, SweepFolder, tell
 from ..records.history import medians
+from ..records.paths import part, sweep_path
 from ..runtime.wisdom import device_of
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2

@@ -18,8 +18,10 @@ from ..core.config import Config
 from ..core.definition import Kernel, baked_fields, problem_name, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..records.estimate import estimate
-from ..records.folder import SweepFolder, is_of, load, sweep_path
+from ..records.folder import SweepFolder, is_of
+from ..records.paths import sweep_path
 from ..records.provenance import provenance
+from ..records.table import load
 from ..search import Searcher, check_sampler, searcher
 from ..search.neighbours import known
 from ..search.warm_start import warm_start

@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 import autotune
 from autotune import UsageError
 from autotune.cli.program import app
-from autotune.records.folder import NewerFormat, SweepFolder, find_sweeps, load, missing, part, sweep_path
+from autotune.records.folder import NewerFormat, SweepFolder, find_sweeps, missing
+from autotune.records.paths import part, sweep_path
+from autotune.records.table import load
 from autotune.search.neighbours import known
 from autotune.source.registry import load_kernel
 from autotune.sweep.loop import Sweep

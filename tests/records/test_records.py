@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from autotune import Config, UsageError
-from autotune.records.folder import SweepFolder, find_sweeps, load, sweep_path
+from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.records.paths import sweep_path
+from autotune.records.table import load
 from autotune.trial.row import Trial, stamp
 
 from ..recorded import created

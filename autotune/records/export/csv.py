@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..folder import table
 from ..recorded import Recorded
+from ..table import table
 from .base import Contents
 
 is_table, is_text = True, True

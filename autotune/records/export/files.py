@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...core.errors import UsageError
 from ...core.files import write_whole
-from ..folder import sweep_path
+from ..paths import sweep_path
 from ..recorded import Recorded
 from .base import Format
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UsageError
 from ...system.installation import install_with
-from ..folder import table
 from ..recorded import Recorded
+from ..table import table
 from .base import Contents
 
 if TYPE_CHECKING:

@@ -1,0 +1,50 @@
+"""Recorded trials as a table: one row for each trial of any number of sweeps."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .folder import SweepFolder, find_sweeps, tell_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
+    """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+
+    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
+
+    Raises:
+        UsageError: when there is no recorded sweep.
+    """
+    return table(find_sweeps(Path(path)))
+
+
+def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
+    """As ``load``, for sweeps that have been found."""
+    import pandas as pd  # here: workers and compile processes start without it
+
+    rows = []
+    for folder in folders:
+        about = folder.about()
+        fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
+        fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
+        trials, verdict = folder.trials(), folder.verdict()
+        if verdict is not None:
+            tell_missing(folder.path, verdict, trials)
+        for trial in trials:
+            row = trial.as_json()
+            rows.append({**fixed, **row.pop("config"), **row})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[Any]) -> "pd.Series[Any]":
+    """Returns a column whose integers stay integers even if some are missing."""
+    import pandas as pd
+
+    kinds = {type(v) for v in values if v is not None}
+    return pd.Series(values, dtype="Int64" if kinds == {int} else None)
