@@ -154,19 +154,25 @@ class Child:
 
     def _ready(self) -> tuple[Connection, int]:
         """Returns the pipe to a process that waits for a task, and what becomes readable when it ends."""
+        with self._changing:
+            process, pipe = self._process, self._pipe
+        if process is not None and pipe is not None and process.is_alive():
+            return pipe, process.sentinel
+        self.stop()
+        how = ""
         for _ in range(MOST_STARTS):
-            with self._changing:
-                process, pipe = self._process, self._pipe
-            if process is not None and pipe is not None and process.is_alive():
-                return pipe, process.sentinel
-            how = self.stop()
             if self._ended:
                 raise Died("it was told to end")
-            self._start()
+            process, pipe = self._start()
+            with suppress(EOFError, OSError):
+                if wait((pipe, process.sentinel), START_DEADLINE_S):
+                    pipe.recv_bytes()
+                    return pipe, process.sentinel
+            how = self.stop(LAST_WORDS_S)  # its pipe closes a little before it has ended
         raise Died(f"{MOST_STARTS} processes could not be started, the last one: {how}")
 
-    def _start(self) -> None:
-        """A new process, which has said that it is ready; one that died before is left for ``stop`` to tell of."""
+    def _start(self) -> tuple[_Process, Connection]:
+        """Starts a process, which says when it is ready."""
         ours, its = SpawnContext().Pipe()
         process = _Process(target=_serve, args=(its, os.getpid(), self._name, self._initializer, self._arguments))
         process.daemon = True  # multiprocessing ends it at exit, whoever forgets to
@@ -176,12 +182,7 @@ class Child:
             self._process, self._pipe = process, ours
         if self._ended:
             self.stop()
-            return
-        with suppress(EOFError, OSError):
-            if wait((ours, process.sentinel), START_DEADLINE_S):
-                ours.recv_bytes()
-            else:
-                self.stop()
+        return process, ours
 
 
 def _serve(

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import CancelledError, wait
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,15 @@ def test_an_exit_is_a_death_at_once(status: int) -> None:
     child.end()
 
 
-def test_a_process_that_cannot_start_is_told() -> None:
-    child = Child("tested", os._exit, 7)
+def close_pipes_and_exit(status: int) -> None:
+    os.closerange(3, 64)
+    time.sleep(0.2)
+    os._exit(status)
+
+
+@pytest.mark.parametrize("exit_early", [os._exit, close_pipes_and_exit])
+def test_a_process_that_cannot_start_is_told(exit_early: Callable[[int], None]) -> None:
+    child = Child("tested", exit_early, 7)
     with pytest.raises(Died, match="3 processes could not be started, the last one: exit code 7"):
         child.call(os.getppid, (), 60)
 
