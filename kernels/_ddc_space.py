@@ -110,7 +110,7 @@ def runs_are_steps(problem: Problem, config: Config, device: Device) -> bool:
     return config.get("CHAIN") == 0 or config.RUN in runs.possible
 
 
-@SPACE.advice("where runs overlap, blocks fill five sixths of the waves that they take, if any do", MMA=WGMMA)
+@SPACE.heuristic("where runs overlap, blocks fill five sixths of the waves that they take, if any do", MMA=WGMMA)
 def runs_fill_waves(problem: Problem, config: Config, device: Device) -> bool:
     runs = runs_of(problem, block_of(config), device.n_multiprocessors)
     return config.get("CHAIN") == 0 or config.RUN in runs.filling

@@ -120,7 +120,7 @@ class Accumulate(Kernel[Problem]):
     )
     arguments = ("visibilities", "accumulators", "saturated", "present", "n_channels", "n_baselines")
     tuned = (Problem(), Problem(n_accumulators=1), Problem(n_accumulators=2))
-    awkward = (Problem(n_accumulators=1), Problem(n_accumulators=3), Problem(n_accumulators=20))
+    extra_problems = (Problem(n_accumulators=1), Problem(n_accumulators=3), Problem(n_accumulators=20))
     host_sizes: Mapping[str, int] = {"n_channels": 3, "n_receivers": 5}
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
@@ -171,7 +171,7 @@ class Accumulate(Kernel[Problem]):
         present[rng.integers(0, 8, problem.n_baselines) == 0] = 0
         return {"accumulators": accumulators, "saturated": np.array([2**32 - 3], np.uint64), "present": present}
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """One baseline; two channels of a little more than a tile; one that fills all of two tiles that it can; and
         tiles that hold many channels.
         """

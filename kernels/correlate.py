@@ -85,7 +85,7 @@ class Correlate(Kernel[Problem]):
         Problem(overwrites=True, bits=16, n_times=8, n_batches=384),
         Problem(layout="batches", n_times=256, n_channels=64, n_batches=32),
     )
-    awkward = (
+    extra_problems = (
         Problem(n_receivers=1),
         Problem(n_receivers=33, count_lowest=True),
         Problem(n_receivers=47, bits=4, n_times=32),
@@ -187,7 +187,7 @@ class Correlate(Kernel[Problem]):
         unit = "float16" if problem.bits == 16 else "int8"
         return Work(8.0 * n_samples * visibilities, n_bytes, unit)
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """One batch; one of several, fewer than the slices; a range that fills each stage again, and one in part."""
         if config.MMA == "wgmma":
             units = int(config.STAGES) * (2 if problem.bits == 4 else 4)

@@ -44,7 +44,7 @@ class Ddc(Kernel[Problem]):
     )
     arguments = ("baseband", "samples", "weights", "frequency_high", "frequency_low", "phase", "n_out", "row_bytes")
     tuned = (Problem(taps=256, decimation=16, sample_bits=10), Problem(taps=128, decimation=8, sample_bits=10))
-    awkward = (
+    extra_problems = (
         Problem(taps=255, decimation=5, sample_bits=13),
         Problem(taps=32, decimation=32, sample_bits=7),
         Problem(taps=257, decimation=32, sample_bits=8),
@@ -133,7 +133,7 @@ class Ddc(Kernel[Problem]):
             "mix_phase": float(rng.uniform()),
         }
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """One output of one stream; and, of two, one output more than a tile, samples left over, rows that start
         at any byte: loads that are aligned, that are not, and that end with the buffer.
         """

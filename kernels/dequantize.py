@@ -166,7 +166,7 @@ class Dequantize(Kernel[Problem]):
         Problem(out_type="bfloat16", n_freqs=32768),
         Problem(scale_offset=True),
     )
-    awkward = (
+    extra_problems = (
         Problem(missing=True),
         Problem(out_type="float16", missing=True),
         Problem(out_type="float16", scale_offset=True),
@@ -222,7 +222,7 @@ class Dequantize(Kernel[Problem]):
             inputs["scale_offset"] = size.astype(np.float16)
         return inputs
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """The smallest row; rows that are a little longer than a tile, so that some start where a wide load must not;
         and a row that is two tiles but for one of the widest loads.
         """

@@ -170,7 +170,7 @@ class PfbFir(Kernel[Problem]):
         Problem(),
         Problem(n_channels=32768, n_spectra=1024, n_samples=2**26 + 2**20),
     )
-    awkward = (
+    extra_problems = (
         Problem(taps=5, n_channels=37, sample_bits=13, n_spectra=300, n_samples=2**16),
         Problem(taps=8, n_channels=96, sample_bits=64, n_spectra=300, n_samples=2**16),
         Problem(taps=1, n_channels=3, sample_bits=2, n_spectra=100, n_samples=2**10),
@@ -249,7 +249,7 @@ class PfbFir(Kernel[Problem]):
         power = rng.integers(0, 2**40, problem.n_pols, dtype=np.uint64)
         return {"samples": samples, **found, "total_power": power}
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """One spectrum, of samples that fill the buffer; and three more than a block makes, of two streams (of wide
         spectra one: they are large), whose rows start at any byte.
         """

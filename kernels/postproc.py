@@ -158,7 +158,7 @@ class Postproc(Kernel[Problem]):
         Problem(bits=4),
         Problem(layout="blocks"),
     )
-    awkward = (
+    extra_problems = (
         Problem(n_channels=33, spectra_per_heap=67, n_heaps=2),
         Problem(n_channels=40, nyquist=0, n_pols=1, spectra_per_heap=75, n_heaps=2),
         Problem(n_channels=65, bits=4, spectra_per_heap=66, n_heaps=2),
@@ -216,7 +216,7 @@ class Postproc(Kernel[Problem]):
         n_bytes = samples * (8 + problem.voltage_bytes) + problem.n_receivers * 8 * (per_channel + per_spectrum)
         return Work(flops=16.0 * samples, bytes=n_bytes + 8 * problem.n_heaps * problem.n_receivers * problem.n_pols)
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         """One heap of one receiver; and, where heaps are small, two of three."""
         one = replace(problem, n_receivers=1, n_heaps=1)
         if problem.n_channels * problem.spectra_per_heap * problem.n_pols > SMALL_HEAP:

@@ -111,14 +111,14 @@ def verify(
     ] = 60.0,
     json: JsonOption = False,
 ) -> None:
-    """Check variants against the reference at awkward sizes; no timing.
+    """Check variants against the reference at edge sizes; no timing.
 
-    Without --problem: the default problem, and others that the definition calls awkward.
+    Without --problem: the default problem, and its extra problems.
     """
     definition, target = resolve(kernel, device)
     problems = problems_on(definition, problem, target)
     if not problem:
-        problems += [problem_on(definition, {}, target, base) for base in definition.awkward]
+        problems += [problem_on(definition, {}, target, base) for base in definition.extra_problems]
     targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
     tally = verify_configs.Tally(definition, note=lambda text: stderr.print(text, markup=False))
     for place in targets:

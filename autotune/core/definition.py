@@ -171,7 +171,7 @@ class Kernel(ABC, Generic[P]):
         default: the configuration to start from and to compare with; the nearest allowed one is used.
         arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields.
         tuned: the problems it is meant for; the first is the default one.
-        awkward: problems of other baked fields that ``autotune verify`` checks as well.
+        extra_problems: problems of other baked fields that ``autotune verify`` checks as well.
         host_sizes: runtime fields of those problems on the slow device ``host``.
         scalar_defaults: inputs that are numbers and may be left out.
     """
@@ -181,7 +181,7 @@ class Kernel(ABC, Generic[P]):
     default: Mapping[str, Any]
     arguments: tuple[str, ...]
     tuned: tuple[P, ...]
-    awkward: tuple[P, ...] = ()
+    extra_problems: tuple[P, ...] = ()
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
 
@@ -207,18 +207,21 @@ class Kernel(ABC, Generic[P]):
             ("default", Mapping, "a dict: parameter -> value"),
             ("arguments", tuple, "a tuple of names"),
             ("tuned", tuple, problems),
-            ("awkward", tuple, problems),
+            ("extra_problems", tuple, problems),
             ("host_sizes", Mapping, "a dict: runtime field -> size"),
             ("scalar_defaults", Mapping, "a dict: input -> number"),
         ):
             value = getattr(self, name, None)
             if not isinstance(value, kind):
                 raise fault(self, "", f"has {name} = {value!r}; it must be {what}")
-        for name in ("tuned", "awkward"):
+        for name in ("tuned", "extra_problems"):
             if not all(isinstance(problem, self.problem_type) for problem in getattr(self, name)):
                 raise fault(self, "", f"has {name} = {getattr(self, name)!r}; it must be {problems}")
         if not self.tuned:
             raise fault(self, "", "has no tuned problem; the first of them is the default")
+        for old, new in RENAMED.items():
+            if hasattr(self, old):
+                raise fault(self, "", f"defines {old}, which is called {new} now; rename it")
 
     @property
     def name(self) -> str:
@@ -272,7 +275,7 @@ class Kernel(ABC, Generic[P]):
         """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
         return {}
 
-    def ragged(self, problem: P, config: Config) -> tuple[P, ...]:
+    def edge_problems(self, problem: P, config: Config) -> tuple[P, ...]:
         """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more."""
         return (problem,)
 
@@ -369,13 +372,14 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "inputs": (_is_dict_of(object), "a dict: name -> array or number"),
     "reference": (_is_dict_of(object), "a dict: name of each output -> array"),
     "tolerance": (_is_tolerance, "a Tolerance, or a dict: name of each output -> Tolerance"),
-    "ragged": (_is_tuple_of(object), "a tuple of problems"),
+    "edge_problems": (_is_tuple_of(object), "a tuple of problems"),
     "scalars": (_is_dict_of(object), "a dict: name -> NumPy number"),
     "constants": (_is_dict_of(object), "a dict: name -> value"),
     "arguments_for": (_is_tuple_of(str), "a tuple of names"),
     "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
 }
-OF_ONE_CONFIG = ("launch", "ragged", "constants", "unsupported")
+RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
+OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")
 
 
 def _held_to_contract(name: str, method: Any) -> Any:

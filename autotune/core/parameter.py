@@ -24,12 +24,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A named predicate; ``reason`` is true of every config it lets pass. Configs refused by advice can run."""
+    """A named predicate; ``reason`` is true of every config it lets pass. Configs that a heuristic refuses can run."""
 
     name: str
     reason: str
     holds: Predicate
-    is_advice: bool = False
+    is_heuristic: bool = False
 
     def answers(self, error: Exception) -> str:
         """Returns the reason to refuse a config for which the predicate raised ``error``."""

@@ -86,20 +86,20 @@ class Space:
         Raises:
             UsageError: when the condition names no parameter, or a value that it does not have.
         """
-        return self._rule(reason, condition, is_advice=False)
+        return self._rule(reason, condition, is_heuristic=False)
 
-    def advice(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
+    def heuristic(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
         """Decorator: a constraint that searches keep to, since what it refuses is slow here, though it would run. A
-        configuration that somebody asks for, or that was tuned elsewhere, need not: advice may depend on the sizes of
+        configuration that somebody asks for, or that was tuned elsewhere, need not: a heuristic may depend on sizes of
         the problem and on the device, where a configuration serves others, too.
 
         Raises:
             UsageError: as ``constraint``.
         """
-        return self._rule(reason, condition, is_advice=True)
+        return self._rule(reason, condition, is_heuristic=True)
 
     def _rule(
-        self, reason: str, condition: Mapping[str, Value | tuple[Value, ...]], *, is_advice: bool
+        self, reason: str, condition: Mapping[str, Value | tuple[Value, ...]], *, is_heuristic: bool
     ) -> Callable[[Predicate], Predicate]:
         asked_of = {name: v if isinstance(v, tuple) else (v,) for name, v in condition.items()}
         for name, values in asked_of.items():
@@ -113,16 +113,19 @@ class Space:
                 return bool(predicate(problem, config, device))
 
             name = getattr(predicate, "__name__", "constraint")
-            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_advice))
+            self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_heuristic))
             self._enumerated.cache_clear()
             return predicate
 
         return add
 
     def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
-        """Returns the first constraint that refuses ``config``, or None; advice is ignored. One that raises refuses."""
+        """Returns the first constraint that refuses ``config``, or None; one that raises refuses.
+
+        Heuristics are ignored.
+        """
         for constraint in self.constraints:
-            if constraint.is_advice:
+            if constraint.is_heuristic:
                 continue
             try:
                 if not constraint.holds(problem, config, device):
@@ -134,7 +137,7 @@ class Space:
     def enumerate(
         self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
     ) -> Enumeration:
-        """Returns every config that all constraints and all advice allow for ``problem`` on ``device``.
+        """Returns every config that all constraints and heuristics allow for ``problem`` on ``device``.
 
         ``restrict`` narrows parameters to some of their values (``{"ALGORITHM": ("register",)}``).
         """

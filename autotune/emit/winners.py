@@ -160,13 +160,13 @@ def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, 
     Raises:
         UsageError: when the definition makes no input for an array that the kernel reads.
     """
-    sizes = [problem, *kernel.ragged(problem, config)]
+    sizes = [problem, *kernel.edge_problems(problem, config)]
     with suppress(UsageError):  # these baked fields may not allow the sizes
         sizes.append(kernel.problem(kernel.host_sizes, base=problem))
     small = min(sizes, key=lambda p: _n_bytes(kernel, p))
     if _n_bytes(kernel, small) > MOST_INPUT_BYTES:
         raise UsageError(
-            f"{kernel.name}: its smallest problem has {_n_bytes(kernel, small)} bytes; give it ragged() ones"
+            f"{kernel.name}: its smallest problem has {_n_bytes(kernel, small)} bytes; give it edge_problems() ones"
         )
     order = tuple(kernel.inputs(small, np.random.default_rng(0)))
     missing = [name for name, spec in kernel.arrays(small).items() if spec.read and name not in order]

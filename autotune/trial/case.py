@@ -1,6 +1,6 @@
 """The data that a binary is checked with: a problem's random inputs and expected outputs.
 
-Small cases, at the ragged sizes, are made where they are needed. The timed problem's may be gigabytes and seconds of
+Small cases, at the edge sizes, are made where they are needed. The timed problem's may be gigabytes and seconds of
 NumPy: a compile process makes it beside the first compiles, and leaves it in files that the device's process maps.
 Where NumPy would need minutes, the output of a verified config stands in for the reference.
 """

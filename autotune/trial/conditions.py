@@ -23,7 +23,7 @@ def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: P
     Raises:
         TrialFailure: definition_failed.
     """
-    edges = kernel.ragged(problem, config)
+    edges = kernel.edge_problems(problem, config)
     geometry = [(problem_name(p), replace(kernel.launch(p, config), most_blocks=0)) for p in (problem, *edges)]
     small = min(edges, key=lambda edge: sum(array.n_bytes for array in kernel.arrays(edge).values()))
     return digest(geometry, mathematics(kernel, problem, small), protocol, f"measuring {MEASURING}")

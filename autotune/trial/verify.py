@@ -37,37 +37,37 @@ def verify(
     builds: Sequence[str] | None = None,
     full: bool = False,
 ) -> Verdict:
-    """Check every build of ``binary`` at the ragged sizes of ``problem``; ``full``: and at its own.
+    """Check every build of ``binary`` at the edge sizes of ``problem``; ``full``: and at its own.
 
     Raises:
         TrialFailure: wrong, with the first element that differs; launch_failed or resources from the device.
     """
     names: list[str] = []
     errors = [(0.0, 0.0)]
-    edges = kernel.ragged(problem, config)
+    edges = kernel.edge_problems(problem, config)
     if not edges:
         raise fault(
-            kernel, "ragged", f"returns nothing at {problem_name(problem)}; it must return one problem at least"
+            kernel, "edge_problems", f"returns nothing at {problem_name(problem)}; it must return one problem at least"
         )
     problems = (*edges, *((problem,) if full else ()))
     by_size = sorted(edges, key=lambda p: bytes_of(kernel.arrays(p)))
     check_reference_repeats(kernel, problem, by_size[0])
     for build in builds or session.check_builds:
         function = session.load(binary, build)
-        for seed, ragged in enumerate(problems):
-            case = small_case(kernel, ragged)
+        for seed, edge in enumerate(problems):
+            case = small_case(kernel, edge)
             try:
-                with Placed(session, kernel, ragged, case.inputs, align=None) as placed:
+                with Placed(session, kernel, edge, case.inputs, align=None) as placed:
                     placed.poison(POISONS[seed % len(POISONS)])
-                    placed.launch(function, kernel.launch(ragged, config), seed=seed)
+                    placed.launch(function, kernel.launch(edge, config), seed=seed)
                     errors.append(placed.check(case))
-                    if ragged == by_size[-1] and build == session.timed_build:
-                        placed.check_overwrites(function, kernel.launch(ragged, config), case, seed)
+                    if edge == by_size[-1] and build == session.timed_build:
+                        placed.check_overwrites(function, kernel.launch(edge, config), case, seed)
             except TrialFailure as failure:
-                where = f"at {problem_name(ragged)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
+                where = f"at {problem_name(edge)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
                 raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
-            if problem_name(ragged) not in names:
-                names.append(problem_name(ragged))
+            if problem_name(edge) not in names:
+                names.append(problem_name(edge))
     return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors))
 
 

@@ -52,7 +52,7 @@ class Worker:
     def verify(
         self, job: Job, deadline_s: float, builds: tuple[str, ...] | None = None, *, full: bool = False
     ) -> Verdict:
-        """Check one binary at its ragged sizes, and at the problem's own if ``full``. Raises TrialFailure."""
+        """Check one binary at its edge sizes, and at the problem's own if ``full``. Raises TrialFailure."""
         return self._call(_verify, (job, builds, full), deadline_s, "verification")
 
     def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:

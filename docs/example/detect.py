@@ -63,7 +63,7 @@ class Detect(Kernel[Problem]):
         parts = rng.normal(size=(problem.n_time, 2 * problem.n_chan)).astype(np.float32)
         return {"voltage": parts.view(np.complex64)}
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         return replace(problem, n_chan=1), replace(problem, n_chan=config.BLOCK_C + 1)
 
     def reference(self, problem: Problem, *, voltage: np.ndarray) -> dict[str, np.ndarray]:

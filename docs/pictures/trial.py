@@ -71,7 +71,7 @@ def _compile(p: Picture, y: float) -> None:
 
 def _device(p: Picture, y: float) -> None:
     for x, width, fill, lines in (
-        (540, 104, GREEN, ("verify", "ragged sizes")),
+        (540, 104, GREEN, ("verify", "edge sizes")),
         (656, 104, ORANGE, ("measure", "cold L2, clock")),
         (772, 104, GREEN, ("check again", "the timed size")),
     ):

@@ -37,7 +37,7 @@ def test_what_raises_for_one_config_is_one_trial(tmp_path: Path) -> None:
         assert len(rows) == 14
         ended = {(r["MOOD"], r["status"]): r["message"] for r in rows if r["MOOD"] != "none"}
         assert Counter(status for _, status in ended) == {"definition_failed": 5, "render_failed": 1}
-        for method in ("launch", "ragged", "constants", "unsupported"):
+        for method in ("launch", "edge_problems", "constants", "unsupported"):
             assert re.match(rf".*moody\.py:\d+: moody\.{method}\(\) raises", ended[method, "definition_failed"])
         assert "launch() returns NoneType None; it must return a Launch" in ended["launch_type", "definition_failed"]
         assert ended["template", "render_failed"].startswith("moody.cu.j2:3: ZeroDivisionError")
@@ -47,6 +47,7 @@ WRONG = {  # what is put in the place of a part of the example -> what the one l
     "no tuned": (r"tuned = .*", "tuned = ()", "detect has no tuned problem"),
     "tuned type": (r"tuned = .*", "tuned = (1024,)", "it must be a tuple of Problem"),
     "arguments type": (r"arguments = .*", "arguments = 7", "has arguments = 7; it must be a tuple of names"),
+    "old name": (r"def edge_problems", "def ragged", "detect defines ragged, which is called edge_problems now"),
     "no space": (r"space = SPACE", "", "has space = None; it must be a Space"),
     "work type": (r"return Work\(.*\)", "return 4", "detect.work() returns int 4; it must return a Work"),
     "work raises": (

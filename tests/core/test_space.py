@@ -96,14 +96,14 @@ def test_a_conditional_constraint_is_asked_only_where_it_applies() -> None:
             space.constraint("never asked", **wrong)
 
 
-def test_searches_keep_to_advice_and_what_it_refuses_runs() -> None:
+def test_searches_keep_to_heuristics_and_what_these_refuse_runs() -> None:
     space = Space(WIDTH=(1, 2, 3))
 
     @space.constraint("WIDTH is below 3")
     def fits(problem: object, config: Config, device: object) -> bool:
         return bool(config.WIDTH < 3)
 
-    @space.advice("WIDTH is not 1")
+    @space.heuristic("WIDTH is not 1")
     def is_fast(problem: object, config: Config, device: object) -> bool:
         return bool(config.WIDTH != 1)
 

@@ -95,7 +95,7 @@ class Faulty(Kernel[Problem]):
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         return {"x": rng.uniform(1, 2, problem.n).astype(np.float32)}
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         if config.FAULT == "segfault":  # in the worker process, whatever the device: this is asked for there only
             ctypes.string_at(0)
         return replace(problem, n=7), replace(problem, n=1025)

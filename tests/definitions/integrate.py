@@ -78,7 +78,7 @@ class Integrate(Kernel[Problem]):
             "offset": float(rng.uniform(1, 2)),
         }
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         return replace(problem, n_samples=1), replace(problem, n_samples=config.WGS + 1)
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:

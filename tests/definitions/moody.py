@@ -17,7 +17,7 @@ class Problem:
 
 
 SPACE = Space(
-    MOOD=("none", "constraint", "launch", "launch_type", "ragged", "constants", "unsupported", "template"),
+    MOOD=("none", "constraint", "launch", "launch_type", "edge_problems", "constants", "unsupported", "template"),
     BLOCK=(64, 128),
 )
 
@@ -44,8 +44,8 @@ class Moody(Kernel[Problem]):
         block = config.BLOCK // (config.MOOD != "launch")
         return Launch((ceil_div(problem.n, block), 1, 1), (block, 1, 1))
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        if config.MOOD == "ragged":
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+        if config.MOOD == "edge_problems":
             raise KeyError("n")
         return (Problem(problem.factor, 1), Problem(problem.factor, 65))
 

@@ -39,7 +39,7 @@ class Waste(Kernel[Problem]):
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         return {"x": rng.normal(size=problem.n).astype(np.float32)}
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         return replace(problem, n=1), replace(problem, n=config.BLOCK + 1)
 
     def reference(self, problem: Problem, x: np.ndarray) -> dict[str, np.ndarray]:

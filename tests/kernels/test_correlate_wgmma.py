@@ -39,7 +39,7 @@ def config_for(problem: Problem, number: int, target: Target, cluster: int = 1) 
 
 
 def check(problem: Problem, config: Config, target: Target, *others: Problem) -> None:
-    """At ragged sizes, at its own and at those of ``others``, whose baked fields are the same."""
+    """At edge sizes, at its own and at those of ``others``, whose baked fields are the same."""
     binary, session = target.module.compile(render(KERNEL, problem, config), target.device), session_on(target)
     for each in (problem, *others):
         verify(session, KERNEL, each, config, binary, full=True)

@@ -206,9 +206,9 @@ def test_goldens(name: str) -> None:
 
 
 def test_an_output_that_happens_to_be_small_is_not_held_to_its_own_size() -> None:
-    """The only output of this problem's first ragged size is 0.015 of what such outputs have."""
+    """The only output of this problem's first edge size is 0.015 of what such outputs have."""
     problem = KERNEL.problem({"taps": 16, "decimation": 4, "sample_bits": 10})
-    one = KERNEL.ragged(problem, Config(KERNEL.default))[0]
+    one = KERNEL.edge_problems(problem, Config(KERNEL.default))[0]
     size = abs(numpy_case(KERNEL, one).reference["baseband"].item())
     many = numpy_case(KERNEL, dataclasses.replace(one, n_samples=100_000)).reference["baseband"]
     rms = np.sqrt(np.mean(np.abs(many) ** 2))

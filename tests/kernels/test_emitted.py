@@ -22,7 +22,7 @@ def test_an_emitted_kernel_is_right(name: str, tmp_path: Path, monkeypatch: pyte
     import cupy
 
     kernel, host = all_kernels()[name], find_device("host")
-    for number, base in enumerate((kernel.tuned[0], *kernel.awkward[:2])):
+    for number, base in enumerate((kernel.tuned[0], *kernel.extra_problems[:2])):
         problem = problem_on(kernel, {}, host, base=base)  # as small as on the host
         sweep = autotune.sweep(name, problem=vars(problem), trials=2, results=tmp_path / "results", device="cuda:0")
         assert sweep.best is not None

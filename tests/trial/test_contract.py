@@ -64,7 +64,7 @@ class Triple(Kernel[Problem]):
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         return {"x": rng.integers(1, 40, problem.n).astype(problem.dtype)}
 
-    def ragged(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
+    def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         return replace(problem, n=1), replace(problem, n=67)
 
     def reference(self, problem: Problem, *, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -254,7 +254,7 @@ def test_the_reference_is_asked_twice_once_only() -> None:
 
 def test_a_definition_without_edge_sizes_is_refused() -> None:
     with pytest.raises(UsageError, match=r"returns nothing at .*; it must return one problem at least"):
-        verified(lie("ragged", lambda self, problem, config: ()), RIGHT)
+        verified(lie("edge_problems", lambda self, problem, config: ()), RIGHT)
 
 
 # ---------------------------------------------------------------------- the comparison itself
@@ -286,7 +286,7 @@ def test_inputs_with_nan_are_unchanged_when_their_bits_are() -> None:
 def test_the_kernels_keep_the_contract(name: str) -> None:
     kernel = load_kernel(name)
     device = Device(name="any", kind="cuda", arch="sm_90")
-    for problem in kernel.awkward:
+    for problem in kernel.extra_problems:
         small = kernel.problem(kernel.host_sizes, base=problem)
-        edge = kernel.ragged(small, kernel.default_config(small, device))[0]
+        edge = kernel.edge_problems(small, kernel.default_config(small, device))[0]
         assert numpy_case(kernel, edge).reference
