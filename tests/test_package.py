@@ -65,10 +65,3 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert len(commands) == 2
     assert commands[0].endswith("autotune sweep --kernel ddc") and commands[1].endswith("pytest -n 2")
     assert "README.md" in (ROOT / ".ci" / "run").read_text()
-
-
-def test_the_example_is_as_short_as_the_page_says() -> None:
-    page = (ROOT / "README.md").read_text()
-    for name in ("detect.py", "detect.cu.j2"):
-        n_lines = len((ROOT / "docs" / "example" / name).read_text().splitlines())
-        assert f" {n_lines}" in page, f"{name} has {n_lines} lines"

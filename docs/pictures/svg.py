@@ -75,6 +75,11 @@ class Picture:
         extra += ' marker-start="url(#tip)"' if both else ""
         self._parts.append(f'<path d="{path}" fill="none" stroke="{MUTED}" stroke-width="1.5"{extra}/>')
 
+    def dots(self, points: Iterable[tuple[float, float]], colour: str, size: float = 5) -> None:
+        """Round dots of one colour."""
+        path = "".join(f"M{_n(x)} {_n(y)}h0" for x, y in points)
+        self._parts.append(f'<path d="{path}" stroke="{colour}" stroke-width="{_n(size)}" stroke-linecap="round"/>')
+
     def arrow(self, *points: tuple[float, float], dashed: bool = False) -> None:
         self.line(*points, dashed=dashed, arrow=True)
 
