@@ -10,6 +10,7 @@ ROOMS = {
     "__main__": ("python -m autotune", GREY),
     "api": ("what `import autotune` offers", GREY),
     "cli": ("parse, call, print", GREY),
+    "engines": ("F-engine and X-engine, on tuned kernels", TEAL),
     "emit": ("packages of winners", TEAL),
     "campaign": ("many sweeps, on many devices", TEAL),
     "sweep": ("the loop, the final round", ORANGE),

@@ -1,0 +1,97 @@
+"""Delays of one polarisation over time: piecewise linear, exact in integers where samples are counted.
+
+The sample that an output at time t starts with is t - coarse(t). The kernels behind the filter bank apply what is left
+of the delay, the fine part, and the phase. Times are samples of the input's clock, up to 2^62; floats only ever hold
+differences to the start of a piece.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import isfinite, pi
+
+import numpy as np
+
+from ..core.errors import UsageError
+
+LATEST = 1 << 62
+BEFORE = -LATEST  # when the delay begins that holds before any piece
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A delay and a phase from ``start`` on: each is linear in the output's time t.
+
+    delay(t) = delay + rate (t - start), samples; phase(t) = phase + phase_rate (t - start), radians. The sample x(t -
+    delay(t)) leaves at t, so a positive delay makes a stream later.
+    """
+
+    start: int
+    delay: float = 0.0
+    rate: float = 0.0
+    phase: float = 0.0
+    phase_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not BEFORE <= self.start < LATEST:
+            raise UsageError(f"a delay that starts at sample {self.start}: times lie within +-2^62")
+        for name in ("delay", "rate", "phase", "phase_rate"):
+            if not isfinite(getattr(self, name)):
+                raise UsageError(f"{name}={getattr(self, name)} of the delay from sample {self.start} on is not finite")
+        if abs(self.rate) >= 1:
+            raise UsageError(f"rate={self.rate} of the delay from sample {self.start} on: time would run backwards")
+
+
+@dataclass(frozen=True)
+class Delayed:
+    """What a delay makes of a run of spectra."""
+
+    first: np.ndarray  # int64 [n]: the sample with which the spectrum starts
+    fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum
+    phase: np.ndarray  # float64 [n]: radians, within +-pi
+
+
+class DelayModel:
+    """The pieces of one polarisation. Before the first of them, the delay and the phase are 0.
+
+    Another thread may add pieces while an engine runs: ``at`` sees all of a piece or none of it.
+    """
+
+    def __init__(self, *pieces: Piece) -> None:
+        self._pieces: tuple[Piece, ...] = (Piece(BEFORE),)
+        for piece in pieces:
+            self.add(piece)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return self._pieces
+
+    def add(self, piece: Piece) -> None:
+        """Add a piece; those that start at the same time or later are dropped."""
+        self._pieces = (*(p for p in self._pieces if p.start < piece.start), piece)
+
+    def at(self, start: int, n: int, step: int, quantum: int = 1) -> Delayed:
+        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, for i < n.
+
+        ``quantum``: coarse delays are multiples of so many samples (the decimation, of a narrow band).
+        """
+        first, fine, phase = np.empty(n, np.int64), np.empty(n), np.empty(n)
+        pieces = self._pieces
+        starts = [piece.start for piece in pieces]
+        done = 0
+        while done < n:
+            time = start + done * step
+            number = max(bisect_right(starts, time) - 1, 0)
+            piece = pieces[number]
+            end = n if number + 1 == len(pieces) else min(n, -(-(starts[number + 1] - start) // step))
+            steps = step * np.arange(end - done, dtype=np.int64)
+            # Times since the first piece, which starts at -2^62, would overflow.
+            constant = piece.rate == 0 and piece.phase_rate == 0
+            since = np.zeros(end - done) if constant else (steps + (time - piece.start)).astype(np.float64)
+            delay = piece.delay + piece.rate * since
+            coarse = quantum * np.rint(delay / quantum)
+            some = slice(done, end)
+            first[some] = time + steps - coarse.astype(np.int64)
+            fine[some] = delay - coarse
+            phase[some] = np.remainder(piece.phase + piece.phase_rate * since + pi, 2 * pi) - pi
+            done = end
+        return Delayed(first, fine, phase)

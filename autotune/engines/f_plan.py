@@ -1,0 +1,196 @@
+"""Plans an F-engine: chunks of samples in, launches of the front end and finished batches out. No device, no data.
+
+What is made of a stream does not depend on how it was cut into chunks. Batches start at absolute multiples of their
+length, so the place of a spectrum in a batch depends on its time alone. A spectrum is present if every packet under
+its window came, in all polarisations, and if its first sample is at most ``head`` older than the newest sample that was
+asked for before: neither rule has a chunk in it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ..core.errors import UsageError
+from .delays import BEFORE, Delayed, DelayModel
+
+MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
+
+
+@dataclass(frozen=True)
+class FShape:
+    """The lengths of an F-engine, in samples of its input unless they say otherwise."""
+
+    step: int  # from one spectrum to the next
+    window: int  # under one spectrum: of the filter bank, and of a narrow band's low-pass filter
+    packet: int  # that come together, or are missing together; chunks are whole packets
+    spectra_per_heap: int
+    heaps_per_batch: int
+    max_delay_diff: int = 0  # by which a delay may jump back without a loss
+    quantum: int = 1  # coarse delays are multiples of it: the decimation, of a narrow band
+
+    def __post_init__(self) -> None:
+        for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch", "quantum"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.max_delay_diff < 0:
+            raise UsageError(f"max_delay_diff={self.max_delay_diff} must not be negative")
+        if self.step % self.quantum:
+            raise UsageError(f"step={self.step} must be a multiple of the decimation {self.quantum}")
+
+    @property
+    def spectra_per_batch(self) -> int:
+        return self.spectra_per_heap * self.heaps_per_batch
+
+    @property
+    def batch_samples(self) -> int:
+        return self.spectra_per_batch * self.step
+
+    @property
+    def head(self) -> int:
+        """Samples that are kept in front of a chunk, whole packets."""
+        return -(-(self.window + self.max_delay_diff) // self.packet) * self.packet
+
+
+@dataclass(frozen=True)
+class Run:
+    """Spectra that one launch of the front end makes: their coarse delays are constant, and they are present."""
+
+    place: int  # of the first one in the batch
+    n: int
+    first: tuple[int, ...]  # the sample with which each polarisation starts
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Spectra that are ready for the back end. Those that are not present have any content."""
+
+    time: int  # when the first of them leaves
+    fine: np.ndarray  # float32 [n_spectra, n_pols], samples
+    phase: np.ndarray  # float32 [n_spectra, n_pols], radians
+    present: np.ndarray  # bool [n_spectra]
+
+    def heaps(self, spectra_per_heap: int) -> np.ndarray:
+        """Returns which heaps have all of their spectra: bool [n_heaps]."""
+        return np.asarray(self.present.reshape(-1, spectra_per_heap).all(axis=1))
+
+
+class FPlan:
+    """The state between chunks: which spectrum comes next, and which packets of the head came."""
+
+    def __init__(self, shape: FShape, delays: Sequence[DelayModel]) -> None:
+        self.shape, self.delays = shape, tuple(delays)
+        self._next = 0  # when the next spectrum leaves
+        self._newest = BEFORE  # one past the newest sample that was asked for so far
+        self._ready = 0  # samples before this one could be used so far
+        self._low = 0  # the first sample of which the flags are kept
+        self._came: np.ndarray | None = None  # bool [n_pols, n_packets] from there on
+        self._batch: Batch | None = None
+
+    def chunk(self, time: int, received: np.ndarray, ready: int | None = None) -> Iterator[Run | Batch]:
+        """Yields what can be made now that the packets from sample ``time`` on are here.
+
+        Packets between the chunk before and this one never came.
+
+        Args:
+            received: bool [n_pols, n_packets], False where a packet is missing.
+            ready: samples before it can be used; by default all of the chunk (a narrow band's filter holds some back).
+
+        Raises:
+            UsageError: when the chunk does not start with a packet, or starts before the end of the one before.
+        """
+        shape = self.shape
+        if time % shape.packet:
+            raise UsageError(f"a chunk starts at sample {time}, in the middle of a packet of {shape.packet}")
+        if self._came is None:
+            self._next = -(-time // shape.batch_samples) * shape.batch_samples
+            self._low = self._ready = time
+            self._came = np.zeros((len(self.delays), 0), bool)
+        if time < self._end:
+            raise UsageError(f"a chunk starts at sample {time}, before the end of the one before, {self._end}")
+        if ready is None:
+            ready = time + received.shape[1] * shape.packet
+        while self._end < time:
+            n = min(MOST_MISSING, (time - self._end) // shape.packet)
+            yield from self._take(np.zeros((len(self.delays), n), bool), ready)
+        yield from self._take(received, ready)
+
+    def finish(self) -> Iterator[Batch]:
+        """Yields the last batch as far as it came."""
+        if self._batch is not None:
+            yield self._batch
+            self._batch = None
+
+    @property
+    def oldest(self) -> int:
+        """Returns the first sample that the next chunk may ask for: whoever holds samples keeps those from here on."""
+        return self._ready - self.shape.head
+
+    # ------------------------------------------------------------------ spectra whose samples are here
+    @property
+    def _end(self) -> int:
+        assert self._came is not None
+        return self._low + int(self._came.shape[1]) * self.shape.packet
+
+    def _take(self, received: np.ndarray, ready: int) -> Iterator[Run | Batch]:
+        """Yields the runs of all spectra whose samples are before ``ready``, and the batches that they fill."""
+        assert self._came is not None
+        shape = self.shape
+        n_old = max(0, (self.oldest - self._low) // shape.packet)
+        self._came = np.concatenate([self._came[:, n_old:], received], axis=1)
+        self._low += n_old * shape.packet
+        ready = min(ready, self._end)
+        sums = np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
+        while True:
+            batch = self._batch or self._open()
+            place = (self._next - batch.time) // shape.step
+            n_left = shape.spectra_per_batch - place
+            delayed = [model.at(self._next, n_left, shape.step, shape.quantum) for model in self.delays]
+            ends = np.max([d.first for d in delayed], axis=0) + shape.window
+            newest = np.maximum.accumulate(np.maximum(ends, self._newest))
+            n = int(np.searchsorted(newest, ready, side="right"))
+            if n:
+                whole = [Delayed(d.first[:n], d.fine[:n], d.phase[:n]) for d in delayed]
+                self._fill(batch, place, whole, newest[:n], sums)
+                yield from self._runs(batch, place, np.stack([d.first for d in whole]))
+                self._next += n * shape.step
+                self._newest = int(newest[n - 1])
+            if n < n_left:
+                break
+            self._batch = None
+            yield batch
+        self._ready = max(self._ready, ready)
+
+    def _open(self) -> Batch:
+        n, n_pols = self.shape.spectra_per_batch, len(self.delays)
+        fine, phase = np.zeros((n, n_pols), np.float32), np.zeros((n, n_pols), np.float32)
+        self._batch = Batch(self._next, fine, phase, np.zeros(n, bool))
+        return self._batch
+
+    def _fill(self, batch: Batch, place: int, delayed: Sequence[Delayed], newest: np.ndarray, sums: np.ndarray) -> None:
+        """Writes delays, phases and presence of the spectra from ``place`` on.
+
+        ``newest``: int64 [n_spectra], one past the newest sample asked for; ``sums``: packets that came, from _low on.
+        """
+        shape, some = self.shape, slice(place, place + len(newest))
+        present = np.ones(len(newest), bool)
+        for pol, d in enumerate(delayed):
+            batch.fine[some, pol], batch.phase[some, pol] = d.fine, d.phase
+            from_low = d.first - self._low
+            kept = (d.first >= newest - shape.head) & (from_low >= 0)
+            first = np.where(kept, from_low // shape.packet, 0)
+            last = np.where(kept, (from_low + shape.window - 1) // shape.packet, 0)
+            present &= kept & (sums[pol, last + 1] - sums[pol, first] == last + 1 - first)
+        batch.present[some] = present
+
+    def _runs(self, batch: Batch, place: int, first: np.ndarray) -> Iterator[Run]:
+        """Yields the present spectra in runs of constant coarse delay; ``first``: int64 [n_pols, n_spectra]."""
+        n = first.shape[1]
+        coarse = first - self.shape.step * np.arange(n)  # but for a constant
+        present = batch.present[place : place + n]
+        changes = (np.diff(coarse, axis=1) != 0).any(axis=0) | np.diff(present)
+        bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), n]
+        for begin, end in pairwise(bounds):
+            if present[begin]:
+                yield Run(place + begin, end - begin, tuple(first[:, begin].tolist()))

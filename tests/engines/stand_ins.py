@@ -1,0 +1,134 @@
+"""Engines of plans and NumPy: buffers that are reused, chunks cut anyhow, kernels a few lines each."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from autotune import unpack_samples
+from autotune.engines.delays import DelayModel
+from autotune.engines.f_plan import Batch, FPlan, FShape, Run
+from autotune.engines.x_plan import Correlate, Dump, XPlan
+
+BITS = 10
+RUBBISH = 0xA5  # what a buffer holds where nothing came
+
+
+def filtered(samples: np.ndarray, first: int, n: int, weights: np.ndarray) -> np.ndarray:
+    """float32 [n, L]: sums of taps rows, the oldest first."""
+    taps, step = weights.shape
+    rows = unpack_samples(samples, BITS, first, (n + taps - 1) * step).astype(np.float32).reshape(-1, step)
+    sums = np.zeros((n, step), np.float32)
+    for tap in range(taps):
+        sums += weights[tap] * rows[tap : tap + n]
+    return sums
+
+
+def voltages(sums: np.ndarray, fine: np.ndarray, phase: np.ndarray) -> np.ndarray:
+    """int8 [n, C, 2] of float32 [n, 2 C], delays and phases of each spectrum."""
+    n_channels = sums.shape[1] // 2
+    spectra = np.fft.rfft(np.nan_to_num(sums), axis=1)[:, :n_channels]
+    from_centre = (np.arange(n_channels) - n_channels / 2) / n_channels
+    phasors = np.exp(1j * (phase[:, np.newaxis] - np.pi * fine[:, np.newaxis] * from_centre))
+    v = spectra * phasors * 0.2
+    return np.stack([np.clip(np.rint(part), -127, 127) for part in (v.real, v.imag)], axis=-1).astype(np.int8)
+
+
+def chunks(received: np.ndarray, cuts: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """(first packet, flags) of each chunk; those of which nothing came do not arrive, but for the first."""
+    at = 0
+    for n in cuts:
+        flags = received[..., at : at + n] if received.ndim == 2 else received
+        if at == 0 or flags.any():
+            yield at, flags
+        at += n
+
+
+def f_engine(
+    shape: FShape,
+    delays: Sequence[DelayModel],
+    weights: np.ndarray,
+    packed: np.ndarray,
+    received: np.ndarray,
+    origin: int,
+    cuts: Sequence[int],
+) -> dict[int, np.ndarray]:
+    """Time of each heap -> int8 [n_pols, spectra_per_heap, C, 2]; ``packed``: uint8 [n_pols, bytes] from ``origin``."""
+    n_pols, packet_bytes = len(delays), shape.packet * BITS // 8
+    head_bytes = shape.head * BITS // 8
+    plan, heaps = FPlan(shape, delays), {}
+    sums = np.full((n_pols, shape.spectra_per_batch, weights.shape[1]), np.nan, np.float32)
+    buffer = np.full((n_pols, head_bytes + packed.shape[1] + 2), RUBBISH, np.uint8)
+    end = origin  # of the samples in the buffer
+
+    def act(item: Run | Batch) -> None:
+        if isinstance(item, Run):
+            for pol in range(n_pols):
+                first = item.first[pol] - (end_before - shape.head)
+                assert first >= 0
+                sums[pol, item.place : item.place + item.n] = filtered(buffer[pol], first, item.n, weights)
+        else:
+            assert item.time % shape.batch_samples == 0
+            for heap in np.flatnonzero(item.heaps(shape.spectra_per_heap)).tolist():
+                some = slice(heap * shape.spectra_per_heap, (heap + 1) * shape.spectra_per_heap)
+                heaps[item.time + heap * shape.spectra_per_heap * shape.step] = np.stack(
+                    [voltages(sums[pol, some], item.fine[some, pol], item.phase[some, pol]) for pol in range(n_pols)]
+                )
+            sums[...] = np.nan
+
+    for at, flags in chunks(received, cuts):
+        time, n = origin + at * shape.packet, flags.shape[1]
+        end_before = time
+        moved = (time - end) * BITS // 8  # the head moves on, also over a gap
+        body = np.repeat(flags, packet_bytes, axis=1)
+        news = np.where(body, packed[:, at * packet_bytes : (at + n) * packet_bytes], RUBBISH)
+        buffer[:, :head_bytes] = (
+            buffer[:, moved : moved + head_bytes] if moved + head_bytes <= buffer.shape[1] else RUBBISH
+        )
+        buffer[:, head_bytes : head_bytes + news.shape[1]] = news
+        for item in plan.chunk(time, flags):
+            act(item)
+        end = time + n * shape.packet
+        buffer[:, :head_bytes] = buffer[:, news.shape[1] : news.shape[1] + head_bytes].copy()
+    for item in plan.finish():
+        act(item)
+    return heaps
+
+
+def correlate(v: np.ndarray, accumulators: np.ndarray) -> None:
+    """Add the products of int8 [batch, antenna, channel, time, pol, 2] to int64 [channel, baseline, 4, 2]."""
+    parts = v.astype(np.int64)
+    x = parts[..., 0] + 1j * parts[..., 1]
+    baseline = 0
+    for j in range(v.shape[1]):
+        for i in range(j + 1):
+            for q in range(2):
+                for p in range(2):
+                    product = (x[:, i, :, :, p] * x[:, j, :, :, q].conj()).sum(axis=(0, 2))
+                    accumulators[:, baseline, p + 2 * q, 0] += product.real.astype(np.int64)
+                    accumulators[:, baseline, p + 2 * q, 1] += product.imag.astype(np.int64)
+            baseline += 1
+
+
+def x_engine(
+    v: np.ndarray, present: np.ndarray, batch_samples: int, threshold: int, first_batch: int, cuts: Sequence[int]
+) -> dict[int, np.ndarray]:
+    """Time of each dump -> int64 [channel, baseline, 4, 2], (-2^31, 1) where a baseline lacks data."""
+    n_antennas, n_channels = v.shape[1:3]
+    plan, dumps = XPlan(n_antennas, batch_samples, threshold), {}
+    accumulators = np.zeros((n_channels, n_antennas * (n_antennas + 1) // 2, 4, 2), np.int64)
+
+    def act(item: Correlate | Dump, some: np.ndarray) -> None:
+        if isinstance(item, Correlate):
+            correlate(some[item.first : item.first + item.n], accumulators)
+        else:
+            dumps[item.time] = accumulators.copy()
+            dumps[item.time][:, item.present() == 0] = (-(2**31), 1)
+            accumulators[...] = 0
+
+    for at, flags in chunks(present.T, cuts):
+        some = np.where(flags.T[:, :, np.newaxis, np.newaxis, np.newaxis, np.newaxis], v[at : at + flags.shape[1]], 77)
+        for item in plan.chunk((first_batch + at) * batch_samples, flags.T):
+            act(item, some)
+    for item in plan.finish():
+        act(item, v[:0])
+    return dumps

@@ -1,0 +1,89 @@
+"""Faults that are planted in the plans are found by the tests of any cut."""
+
+import importlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import pytest
+
+from . import stand_ins, test_plans
+
+# What is wrong: the module, its text, the text that takes its place, and the tests that must find it.
+HEAPS = {
+    "coarse delays are rounded down": ("delays", "np.rint(delay", "np.floor(delay"),
+    "times are floats": ("delays", "first[some] = time + steps", "first[some] = float(time) + steps"),
+    "a piece begins late": ("delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
+    "the next piece is not seen": ("delays", "number + 1 == len(pieces)", "True"),
+    "rates are forgotten": ("delays", "piece.delay + piece.rate * since", "piece.delay"),
+    "what was kept by chance is used": ("f_plan", "(d.first >= newest - shape.head) & ", ""),
+    "the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.max_delay_diff)"),
+    "flags of the head are forgotten": ("f_plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
+    "changes of the coarse delay do not cut": ("f_plan", "(np.diff(coarse, axis=1) != 0).any(axis=0) | ", ""),
+    "only one polarisation cuts": ("f_plan", "np.diff(coarse, axis=1) != 0).any(axis=0)", "np.diff(coarse) != 0)[0]"),
+    "holes do not cut": ("f_plan", " | np.diff(present)", ""),
+    "the last packet does not count": ("f_plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
+    "one polarisation suffices": ("f_plan", "present &= kept & (", "present = kept & ("),
+    "batches begin with the stream": ("f_plan", "-(-time // shape.batch_samples) * shape.batch_samples", "time"),
+    "a heap with a hole is sent": ("f_plan", ".all(axis=1))", ".any(axis=1))"),
+    "a gap is closed": ("f_plan", "while self._end < time:", "while False:"),
+    "the last batch is lost": ("f_plan", "            yield self._batch\n", "            pass\n"),
+}
+DELAYS = {"the quantum is forgotten": ("delays", "quantum * np.rint(delay / quantum)", "np.rint(delay)")}
+DUMPS = {
+    "dumps begin with the stream": ("x_plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
+    "flags of the last range only": ("x_plan", "self._good &= some", "self._good = some"),
+    "missing batches are not counted": ("x_plan", "if self._n_came == self.threshold else", "if self._n_came else"),
+    "either antenna suffices": ("x_plan", "self.good[i] & self.good[j]", "self.good[i] | self.good[j]"),
+    "a range begins early": ("x_plan", "yield Correlate(first, n)", "yield Correlate(max(first - 1, 0), n)"),
+}
+FOUND_BY: dict[Callable[[], object], dict[str, tuple[str, str, str]]] = {
+    test_plans.test_heaps_do_not_depend_on_how_a_stream_is_cut: HEAPS,
+    test_plans.test_delays_are_exact: DELAYS,
+    test_plans.test_dumps_do_not_depend_on_how_a_stream_is_cut: DUMPS,
+}
+
+
+def mutated(name: str, before: str, after: str) -> ModuleType:
+    module = importlib.import_module(f"autotune.engines.{name}")
+    assert module.__file__ is not None
+    with open(module.__file__) as file:
+        source = file.read()
+    assert before in source, f"{name}.py has no {before!r} any more"
+    wrong = ModuleType(f"autotune.engines.mutated_{name}")
+    wrong.__package__ = "autotune.engines"
+    sys.modules[wrong.__name__] = wrong
+    exec(compile(source.replace(before, after), f"mutated {name}.py", "exec"), vars(wrong))
+    return wrong
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """Raises TimeoutError in what takes longer: a plan that is wrong may never end."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # again and again: hypothesis tries a failure once more
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("find", "fault"),
+    [pytest.param(find, fault, id=fault) for find, faults in FOUND_BY.items() for fault in faults],
+)
+def test_planted_faults_are_found(find: Callable[[], object], fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = mutated(*FOUND_BY[find][fault])
+    for module in (stand_ins, test_plans):
+        for word, value in vars(wrong).items():
+            if getattr(value, "__module__", None) == wrong.__name__ and hasattr(module, word):
+                monkeypatch.setattr(module, word, value)
+    with within(20), pytest.raises(Exception):  # noqa: B017  (a wrong plan may raise anything, or never end)
+        find()

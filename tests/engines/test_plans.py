@@ -1,0 +1,175 @@
+"""A stream gives the same heaps and dumps, bit by bit, however it is cut; and those of a definition without a plan."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from autotune import UsageError, unpack_samples
+from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.f_plan import FPlan, FShape
+from autotune.engines.x_plan import XPlan
+
+from .stand_ins import BITS, correlate, f_engine, voltages, x_engine
+
+generated = settings(
+    max_examples=60, deadline=None, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def cut(rng: np.random.Generator, total: int) -> list[int]:
+    """Lengths of chunks, at random: of one to a few, or up to all at once."""
+    most, cuts = 1 + int(total * rng.random() ** 3), []
+    while total:
+        cuts.append(int(rng.integers(1, min(most, total) + 1)))
+        total -= cuts[-1]
+    return cuts
+
+
+def drawn_delays(draw: Any, origin: int, n_samples: int) -> DelayModel:
+    pieces = [
+        Piece(
+            origin + draw(st.integers(-500, n_samples)),
+            draw(st.floats(-60, 60)),
+            draw(st.sampled_from([0.0, 1e-3, -2e-2, 0.05])),
+            draw(st.floats(-3, 3)),
+            draw(st.sampled_from([0.0, 1e-3])),
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    return DelayModel(*pieces)
+
+
+@generated
+@given(st.data())
+def test_heaps_do_not_depend_on_how_a_stream_is_cut(data: Any) -> None:
+    draw = data.draw
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    taps, step = draw(st.integers(1, 4)), draw(st.sampled_from([8, 16]))
+    shape = FShape(
+        step=step,
+        window=taps * step,
+        packet=draw(st.sampled_from([16, 32, 64])),
+        spectra_per_heap=draw(st.sampled_from([1, 2, 4])),
+        heaps_per_batch=draw(st.integers(1, 4)),
+        max_delay_diff=draw(st.integers(0, 100)),
+    )
+    n_packets = draw(st.integers(20, 80))
+    origin = ((1 << draw(st.sampled_from([0, 30, 49, 55]))) + draw(st.integers(0, 1000))) * shape.packet
+    n_pols = draw(st.sampled_from([1, 2]))
+    delays = [drawn_delays(draw, origin, n_packets * shape.packet) for _ in range(n_pols)]
+    weights = rng.standard_normal((taps, step)).astype(np.float32)
+    packed = rng.integers(0, 256, (n_pols, n_packets * shape.packet * BITS // 8), dtype=np.uint8)
+    received = rng.random((n_pols, n_packets)) >= draw(st.sampled_from([0.0, 0.0, 0.02, 0.2]))
+    if draw(st.booleans()):
+        hole = draw(st.integers(0, n_packets - 1))
+        received[:, hole : hole + draw(st.integers(1, 30))] = False
+    given = (shape, delays, weights, packed, received, origin)
+    whole = f_engine(*given, [n_packets])
+    in_chunks = f_engine(*given, cut(rng, n_packets))
+    assert whole.keys() == in_chunks.keys()
+    for time, heap in whole.items():
+        assert np.array_equal(heap, in_chunks[time])
+        assert time % (shape.spectra_per_heap * step) == 0
+        for pol, model in enumerate(delays):
+            for s in range(shape.spectra_per_heap):
+                expected = by_definition(model, time + s * step, weights, packed[pol], origin)
+                assert np.array_equal(heap[pol, s], expected)
+    assert len(whole) >= len(certain(shape, delays, received, origin))
+
+
+def by_definition(model: DelayModel, time: int, weights: np.ndarray, packed: np.ndarray, origin: int) -> np.ndarray:
+    """The spectrum that leaves at ``time``: int8 [C, 2], by a sum over taps."""
+    taps, step = weights.shape
+    piece = max((p for p in model.pieces if p.start <= time), key=lambda p: p.start)
+    since = float(time - piece.start) if piece.rate or piece.phase_rate else 0.0
+    delay = piece.delay + piece.rate * since
+    first = time - round(delay)  # halves to even, as NumPy's
+    samples = unpack_samples(packed, BITS, first - origin, taps * step).astype(np.float32).reshape(taps, step)
+    sums = np.zeros(step, np.float32)
+    for tap in range(taps):
+        sums += weights[tap] * samples[tap]
+    phase = np.remainder(piece.phase + piece.phase_rate * since + np.pi, 2 * np.pi) - np.pi
+    return voltages(sums[np.newaxis], *(np.array([x], np.float32) for x in (delay - round(delay), phase)))[0]
+
+
+def certain(shape: FShape, delays: list[DelayModel], received: np.ndarray, origin: int) -> list[int]:
+    """Heaps that must be there: delays that stay as they are from before the stream on, and every packet came."""
+    if not received.all() or any(len(m.pieces) > 1 for m in delays):
+        return []
+    length = shape.spectra_per_heap * shape.step
+    end = origin + received.shape[1] * shape.packet
+    times = range(-(-origin // shape.batch_samples) * shape.batch_samples, end, length)
+    return [t for t in times if t + length - shape.step + shape.window <= end]
+
+
+@generated
+@given(st.data())
+def test_delays_are_exact(data: Any) -> None:
+    draw = data.draw
+    start = (1 << draw(st.sampled_from([10, 48, 52, 61]))) + draw(st.integers(0, 10**6))
+    quantum = draw(st.sampled_from([1, 16]))
+    piece = Piece(start, draw(st.floats(-1e6, 1e6)), draw(st.sampled_from([0.0, 2.56e-9, -1e-7, 1e-3])), 0.1, 1e-6)
+    first, step = start + draw(st.integers(0, 10**12)), draw(st.sampled_from([8192, 65536]))
+    found = DelayModel(piece).at(first, 16, step, quantum)
+    for s in range(16):
+        time = first + s * step
+        exact = Fraction(piece.delay) + Fraction(piece.rate) * (time - start)
+        error = abs(Fraction(time - int(found.first[s])) + Fraction(float(found.fine[s])) - exact)
+        assert error < max(Fraction(1, 10**9), abs(exact) * 4 / 2**53)
+        assert abs(found.fine[s]) <= quantum / 2
+        assert (time - int(found.first[s])) % quantum == 0
+
+
+@generated
+@given(st.data())
+def test_dumps_do_not_depend_on_how_a_stream_is_cut(data: Any) -> None:
+    draw = data.draw
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_antennas, threshold, n_batches = draw(st.integers(1, 4)), draw(st.integers(1, 9)), draw(st.integers(1, 50))
+    first, batch_samples = (1 << draw(st.sampled_from([0, 40]))) + draw(st.integers(0, 100)), 1 << 10
+    v = rng.integers(-127, 128, (n_batches, n_antennas, 2, 3, 2, 2), dtype=np.int8)
+    present = rng.random((n_batches, n_antennas)) >= draw(st.sampled_from([0.0, 0.01, 0.1]))
+    if draw(st.booleans()):
+        hole = draw(st.integers(0, n_batches - 1))
+        present[hole : hole + draw(st.integers(1, 20))] = False
+    whole = x_engine(v, present, batch_samples, threshold, first, [n_batches])
+    in_chunks = x_engine(v, present, batch_samples, threshold, first, cut(rng, n_batches))
+    common = whole.keys() & in_chunks.keys()  # chunks of nothing do not arrive: nobody knows of dumps at the end
+    for time in whole.keys() ^ in_chunks.keys():
+        both = whole | in_chunks
+        assert (both[time][..., 0] == -(2**31)).all()
+    for time in common:
+        assert time % (threshold * batch_samples) == 0
+        assert np.array_equal(whole[time], in_chunks[time])
+        at = time // batch_samples - first
+        good = present[max(at, 0) : at + threshold].all(axis=0) & (at >= 0) & (at + threshold <= n_batches)
+        expected = np.zeros(whole[time].shape, np.int64)
+        correlate(v[max(at, 0) : at + threshold], expected)
+        j, i = np.tril_indices(n_antennas)
+        expected[:, ~(good[i] & good[j])] = (-(2**31), 1)
+        assert np.array_equal(whole[time], expected)
+
+
+def test_what_cannot_be_planned_is_told() -> None:
+    shape = FShape(step=8, window=16, packet=16, spectra_per_heap=2, heaps_per_batch=2)
+    plan = FPlan(shape, [DelayModel()])
+    flags = np.ones((1, 4), bool)
+    with pytest.raises(UsageError, match="starts at sample 8, in the middle of a packet of 16"):
+        list(plan.chunk(8, flags))
+    list(plan.chunk(64, flags))
+    with pytest.raises(UsageError, match="starts at sample 64, before the end of the one before, 128"):
+        list(plan.chunk(64, flags))
+    x_plan = XPlan(2, 32, 4)
+    list(x_plan.chunk(64, np.ones((1, 2), bool)))
+    with pytest.raises(UsageError, match="starts at sample 64, before the end of the one before, 96"):
+        list(x_plan.chunk(64, np.ones((1, 2), bool)))
+    with pytest.raises(UsageError, match="step=8 must be a multiple of the decimation 3"):
+        FShape(step=8, window=16, packet=16, spectra_per_heap=2, heaps_per_batch=2, quantum=3)
+    with pytest.raises(UsageError, match=r"rate=-1\.0 of the delay from sample 5 on"):
+        Piece(5, rate=-1.0)
+    with pytest.raises(UsageError, match="delay=nan of the delay"):
+        Piece(5, delay=float("nan"))
