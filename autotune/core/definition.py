@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
@@ -199,7 +200,8 @@ class Kernel(ABC, Generic[P]):
         """Checks the attributes of the class.
 
         Raises:
-            DefinitionError: for a class attribute that is missing or of another type.
+            DefinitionError: for a class attribute that is missing, of another type, or misspelt, and for a default that
+                is not in the space.
         """
         problems = f"a tuple of {self.problem_type.__name__}"
         for name, kind, what in (
@@ -222,6 +224,15 @@ class Kernel(ABC, Generic[P]):
         for old, new in RENAMED.items():
             if hasattr(self, old):
                 raise fault(self, "", f"defines {old}, which is called {new} now; rename it")
+        for given in vars(type(self)).keys() - vars(Kernel).keys():
+            if meant := get_close_matches(given, OPTIONAL, n=1, cutoff=0.9):
+                why = f"defines {given}, which nothing reads; rename it to {meant[0]}, or to _{given} if it is your own"
+                raise fault(self, "", why)
+        for parameter, value in self.default.items():
+            try:
+                self.space.check_values(parameter, (value,))
+            except UsageError as error:
+                raise fault(self, "", f"has a default that is not in its space: {error}") from error
 
     @property
     def name(self) -> str:
@@ -378,6 +389,10 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "arguments_for": (_is_tuple_of(str), "a tuple of names"),
     "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
 }
+OPTIONAL = (  # what a definition may leave out: a misspelt one would be left out unseen
+    *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
+    *("arguments_for", "unsupported"),
+)
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")
 

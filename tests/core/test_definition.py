@@ -48,6 +48,18 @@ WRONG = {  # what is put in the place of a part of the example -> what the one l
     "tuned type": (r"tuned = .*", "tuned = (1024,)", "it must be a tuple of Problem"),
     "arguments type": (r"arguments = .*", "arguments = 7", "has arguments = 7; it must be a tuple of names"),
     "old name": (r"def edge_problems", "def ragged", "detect defines ragged, which is called edge_problems now"),
+    "misspelt": (
+        r"host_sizes = ",
+        "host_size = ",
+        "detect defines host_size, which nothing reads; rename it to host_sizes",
+    ),
+    "misspelt method": (r"def edge_problems", "def edge_problem", "rename it to edge_problems, or to _edge_problem"),
+    "default": (r'"UNROLL": 1', '"UNROL": 1', "a default that is not in its space: 'UNROL' is not a parameter"),
+    "default value": (
+        r'"UNROLL": 1',
+        '"UNROLL": 3',
+        "not in its space: UNROLL=3 is not in the space; UNROLL may be 1, 4",
+    ),
     "no space": (r"space = SPACE", "", "has space = None; it must be a Space"),
     "work type": (r"return Work\(.*\)", "return 4", "detect.work() returns int 4; it must return a Work"),
     "work raises": (

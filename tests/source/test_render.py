@@ -64,6 +64,27 @@ def test_runtime_fields_do_not_enter_the_source() -> None:
     assert render(kernel, a, config).key == render(kernel, b, config).key
 
 
+@pytest.mark.parametrize(
+    "arguments", [("voltage", "power", "n_chan"), ("n_chan", "power", "voltage"), ("power", "n_chan")]
+)
+def test_arguments_in_another_order_than_the_signature_are_refused(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    kernel = load_kernel(EXAMPLE)
+    monkeypatch.setattr(type(kernel), "arguments", arguments)
+    with pytest.raises(TrialFailure) as failure:
+        render(kernel, kernel.tuned[0], Config(kernel.default))
+    assert failure.value.status == "definition_failed"
+    said = rf"detect\.py:\d+: detect has arguments = \({', '.join(arguments)}\), but detect\(\) in detect\.cu\.j2 takes"
+    assert re.search(rf"{said} \(power, voltage, n_chan\)", failure.value.message)
+
+
+def test_arguments_that_the_signature_names_otherwise_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = load_kernel(EXAMPLE)
+    monkeypatch.setattr(type(kernel), "arguments", ("out", "voltage", "n"))
+    assert render(kernel, kernel.tuned[0], Config(kernel.default)).kernel == "detect"
+
+
 def test_an_unknown_name_in_a_template_is_told_with_file_and_line() -> None:
     kernel = load_kernel(FAULTY)
     with pytest.raises(TrialFailure) as failure:
