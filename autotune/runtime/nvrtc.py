@@ -81,8 +81,8 @@ def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OP
     """Compile ``source`` for ``arch`` (``sm_80``; ``sm_90`` includes wgmma); the figures are of the kernel ``name``.
 
     Raises:
-        TrialFailure: compile_failed with the first errors, or resources when a block's static shared memory is
-            more than the architecture has.
+        TrialFailure: compile_failed with the first errors, or when there is no kernel of that name; resources when a
+            block's static shared memory is more than the architecture has.
     """
     key = cubin_key(source, arch, options)
     nvrtc = _library()
@@ -98,6 +98,9 @@ def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OP
         data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
     finally:
         nvrtc.destroyProgram(program)
+    if f".text.{name}\0".encode() not in data:
+        why = f'the source defines no kernel called {name}; it must say: extern "C" __global__ void {name}(...)'
+        raise TrialFailure("compile_failed", why)
     # CuPy hands over all but the last byte of the file, which is a zero
     cubin = Cubin(data + b"\0", arch, key, compile_s=time.perf_counter() - start, log=log)
     return replace(cubin, **_resources(log, name))

@@ -75,6 +75,12 @@ def test_kernel_that_is_not_there(host: Bench) -> None:
     assert "defines no __global__ function called tube" in error.message
 
 
+def test_kernel_whose_name_is_mangled_on_a_gpu(host: Bench) -> None:
+    error = failure(host, SCALE.replace('extern "C"', ""), "pipe")
+    assert error.status == "compile_failed"
+    assert 'pipe must be declared as extern "C" __global__ void pipe(...)' in error.message
+
+
 def test_too_much_static_shared_memory(host: Bench) -> None:
     text = 'extern "C" __global__ void k(float* out) { __shared__ float s[12289]; s[0] = 1; out[0] = s[0]; }'
     error = failure(host, text, "k")

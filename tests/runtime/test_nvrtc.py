@@ -128,6 +128,15 @@ def test_bad_instruction_is_a_compile_failure() -> None:
     assert raised.value.status == "compile_failed"
 
 
+@pytest.mark.parametrize(
+    "text", ["__global__ void k(float* x) { x[0] = 1; }", 'extern "C" __global__ void kk(float*) {}']
+)
+def test_a_kernel_that_is_not_there_is_a_compile_failure(text: str) -> None:
+    with pytest.raises(TrialFailure, match='no kernel called k; it must say: extern "C" __global__ void k') as failure:
+        nvrtc.compile_cubin(text, "k", "sm_90")
+    assert failure.value.status == "compile_failed"
+
+
 def test_too_much_shared_memory_is_of_resources() -> None:
     with pytest.raises(TrialFailure, match="too much shared data") as raised:
         nvrtc.compile_cubin(TOO_MUCH_SHARED, "greedy", "sm_80")

@@ -88,6 +88,9 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         TrialFailure: compile_failed with the template's lines, or resources.
         UsageError: when there is no compiler.
     """
+    if not EXTERN_C.search(variant.source):  # the translation drops it, but a GPU finds no kernel without it
+        why = f'{variant.kernel} must be declared as extern "C" __global__ void {variant.kernel}(...)'
+        raise TrialFailure("compile_failed", f"{variant.name}: {why}; other names are mangled, and not found on a GPU")
     compiler = find_compiler()
     text = translate(variant)
     key = _digest(text, compiler.key, package_fingerprint())
@@ -142,6 +145,7 @@ def read_facts(library: Path) -> Facts:
 
 
 # ---------------------------------------------------------------------- CUDA -> C++
+EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
@@ -154,7 +158,7 @@ def translate(variant: Variant) -> str:
     Lines stay where they are. ``extern "C"`` goes, because a kernel called ``pipe`` would be bound to the C library's.
     """
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
-    source = re.sub(r'\bextern\s*"C"', 'extern "C++"', source)
+    source = EXTERN_C.sub('extern "C++"', source)
     source = CUDA_INCLUDE.sub(r"\1", source)
     return (
         f'namespace cuda_user {{ namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
