@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..core.config import Config
-from ..core.definition import Kernel
+from ..core.definition import Kernel, problem_name
 from ..core.errors import UsageError, one_line
 from ..devices import Target, cuda, find_device, findings
 from ..source.registry import all_kernels, load_kernel
@@ -54,10 +54,16 @@ WRONG_WORDS: Any = typer.BadParameter.__base__  # the base of all usage errors, 
 
 
 @app.command("list", cls=Command)
-def list_kernels(json: JsonOption = False) -> None:
+def list_kernels(
+    kernel: Annotated[
+        str, typer.Option("--kernel", help="Only this one: its name, or the path of its definition (x.py).")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
     """List kernels with their problems, parameters and the size of their space."""
     device = cuda.of_architecture("sm_90")
-    kernels = [report.kernel_summary(kernel, device) for kernel in all_kernels().values()]
+    listed = [load_kernel(kernel)] if kernel else all_kernels().values()
+    kernels = [report.kernel_summary(each, device) for each in listed]
     if json:
         return print_json(kernels)
     for summary in kernels:
@@ -87,7 +93,7 @@ def verify(
     device: DeviceOption = "auto",
     config: ConfigOption = "",
     everything: Annotated[
-        bool, typer.Option("--all", help="Verify every allowed configuration instead of a sample.")
+        bool, typer.Option("--all", help="Verify every allowed configuration instead of a sample; `list` counts them.")
     ] = False,
     sample: Annotated[
         int,
@@ -127,8 +133,11 @@ def verify(
             if config:
                 work.append((one, parse_config(definition, config, one, place)))
             else:
-                allowed = definition.space.enumerate(one, place.device).configs
-                work += [(one, c) for c in verify_configs.sample_of(allowed, None if everything else sample)]
+                found = definition.space.enumerate(one, place.device)
+                if not found.configs:
+                    why = f"no configuration is allowed for {problem_name(one)}: {found.reasons}"
+                    raise UsageError(f"{definition.name}: {why}")
+                work += [(one, c) for c in verify_configs.sample_of(found.configs, None if everything else sample)]
         checking = verify_configs.Checking(place, N_CPUS - 1 or 1, deadline, verify_configs.builds_of(place, build))
         checks = (verify_configs.compile_all if compile_for else verify_configs.check_all)(definition, work, checking)
         tally.add(checks, len(work), f"{'compiling' if compile_for else 'verifying'} on {place.identifier}")

@@ -28,6 +28,11 @@ class Enumeration:
     configs: tuple[Config, ...]
     refused: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def reasons(self) -> str:
+        """Returns what refused how many configurations, in one line."""
+        return "; ".join(f"{n} violate: {why}" for why, n in self.refused.items())
+
     def nearest(self, wanted: Mapping[str, Value]) -> Config:
         """Returns the configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
 
@@ -35,7 +40,7 @@ class Enumeration:
             UsageError: when the space is empty.
         """
         if not self.configs:
-            raise UsageError(f"no configuration is allowed here; refused: {dict(self.refused)}")
+            raise UsageError(f"no configuration is allowed here: {self.reasons}")
         if wanted in self.configs:
             return Config(wanted)
         return min(self.configs, key=lambda config: _distance(config, wanted))

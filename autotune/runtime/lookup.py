@@ -296,4 +296,4 @@ def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
         on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
         lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
     there = "Tuned problems:\n" + "\n".join(lines) if lines else f"No problem of {kernel} was tuned."
-    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTune it: {_command(kernel, baked)}"
+    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTo tune it: {_command(kernel, baked)}"

@@ -181,6 +181,20 @@ def test_render_prints_the_source_of_one_variant() -> None:
     assert done.stdout.startswith(f"// detect[n_time=1024|{ONE}]") and "#line" not in done.stdout
 
 
+def test_list_shows_a_kernel_of_a_file() -> None:
+    shown = autotune("list", "--kernel", EXAMPLE).stdout
+    assert "detect: " in shown and "(26 configs on sm_90)" in shown and "ddc" not in shown
+
+
+def test_verify_says_which_constraint_allows_nothing(tmp_path: Path) -> None:
+    definition = tmp_path / "detect.py"
+    definition.write_text(Path(EXAMPLE).read_text().replace("device.max_threads_per_block", "device.most_threads"))
+    done = autotune("verify", "--kernel", str(definition), "--device", "host")
+    assert done.returncode == 2 and not done.stdout
+    assert "detect: no configuration is allowed for n_time=1024,n_chan=200: 2 violate: a block has" in done.stderr
+    assert "; 28 violate: the constraint block_fits can be asked (AttributeError: " in done.stderr
+
+
 def test_list_and_doctor_speak_to_people_and_programs() -> None:
     assert "ddc" in autotune("list").stdout
     assert any(row["kernel"] == "ddc" for row in json.loads(autotune("list", "--json").stdout))
