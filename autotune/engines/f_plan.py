@@ -98,15 +98,16 @@ class FPlan:
             ready: samples before it can be used; by default all of the chunk (a narrow band's filter holds some back).
 
         Raises:
-            UsageError: when the chunk does not start with a packet, or starts before the end of the one before.
+            UsageError: when the chunk does not start whole packets after the first one, or starts before the end of
+                the one before.
         """
         shape = self.shape
-        if time % shape.packet:
-            raise UsageError(f"a chunk starts at sample {time}, in the middle of a packet of {shape.packet}")
         if self._came is None:
             self._next = -(-time // shape.batch_samples) * shape.batch_samples
             self._low = self._ready = time
             self._came = np.zeros((len(self.delays), 0), bool)
+        if (time - self._low) % shape.packet:
+            raise UsageError(f"a chunk starts at sample {time}, in the middle of a packet of {shape.packet}")
         if time < self._end:
             raise UsageError(f"a chunk starts at sample {time}, before the end of the one before, {self._end}")
         if ready is None:

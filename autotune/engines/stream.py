@@ -1,0 +1,131 @@
+"""What goes into engines and comes out of them: streams of samples, of voltages and of visibilities.
+
+A file, an array in memory or a network is a ``Source`` or a sink. Times are samples since a stream's zero, which is
+``sync_time_unix`` where that is known.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+COMPLEX_BITS = 64  # sample_bits of complex float32
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """The samples of one antenna."""
+
+    sample_bits: int  # 2 to 16: packed two's complement, most significant bit first; 64: complex float32
+    n_pols: int  # 1 or 2
+    sample_rate_hz: float
+    packet: int  # samples that come together, or are missing together; whole bytes
+    n_samples: int | None = None  # of each polarisation, with those that are missing; None: nobody knows yet
+    first_timestamp: int = 0
+    antenna: str = ""
+    position_m: tuple[float, float, float] | None = None  # geocentric: x, y, z
+    centre_frequency_hz: float | None = None
+    sync_time_unix: float | None = None
+
+    @property
+    def is_complex(self) -> bool:
+        return self.sample_bits == COMPLEX_BITS
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A chunk that was read: where it starts, and which of its packets came."""
+
+    time: int  # of the first sample
+    received: np.ndarray  # bool [n_pols, n_packets]
+
+
+class Source(Protocol):
+    """Samples of one antenna, in chunks, in the order of time."""
+
+    info: SampleInfo
+    is_live: bool  # samples come whether they are taken or not: an engine that is late drops whole chunks
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Fill ``out`` with the next packets; returns None at the end.
+
+        ``out``: uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples], of whole packets. The last chunk may have
+        fewer packets. What is written where a packet is missing does not matter.
+
+        Raises:
+            UsageError: for a source that is damaged; says where. What was read before stands.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class VoltageInfo:
+    """The voltages of one antenna, as an F-engine makes them."""
+
+    n_channels: int
+    n_pols: int
+    bits: int  # 8, or 4 of each part
+    spectra_per_heap: int
+    step: int  # samples from one spectrum to the next
+    samples: SampleInfo  # that they were made of
+    centre_frequency_hz: float | None = None  # of channel n_channels / 2
+    channel_width_hz: float = 0.0
+
+    @property
+    def heap_shape(self) -> tuple[int, ...]:
+        """Returns the shape of a heap: int8 [C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits.
+
+        At 4 bits a byte has the real part in its low nibble and the imaginary part in its high one.
+        """
+        shape = (self.n_channels, self.spectra_per_heap, self.n_pols)
+        return shape if self.bits == 4 else (*shape, 2)
+
+    @property
+    def heap_samples(self) -> int:
+        """Returns the samples from one heap to the next."""
+        return self.spectra_per_heap * self.step
+
+
+class VoltageSink(Protocol):
+    """Takes voltages, heap by heap in the order of time; those with holes are left out."""
+
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+        """Take int64 [n], int8 [n, *heap_shape] and uint32 [n, n_pols]: the arrays are used again afterwards.
+
+        Raises:
+            UsageError: when they cannot be stored; what was taken before stands.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class VisibilityInfo:
+    """The visibilities of some antennas, as an X-engine makes them."""
+
+    n_channels: int
+    dump_samples: int  # of an integration
+    antennas: tuple[SampleInfo, ...]
+    centre_frequency_hz: float | None = None  # of channel n_channels / 2
+    channel_width_hz: float = 0.0
+
+    @property
+    def n_baselines(self) -> int:
+        return len(self.antennas) * (len(self.antennas) + 1) // 2
+
+
+class VisibilitySink(Protocol):
+    """Takes dumps in the order of time."""
+
+    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        """Take int32 [C, n_baselines, 4, 2] and bool [n_antennas]: the arrays are used again afterwards.
+
+        Baselines are (j, i) with i <= j, i fastest; their products are aa, ba, ab, bb of the polarisations (a, b) of
+        antenna i times the conjugate of those of antenna j; a baseline without all of its data is (-2^31, 1).
+
+        Raises:
+            UsageError: when it cannot be stored; what was taken before stands.
+        """
+
+    def close(self) -> None: ...
