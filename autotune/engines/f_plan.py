@@ -29,6 +29,7 @@ class FShape:
     heaps_per_batch: int
     max_delay_diff: int = 0  # by which a delay may jump back without a loss
     quantum: int = 1  # coarse delays are multiples of it: the decimation, of a narrow band
+    is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
 
     def __post_init__(self) -> None:
         for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch", "quantum"):
@@ -68,7 +69,7 @@ class Batch:
 
     time: int  # when the first of them leaves
     fine: np.ndarray  # float32 [n_spectra, n_pols], samples
-    phase: np.ndarray  # float32 [n_spectra, n_pols], radians
+    phase: np.ndarray  # float32 [n_spectra, n_pols], radians: the centre channel's, which coarse delays do not change
     present: np.ndarray  # bool [n_spectra]
 
     def heaps(self, spectra_per_heap: int) -> np.ndarray:
@@ -177,7 +178,10 @@ class FPlan:
         shape, some = self.shape, slice(place, place + len(newest))
         present = np.ones(len(newest), bool)
         for pol, d in enumerate(delayed):
-            batch.fine[some, pol], batch.phase[some, pol] = d.fine, d.phase
+            batch.fine[some, pol] = d.fine
+            # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
+            quarters = 0 if shape.is_complex else (self._next + shape.step * np.arange(len(newest)) - d.first) % 4
+            batch.phase[some, pol] = d.phase + np.pi / 2 * quarters
             from_low = d.first - self._low
             kept = (d.first >= newest - shape.head) & (from_low >= 0)
             first = np.where(kept, from_low // shape.packet, 0)

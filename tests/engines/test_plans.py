@@ -93,6 +93,7 @@ def by_definition(model: DelayModel, time: int, weights: np.ndarray, packed: np.
     for tap in range(taps):
         sums += weights[tap] * samples[tap]
     phase = np.remainder(piece.phase + piece.phase_rate * since + np.pi, 2 * np.pi) - np.pi
+    phase += np.pi / 2 * ((time - first) % 4)  # the centre channel keeps its phase
     return voltages(sums[np.newaxis], *(np.array([x], np.float32) for x in (delay - round(delay), phase)))[0]
 
 

@@ -16,7 +16,14 @@ from .runtime import runtime
 GUARD_BYTES = (1 << 30, 1 << 24, mmap.PAGESIZE)
 
 
-class HostBuffer:
+class HostMemory:
+    """An array as a launch sees it: where it lies, how long it is, and whether the kernel may write it."""
+
+    def __init__(self, name: str, address: int, n_bytes: int, *, written: bool) -> None:
+        self.name, self.address, self.n_bytes, self.written = name, address, n_bytes, written
+
+
+class HostBuffer(HostMemory):
     """An array of fixed shape and type. A wild access hits canaries (less than a page) and then faults."""
 
     def __init__(
@@ -28,17 +35,16 @@ class HostBuffer:
         written: bool,
         align: int = TIMED_ALIGN,
     ) -> None:
-        self.name = name
-        self.written = written
-        self.n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         align = max(align, dtype.alignment)
-        n_mapped = -(-(self.n_bytes + align + 2 * CANARY_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
+        n_mapped = -(-(n_bytes + align + 2 * CANARY_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
         start, guard = _map(n_mapped)
         if not start:
             raise MemoryError(f"no memory for {name}: {n_mapped} bytes")
         self._unmap = weakref.finalize(self, runtime().cuda_host_unmap, start, n_mapped, guard)
         self._mapped: np.ndarray = np.ctypeslib.as_array((ctypes.c_ubyte * n_mapped).from_address(start))
-        self.address = (start + n_mapped - CANARY_BYTES - self.n_bytes) // align * align
+        address = (start + n_mapped - CANARY_BYTES - n_bytes) // align * align
+        super().__init__(name, address, n_bytes, written=written)
         self._offset = self.address - start
         self._payload = self._mapped[self._offset : self._offset + self.n_bytes]
         self._array: np.ndarray = self._payload.view(dtype).reshape(shape)

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.definition import Device, Launch, TensorMap
 from ...core.errors import TrialFailure
 from ..base import TIMED_ALIGN, Argument, Binary, Sample
-from .buffer import HostBuffer
+from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
 
@@ -69,7 +69,7 @@ class HostFunction:
         base = _load_address(library)
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
 
-    def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
+    def launch(self, launch: Launch, arguments: Sequence[Argument | HostMemory], *, seed: int = 0) -> None:
         """Launch and wait, in the schedule that ``seed`` selects; seed 0 is the fastest.
 
         Raises:
@@ -78,7 +78,9 @@ class HostFunction:
         self._check_geometry(launch)
         self._call(*self._prepare(launch, arguments, seed))
 
-    def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
+    def samples(
+        self, launch: Launch, arguments: Sequence[Argument | HostMemory], n: int, *, cold: bool
+    ) -> list[Sample]:
         """Times ``n`` launches by the wall clock. ``cold`` has no effect: a CPU's caches differ from the GPU's."""
         self._check_geometry(launch)
         prepared = self._prepare(launch, arguments, 0)
@@ -89,7 +91,7 @@ class HostFunction:
             taken.append(Sample(time.perf_counter() - start))
         return taken
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
+    def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> list[float]:
         """Times launches by the wall clock; at least one."""
         taken: list[float] = []
         while sum(taken) < seconds or not taken:
@@ -121,7 +123,9 @@ class HostFunction:
         if problems:
             raise TrialFailure("resources", f"{self._kernel}: {'; '.join(problems)}")
 
-    def _prepare(self, launch: Launch, arguments: Sequence[Argument], seed: int) -> tuple[Options, Any, Any, list[Any]]:
+    def _prepare(
+        self, launch: Launch, arguments: Sequence[Argument | HostMemory], seed: int
+    ) -> tuple[Options, Any, Any, list[Any]]:
         """Returns (options, argument pointers, accessible ranges, objects that must stay alive)."""
         arguments = [*arguments, *(_box_map(m, arguments) for m in launch.maps)]
         self._check_arguments(arguments)
@@ -131,7 +135,7 @@ class HostFunction:
         keep: list[Any] = []
         ranges = list(self._variables)
         for argument in arguments:
-            if isinstance(argument, HostBuffer):
+            if isinstance(argument, HostMemory):
                 keep.append(ctypes.c_void_p(argument.address))
                 written = bytes([argument.written])
                 ranges.append(Range(argument.name.encode(), argument.address, argument.n_bytes, b"b", written))
@@ -141,13 +145,13 @@ class HostFunction:
         pointers = (ctypes.c_void_p * max(1, len(keep)))(*map(ctypes.addressof, keep))
         return options, pointers, (Range * len(ranges))(*ranges), keep
 
-    def _check_arguments(self, arguments: Sequence[Argument]) -> None:
+    def _check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
         info = self._info
         if len(arguments) != info.n_parameters:
             self._refuse(f"it has {info.n_parameters} parameters, {len(arguments)} arguments were given")
         for i, argument in enumerate(arguments):
             kind, size = info.kinds[i : i + 1].decode(), info.sizes[i]
-            if isinstance(argument, HostBuffer):
+            if isinstance(argument, HostMemory):
                 if kind != "p":
                     self._refuse(f"parameter {i} is no pointer, but the argument is the array {argument.name}")
                 continue
@@ -162,9 +166,9 @@ class HostFunction:
         raise TrialFailure("launch_failed", f"the arguments do not fit the signature of {self._kernel}: {why}")
 
 
-def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument]) -> np.void:
+def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument | HostMemory]) -> np.void:
     array = arguments[tensor_map.argument]
-    assert isinstance(array, HostBuffer)
+    assert isinstance(array, HostMemory)
     n = len(tensor_map.shape)
     none = (0,) * (5 - n)  # zeros for absent axes
     shape, strides, box = (*tensor_map.shape, *none), (*tensor_map.strides, *none), (*tensor_map.box, *none)

@@ -1,0 +1,102 @@
+"""What an engine needs of the machine it runs on: memory, streams, Fourier transforms and launches.
+
+There are two: a GPU, through CuPy, and ``host``, where the CPU runs the rendered CUDA and all is done at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..core.config import Config
+from ..core.definition import Device, Kernel
+from ..core.errors import UsageError
+
+DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
+
+
+class Event(Protocol):
+    """A point in a stream's work."""
+
+    def wait(self) -> None:
+        """Wait until the work before it is done; other threads go on meanwhile."""
+
+
+class Stream(Protocol):
+    """Work that is done in order, beside that of other streams."""
+
+    def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
+        """Copy C-contiguous pinned memory to the device."""
+
+    def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
+        """Copy from the device to C-contiguous pinned memory."""
+
+    def copy(self, to: DeviceArray, source: DeviceArray) -> None:
+        """Copy within the device; views may have strides."""
+
+    def zero(self, array: DeviceArray) -> None: ...
+
+    def after(self, event: Event) -> None:
+        """Let what follows wait on the device for ``event``."""
+
+    def record(self) -> Event:
+        """Returns the event that what was given to the stream so far is done."""
+
+
+class Launcher(Protocol):
+    """One configuration of a kernel, compiled and loaded, for any runtime sizes that it allows."""
+
+    config: Config
+
+    def __call__(self, problem: Any, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, Any], on: Stream) -> None:
+        """Launch for ``problem``; ``inputs``: the numbers among the kernel's inputs. Nothing is allocated or compiled.
+
+        Raises:
+            UsageError: when the configuration does not serve the problem, or an array does not fit it.
+        """
+
+
+Transform = Callable[[DeviceArray, DeviceArray, Stream], None]  # (output, input, stream)
+
+
+class Backend(Protocol):
+    """A GPU or the host."""
+
+    device: Device
+
+    def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """Returns host memory that copies may use while the CPU goes on."""
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> DeviceArray: ...
+
+    def stream(self) -> Stream: ...
+
+    def launcher(self, kernel: Kernel[Any], problem: Any, config: Config, source: str | None = None) -> Launcher:
+        """Compile and load ``config`` for the baked fields of ``problem``; ``source``: what to compile, if rendered."""
+
+    def fourier(self, length: int, n: int, is_complex: bool) -> Transform:
+        """Returns a transform of ``n`` rows of ``length`` floats to length / 2 + 1 channels, or of complex numbers."""
+
+    def finish(self) -> None:
+        """Wait until all streams are done."""
+
+
+def check_arrays(kernel: Kernel[Any], problem: Any, arrays: Mapping[str, DeviceArray]) -> None:
+    """Raises UsageError unless the arrays are what ``kernel`` wants at ``problem``."""
+    for name, spec in kernel.arrays(problem).items():
+        if name not in arrays:
+            raise UsageError(f"{kernel.name} needs the array {name}: {spec.dtype} {list(spec.shape)}")
+        given = arrays[name]
+        if given.dtype != spec.dtype or tuple(given.shape) != spec.shape or not given.flags.c_contiguous:
+            found = f"{given.dtype} {list(given.shape)}{'' if given.flags.c_contiguous else ', not contiguous'}"
+            raise UsageError(
+                f"{kernel.name}: {name} is {found}; it must be {spec.dtype} {list(spec.shape)}, contiguous"
+            )
+
+
+def check_served(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:
+    """Raises UsageError unless ``config`` may run for ``problem`` on ``device``."""
+    if (broken := kernel.space.broken(problem, config, device)) is not None:
+        raise UsageError(f"{kernel.name}: {config} cannot run here; it must hold that {broken.reason}")
+    if (why := kernel.unsupported(config, device)) is not None:
+        raise UsageError(f"{kernel.name}: {config} cannot run here: {why}")

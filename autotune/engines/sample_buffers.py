@@ -1,0 +1,65 @@
+"""The device's side of an input: a few buffers of samples, each a chunk behind the head, which all bands share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .backend import Backend, DeviceArray, Event
+from .stream import COMPLEX_BITS, Samples
+
+ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie at such addresses, where they can
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A chunk on the device. Sample ``low`` is the first of ``rows``, which end ``n_samples`` later."""
+
+    rows: DeviceArray  # uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the first sample is at `first`
+    first: int  # index along rows, in bytes or complex samples, where `low` lies
+    low: int
+    samples: Samples
+    ready: Event  # rows are filled
+
+
+class SampleBuffers:
+    """Copies chunks to the device. The stream that uses them says when it is done with each."""
+
+    def __init__(
+        self, backend: Backend, sample_bits: int, n_pols: int, head: int, chunk: int, n_buffers: int, packet: int
+    ) -> None:
+        self._bits, self._head, self._packet = sample_bits, head, packet
+        self._is_complex = sample_bits == COMPLEX_BITS
+        self._stream = backend.stream()
+        length = self._places(head + chunk) + 2 * ALIGN
+        dtype = np.complex64 if self._is_complex else np.uint8
+        self._buffers = [backend.empty((n_pols, -(-length // 64) * 64), dtype) for _ in range(n_buffers)]
+        self._used: list[Event | None] = [None] * n_buffers
+        self._number = 0
+        self._before: tuple[DeviceArray, int, int] | None = None  # the buffer before, where it ends, and when
+
+    def put(self, chunk: np.ndarray, samples: Samples) -> Loaded:
+        """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones."""
+        place = self._number % len(self._buffers)
+        rows, stream = self._buffers[place], self._stream
+        if (event := self._used[place]) is not None:
+            stream.after(event)
+        n = samples.received.shape[1] * self._packet
+        low = samples.time - self._head
+        first = self._places(low) % ALIGN if low * self._bits % 8 == 0 and not self._is_complex else 0
+        begin, n_places = first + self._places(self._head), self._places(n)
+        if self._before is not None and self._before[2] == samples.time:  # after a gap there is nothing to keep
+            older, end, _ = self._before
+            for row, source in zip(rows, older, strict=True):
+                stream.copy(row[first:begin], source[end - self._places(self._head) : end])
+        for row, source in zip(rows, chunk, strict=True):
+            stream.copy_in(row[begin : begin + n_places], source[:n_places])
+        self._before = rows, begin + n_places, samples.time + n
+        return Loaded(rows, first, low, samples, stream.record())
+
+    def used(self, event: Event) -> None:
+        """Says when the chunk that was put last is not needed any more."""
+        self._used[self._number % len(self._buffers)] = event
+        self._number += 1
+
+    def _places(self, n_samples: int) -> int:
+        return n_samples if self._is_complex else n_samples * self._bits // 8
