@@ -165,7 +165,10 @@ class PfbFir(Kernel[Problem]):
     default: Mapping[str, Any] = dict(
         WGS=128, COLUMNS=2, SPECTRA=48, MIN_BLOCKS=5, TURNS=1, STAGES=3, STORE="streaming"
     )
-    arguments = ("filtered", "total_power", "samples", "weights", "offsets", "n_spectra", "row_bytes")
+    arguments = (
+        *("filtered", "total_power", "samples", "weights", "offsets"),
+        *("n_spectra", "filtered_spectra", "row_bytes"),
+    )
     tuned = (
         Problem(),
         Problem(n_channels=32768, n_spectra=1024, n_samples=2**26 + 2**20),
@@ -187,11 +190,12 @@ class PfbFir(Kernel[Problem]):
         n_samples]); weights: float32 [taps, L]; offsets: int64 [n_pols], samples; total_power: uint64 [n_pols].
         """
         step = problem.step
+        part = (1, "filtered_spectra")  # runs of spectra are appended to longer arrays
         if problem.is_complex:
-            filtered = array_out(np.complex64, problem.n_pols, problem.n_spectra, step)
+            filtered = array_out(np.complex64, problem.n_pols, problem.n_spectra, step, longer=part)
             samples = array_in(np.complex64, problem.n_pols, problem.n_samples)
         else:
-            filtered = array_out(np.float32, problem.n_pols, problem.n_spectra, step)
+            filtered = array_out(np.float32, problem.n_pols, problem.n_spectra, step, longer=part)
             samples = array_in(np.uint8, problem.n_pols, problem.row_bytes)
         found = {
             "filtered": filtered,
@@ -214,6 +218,7 @@ class PfbFir(Kernel[Problem]):
     def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
         return {
             "n_spectra": np.int64(problem.n_spectra),
+            "filtered_spectra": np.int64(problem.n_spectra),
             "row_bytes": np.int64(problem.row_bytes),
         }
 

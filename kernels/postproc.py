@@ -176,12 +176,16 @@ class Postproc(Kernel[Problem]):
         """
         n_receivers, n_spectra, n_pols = problem.n_receivers, problem.n_spectra, problem.n_pols
         row = problem.n_channels + problem.nyquist
+        is_part = problem.layout == "batches"  # some heaps of a longer array; blocks of voltages would lie apart
+        of_spectra = (1, "n_spectra") if is_part else None
         return {
             "voltages": array_out(np.int8, *shape_of_voltages(problem)),
             "saturated": array_inout(np.uint32, problem.n_heaps, n_receivers, n_pols),
-            "spectra": array_in(np.complex64, n_receivers, n_pols, n_spectra, row),
-            "delays": array_in(np.float32, n_receivers, n_spectra, n_pols),
-            "phases": array_in(np.float32, n_receivers, n_spectra, n_pols),
+            "spectra": array_in(
+                np.complex64, n_receivers, n_pols, n_spectra, row, longer=(2, "n_spectra") if is_part else None
+            ),
+            "delays": array_in(np.float32, n_receivers, n_spectra, n_pols, longer=of_spectra),
+            "phases": array_in(np.float32, n_receivers, n_spectra, n_pols, longer=of_spectra),
             "gains": array_in(np.complex64, n_receivers, problem.n_channels, n_pols),
         }
 

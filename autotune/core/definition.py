@@ -9,7 +9,7 @@ import functools
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -136,32 +136,58 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Array:
-    """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of."""
+    """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of.
+
+    ``longer``: (axis, scalar), of an array that may be part of one that is longer along that axis. The scalar argument
+    of that name then says how long the whole one is. Everything before the axis has that pitch.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     read: bool = True
     written: bool = False
     align: int = 16
+    longer: tuple[int, str] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def n_bytes(self) -> int:
         return prod(self.shape) * self.dtype.itemsize
 
+    def whole_length(self, strides: Sequence[int]) -> int | None:
+        """Returns how long the array is along its ``longer`` axis that this one, with these strides, is a part of.
 
-def array_in(dtype: Any, *shape: int, align: int = 16) -> Array:
+        0: that makes no difference, since nothing is before the axis. None: the strides are neither those of a part nor
+        C-contiguous.
+        """
+        axis = self.longer[0] if self.longer else -1
+        length, of_axis, expected = 0, 0, self.dtype.itemsize
+        for i in reversed(range(len(self.shape))):
+            if i < axis and self.shape[i] > 1 and not length:
+                length, remainder = divmod(strides[i], of_axis)
+                if remainder or length < self.shape[axis]:
+                    return None
+                expected = strides[i]
+            elif self.shape[i] > 1 and strides[i] != expected:
+                return None
+            if i == axis:
+                of_axis = expected
+            expected *= self.shape[i]
+        return length
+
+
+def array_in(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an input, which is read and never written."""
-    return Array(np.dtype(dtype), shape, read=True, written=False, align=align)
+    return Array(np.dtype(dtype), shape, read=True, written=False, align=align, longer=longer)
 
 
-def array_out(dtype: Any, *shape: int, align: int = 16) -> Array:
+def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an output: every element is written, none is read."""
-    return Array(np.dtype(dtype), shape, read=False, written=True, align=align)
+    return Array(np.dtype(dtype), shape, read=False, written=True, align=align, longer=longer)
 
 
-def array_inout(dtype: Any, *shape: int, align: int = 16) -> Array:
+def array_inout(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an accumulator, which is read and written."""
-    return Array(np.dtype(dtype), shape, read=True, written=True, align=align)
+    return Array(np.dtype(dtype), shape, read=True, written=True, align=align, longer=longer)
 
 
 class Kernel(ABC, Generic[P]):

@@ -5,7 +5,7 @@ that decides whether an array fits; ``layout`` spells one out, on the slow path 
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -120,6 +120,35 @@ def check_fit(kernel: str, name: str, found: Layout, spec: Array) -> None:
         raise ArgumentValueError(f"{where} is not C-contiguous; use {copy}")
     if found.unusable:
         raise ArgumentValueError(f"{where} {found.unusable}")
+
+
+def whole_lengths(kernel: str, specs: Mapping[str, Array], arrays: Mapping[str, Any]) -> dict[str, int]:
+    """Returns how long the whole arrays are of which some may be parts, by the scalar argument that says so.
+
+    A scalar that makes no difference is left out.
+
+    Raises:
+        ArgumentValueError: unless type, shape and strides of each array are as its specification wants them.
+    """
+    found: dict[str, int] = {}
+    for name, spec in specs.items():
+        where = f"{kernel}: {name}"
+        if name not in arrays:
+            raise ArgumentValueError(f"{where} is missing; it must be {spec.dtype} {list(spec.shape)}")
+        given = arrays[name]
+        if given.dtype != spec.dtype or tuple(given.shape) != spec.shape:
+            wanted = f"{spec.dtype} {list(spec.shape)}"
+            raise ArgumentValueError(f"{where} is {given.dtype} {list(given.shape)}; it must be {wanted}")
+        length = spec.whole_length(given.strides)
+        if length is None:
+            part = f", or part of an array that is longer along axis {spec.longer[0]}" if spec.longer else ""
+            raise ArgumentValueError(f"{where} must be C-contiguous{part}; its strides are {given.strides}")
+        if spec.longer and length and found.setdefault(spec.longer[1], length) != length:
+            raise ArgumentValueError(
+                f"{where} is part of an array of {length} along axis {spec.longer[0]}; those that share "
+                f"{spec.longer[1]} with it are parts of {found[spec.longer[1]]}"
+            )
+    return found
 
 
 def allocate(specs: Sequence[Array], library: str, index: int, stream: Any) -> list[Any]:

@@ -1,6 +1,7 @@
 // pfb_fir[taps=16,n_channels=1024,sample_bits=10|WGS=128,COLUMNS=2,SPECTRA=48,MIN_BLOCKS=5,TURNS=1,STAGES=3,STORE=streaming]
 // z[p][s][c] = sum over t < TAPS of w[t][c] x[p][o_p + (s + t) STEP + c],  c < STEP
-//   filtered     out    Value  [n_pols][n_spectra][STEP]   float, or float2 of complex samples
+//   filtered     out    Value  [n_pols][n_spectra][STEP]   float, or float2 of complex samples; a polarisation's spectra
+//                                                          are part of filtered_spectra
 //   total_power  inout  uint64 [n_pols]                    += squares of the newest STEP samples of each spectrum
 //   samples      in     uint8  [n_pols][row_bytes]         SAMPLE_BITS wide, two's complement, most significant bit first
 //   weights      in     float  [TAPS][STEP]
@@ -322,7 +323,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 5) pfb_fir(
     float* __restrict__ filtered,
     unsigned long long* __restrict__ total_power,
     const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
-    long long n_spectra, long long row_bytes)
+    long long n_spectra, long long filtered_spectra, long long row_bytes)
 {
     extern __shared__ uint4 dynamic_shared[];
     uint4(*ring)[STAGE_ROWS][PIECE] = reinterpret_cast<uint4(*)[STAGE_ROWS][PIECE]>(dynamic_shared);
@@ -349,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 5) pfb_fir(
                 filter.weights[t][i] = row.at[i];
         }
     }
-    float* out = filtered + ((pol * n_spectra + first) * STEP + column) * PARTS;
+    float* out = filtered + ((pol * filtered_spectra + first) * STEP + column) * PARTS;
     unsigned long long power = 0;
     int slot = 0;
 #pragma unroll 1
