@@ -81,19 +81,6 @@ class Backend(Protocol):
         """Wait until all streams are done."""
 
 
-def check_arrays(kernel: Kernel[Any], problem: Any, arrays: Mapping[str, DeviceArray]) -> None:
-    """Raises UsageError unless the arrays are what ``kernel`` wants at ``problem``."""
-    for name, spec in kernel.arrays(problem).items():
-        if name not in arrays:
-            raise UsageError(f"{kernel.name} needs the array {name}: {spec.dtype} {list(spec.shape)}")
-        given = arrays[name]
-        if given.dtype != spec.dtype or tuple(given.shape) != spec.shape or not given.flags.c_contiguous:
-            found = f"{given.dtype} {list(given.shape)}{'' if given.flags.c_contiguous else ', not contiguous'}"
-            raise UsageError(
-                f"{kernel.name}: {name} is {found}; it must be {spec.dtype} {list(spec.shape)}, contiguous"
-            )
-
-
 def check_served(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:
     """Raises UsageError unless ``config`` may run for ``problem`` on ``device``."""
     if (broken := kernel.space.broken(problem, config, device)) is not None:

@@ -27,7 +27,7 @@ class FShape:
     packet: int  # that come together, or are missing together; chunks are whole packets
     spectra_per_heap: int
     heaps_per_batch: int
-    max_delay_diff: int = 0  # by which a delay may jump back without a loss
+    max_delay_diff: int = 0  # by which delays may differ, between polarisations and in time, without a loss
     quantum: int = 1  # coarse delays are multiples of it: the decimation, of a narrow band
     is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
 

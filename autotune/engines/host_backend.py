@@ -12,8 +12,9 @@ from ..core.errors import TrialFailure, UsageError
 from ..devices import host
 from ..devices.host.buffer import HostMemory
 from ..devices.host.session import HostFunction
+from ..runtime.arrays import whole_lengths
 from ..source.render import render
-from .backend import Stream, Transform, check_arrays, check_served
+from .backend import Stream, Transform, check_served
 
 
 class HostEvent:
@@ -62,8 +63,9 @@ class HostLauncher:
         self, problem: Any, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, Any], on: HostStream
     ) -> None:
         geometry = self._geometry(problem)
-        check_arrays(self._kernel, problem, arrays)
         specs, scalars = self._kernel.arrays(problem), self._kernel.scalars(problem, inputs)
+        for name, length in whole_lengths(self._kernel.name, specs, arrays).items():
+            scalars[name] = type(scalars[name])(length)
         arguments = [
             self._memory(name, arrays[name], specs[name].written) if name in specs else scalars[name]
             for name in self._kernel.arguments_for(problem)

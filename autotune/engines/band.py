@@ -1,0 +1,253 @@
+"""One band of an F-engine on a device: runs of spectra are filtered into a batch, batches become voltages.
+
+All memory is allocated and all kernels are compiled when a band is made. Finished voltages lie in one of a few buffers;
+whoever takes them says when the buffer may be used again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..core.errors import UsageError
+from .backend import Backend, DeviceArray, Event
+from .choice import Kernels
+from .delays import DelayModel
+from .f_plan import Batch, FPlan, FShape, Run
+from .gains import Gains
+from .sample_buffers import Loaded
+from .stream import SampleInfo
+
+MOST_RUNS = 256  # offsets of so many runs go to the device together
+
+
+@dataclass(frozen=True)
+class BandSettings:
+    """What a band makes of samples.
+
+    ``weights``: float32 [taps, L], the prototype filter; L is 2 n_channels, or n_channels of complex samples.
+    """
+
+    n_channels: int
+    weights: np.ndarray = field(repr=False)
+    bits: int = 8  # of the real and of the imaginary part of a voltage: 8 or 4
+    spectra_per_heap: int = 256
+    heaps_per_batch: int = 1
+    max_delay_diff: int = 1 << 16  # samples by which delays may differ, between polarisations and in time
+    n_buffers: int = 3  # of voltages: one is filled while others are copied out
+
+    def shape(self, info: SampleInfo) -> FShape:
+        """Returns the lengths of the plan. Raises UsageError where the weights do not fit."""
+        step = self.n_channels if info.is_complex else 2 * self.n_channels
+        if self.weights.ndim != 2 or self.weights.shape[1] != step:
+            raise UsageError(f"weights have the shape {list(self.weights.shape)}; they must be [taps, {step}]")
+        return FShape(
+            step=step,
+            window=self.weights.size,
+            packet=info.packet,
+            spectra_per_heap=self.spectra_per_heap,
+            heaps_per_batch=self.heaps_per_batch,
+            max_delay_diff=self.max_delay_diff,
+            is_complex=info.is_complex,
+        )
+
+
+@dataclass
+class Voltages:
+    """A buffer of voltages on the device, with what was made into it. Arrays of the device are ready at ``done``."""
+
+    voltages: DeviceArray  # int8 [n_heaps, 1, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits
+    saturated: DeviceArray  # uint32 [n_heaps, 1, n_pols]
+    total_power: DeviceArray  # uint64 [n_pols], squares of the samples of all present spectra
+    delays: DeviceArray  # float32 [1, n_spectra, n_pols]
+    phases: DeviceArray
+    turns: np.ndarray  # pinned: what delays and phases are copied from, float32 [2, 1, n_spectra, n_pols]
+    time: int = 0  # of the first spectrum
+    heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
+    n_present: int = 0  # spectra
+    done: Event | None = None
+    free: Event | None = None  # from then on it may be used again
+
+
+class Band:
+    """Makes voltages of one antenna's samples, and hands them to ``deliver`` in the order of time.
+
+    Args:
+        deliver: takes a buffer of voltages and returns the event from which on it may be used again.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        info: SampleInfo,
+        settings: BandSettings,
+        delays: Sequence[DelayModel],
+        gains: Gains,
+        deliver: Callable[[Voltages], Event],
+    ) -> None:
+        if len(delays) != info.n_pols:
+            raise UsageError(f"{len(delays)} delay models were given; there are {info.n_pols} polarisations")
+        self.settings, self.gains, self._deliver = settings, gains, deliver
+        self.shape = settings.shape(info)
+        self.plan = FPlan(self.shape, delays)
+        self._info, self._stream = info, backend.stream()
+        taps, length = settings.weights.shape
+        n, n_pols, n_channels = self.shape.spectra_per_batch, info.n_pols, settings.n_channels
+        filtered = np.complex64 if info.is_complex else np.float32
+        nyquist = 0 if info.is_complex else 1
+        self._weights = self._on_device(backend, np.ascontiguousarray(settings.weights, np.float32))
+        self._filtered = backend.empty((n_pols, n, length), filtered)
+        self._spectra = backend.empty((1, n_pols, n, n_channels + nyquist), np.complex64)
+        self._gains = backend.empty((1, n_channels, n_pols), np.complex64)
+        self._gains_set: int | None = None  # number of the piece that the device has
+        self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
+        self._pinned_offsets = backend.pinned((MOST_RUNS, n_pols), np.int64)
+        self._pinned_gains = backend.pinned((1, n_channels, n_pols), np.complex64)
+        self._offsets_read: Event | None = None
+        self._filter, self._filter_problem = kernels.launcher(
+            "pfb_fir", taps=taps, n_channels=n_channels, sample_bits=info.sample_bits, n_pols=1, n_spectra=n
+        )
+        self._quantise, self._quantise_problem = kernels.launcher(
+            "postproc",
+            n_channels=n_channels,
+            nyquist=nyquist,
+            n_pols=n_pols,
+            bits=settings.bits,
+            layout="batches",
+            spectra_per_heap=settings.spectra_per_heap,
+            n_receivers=1,
+            n_heaps=settings.heaps_per_batch,
+        )
+        self._transform = backend.fourier(length, n_pols * n, info.is_complex)
+        self._buffers = [self._voltages(backend) for _ in range(settings.n_buffers)]
+        self._number = 0
+
+    def take(self, loaded: Loaded) -> Event:
+        """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
+        self._stream.after(loaded.ready)
+        self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
+        return self._stream.record()
+
+    def finish(self) -> None:
+        """Make the last batch as far as its spectra came."""
+        self._do(list(self.plan.finish()), None)
+
+    # ------------------------------------------------------------------ steps
+    def _do(self, items: list[Run | Batch], loaded: Loaded | None) -> None:
+        runs = [item for item in items if isinstance(item, Run)]
+        number = 0
+        for item in items:
+            if isinstance(item, Batch):
+                self._back_end(item)
+                continue
+            assert loaded is not None
+            if number % MOST_RUNS == 0:
+                self._send_offsets(runs[number : number + MOST_RUNS], loaded)
+            self._front_end(item, number % MOST_RUNS, loaded)
+            number += 1
+
+    def _send_offsets(self, runs: list[Run], loaded: Loaded) -> None:
+        if self._offsets_read is not None:
+            self._offsets_read.wait()
+        before = 0 if self._info.is_complex else loaded.first * 8 // self._info.sample_bits
+        self._pinned_offsets[: len(runs)] = np.array([run.first for run in runs]) - (loaded.low - before)
+        self._stream.copy_in(self._offsets[: len(runs)], self._pinned_offsets[: len(runs)])
+        self._offsets_read = self._stream.record()
+
+    def _front_end(self, run: Run, number: int, loaded: Loaded) -> None:
+        """Filters the spectra of a run, a launch for each polarisation: their rows and sums lie apart."""
+        per_row = 1 if self._info.is_complex else 8
+        n_samples = loaded.rows.shape[1] * per_row // (1 if self._info.is_complex else self._info.sample_bits)
+        problem = replace(self._filter_problem, n_spectra=run.n, n_samples=n_samples)
+        buffer = self._buffers[self._number]
+        for pol in range(self._info.n_pols):
+            row = slice(pol, pol + 1)
+            arrays = {
+                "filtered": self._filtered[row, run.place : run.place + run.n],
+                "samples": loaded.rows[row],
+                "weights": self._weights,
+                "offsets": self._offsets[number, row],
+                "total_power": buffer.total_power[row],
+            }
+            self._filter(problem, arrays, {}, self._stream)
+
+    def _back_end(self, batch: Batch) -> None:
+        """Transforms and quantises a batch, hands it on, and takes the next buffer."""
+        buffer, stream = self._buffers[self._number], self._stream
+        buffer.time, buffer.heaps = batch.time, batch.heaps(self.settings.spectra_per_heap)
+        buffer.n_present = int(np.count_nonzero(batch.present))
+        if buffer.heaps.any():
+            buffer.turns[0, 0] = batch.fine * (2 if self._info.is_complex else 1)
+            buffer.turns[1, 0] = batch.phase
+            stream.copy_in(buffer.delays, buffer.turns[0])
+            stream.copy_in(buffer.phases, buffer.turns[1])
+            self._transform(self._spectra[0], self._filtered, stream)
+            heap_samples = self.settings.spectra_per_heap * self.shape.step
+            for first, n in self.gains.ranges(batch.time, len(buffer.heaps), heap_samples):
+                self._set_gains(batch.time + first * heap_samples)
+                self._post_process(buffer, first, n)
+        buffer.done = stream.record()
+        buffer.free = self._deliver(buffer)
+        self._number = (self._number + 1) % len(self._buffers)
+        self._begin(self._buffers[self._number])
+
+    def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
+        spectra_per_heap = self.settings.spectra_per_heap
+        heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
+        problem = replace(self._quantise_problem, n_heaps=n)
+        arrays = {
+            "voltages": buffer.voltages[heaps],
+            "saturated": buffer.saturated[heaps],
+            "spectra": self._spectra[:, :, some],
+            "delays": buffer.delays[:, some],
+            "phases": buffer.phases[:, some],
+            "gains": self._gains,
+        }
+        self._quantise(problem, arrays, {}, self._stream)
+
+    def _set_gains(self, time: int) -> None:
+        number, values = self.gains.at(time)
+        if number != self._gains_set:
+            self._pinned_gains[0] = values
+            self._stream.copy_in(self._gains, self._pinned_gains)
+            self._stream.record().wait()  # gains change rarely, and their memory is written at once
+            self._gains_set = number
+
+    # ------------------------------------------------------------------ memory
+    def _begin(self, buffer: Voltages) -> None:
+        """Waits on the device until a buffer is free, and clears what is added to."""
+        if buffer.free is not None:
+            self._stream.after(buffer.free)
+            buffer.free.wait()  # its pinned memory is written at once
+        self._stream.zero(buffer.saturated)
+        self._stream.zero(buffer.total_power)
+
+    def _voltages(self, backend: Backend) -> Voltages:
+        s, n_pols = self.settings, self._info.n_pols
+        n = self.shape.spectra_per_batch
+        parts = () if s.bits == 4 else (2,)
+        buffer = Voltages(
+            voltages=backend.empty((s.heaps_per_batch, 1, s.n_channels, s.spectra_per_heap, n_pols, *parts), np.int8),
+            saturated=backend.empty((s.heaps_per_batch, 1, n_pols), np.uint32),
+            total_power=backend.empty((n_pols,), np.uint64),
+            delays=backend.empty((1, n, n_pols), np.float32),
+            phases=backend.empty((1, n, n_pols), np.float32),
+            turns=backend.pinned((2, 1, n, n_pols), np.float32),
+        )
+        self._begin(buffer)
+        return buffer
+
+    def _on_device(self, backend: Backend, values: np.ndarray) -> DeviceArray:
+        pinned, made = backend.pinned(values.shape, values.dtype), backend.empty(values.shape, values.dtype)
+        pinned[...] = values
+        self._stream.copy_in(made, pinned)
+        self._stream.record().wait()
+        return made
+
+
+def complex_weights(weights: np.ndarray) -> np.ndarray:
+    """Returns the weights for complex samples: signs that alternate put frequency 0 into channel C / 2."""
+    if weights.dtype != np.float32:
+        raise UsageError(f"weights are {weights.dtype}; they must be float32")
+    return weights * np.where(np.arange(weights.shape[1]) % 2, -1, 1).astype(np.float32)

@@ -1,0 +1,53 @@
+"""Gains of an antenna over time: complex factors for each channel and polarisation, from stated times on."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..core.errors import UsageError
+from .delays import BEFORE
+
+
+class Gains:
+    """Gains that hold for heaps which begin at a time or later. Another thread may set some while an engine runs.
+
+    Args:
+        values: complex64 [n_channels, n_pols], or what broadcasts to it; from the beginning on.
+    """
+
+    def __init__(self, n_channels: int, n_pols: int, values: complex | np.ndarray = 1.0) -> None:
+        self._shape = n_channels, n_pols
+        self._n_set = 0
+        self._pieces: tuple[tuple[int, int, np.ndarray], ...] = ()  # start, number, values
+        self.set(BEFORE, values)
+
+    def set(self, start: int, values: complex | np.ndarray) -> None:
+        """Set the gains of heaps from sample ``start`` on; what was set for later times is dropped.
+
+        Raises:
+            UsageError: for another shape, or values that are not finite.
+        """
+        try:
+            full = np.ascontiguousarray(np.broadcast_to(np.asarray(values, np.complex64), self._shape))
+        except ValueError as error:
+            raise UsageError(f"gains have the shape {list(np.shape(values))}, must be {list(self._shape)}") from error
+        if not np.isfinite(full).all():
+            raise UsageError("gains must be finite")
+        self._n_set += 1
+        self._pieces = (*(p for p in self._pieces if p[0] < start), (start, self._n_set, full))
+
+    def at(self, time: int) -> tuple[int, np.ndarray]:
+        """Returns a number of these gains, and the gains of a heap that begins at ``time``."""
+        pieces = self._pieces
+        _, number, values = pieces[max(bisect_right([p[0] for p in pieces], time) - 1, 0)]
+        return number, values
+
+    def ranges(self, time: int, n_heaps: int, heap_samples: int) -> Iterator[tuple[int, int]]:
+        """Yields (first, n) of the heaps from ``time`` on that have the same gains."""
+        first = 0
+        for heap in range(1, n_heaps + 1):
+            now = self.at(time + first * heap_samples)[0]
+            if heap == n_heaps or self.at(time + heap * heap_samples)[0] != now:
+                yield first, heap - first
+                first = heap
