@@ -13,12 +13,12 @@ from operator import itemgetter
 from typing import Any
 
 from ..core.definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
-from ..core.errors import TrialFailure, UsageError
+from ..core.errors import UsageError
 from . import gpu
 from .arrays import Layout, allocate, check_fit, check_kind, layout, reader_for, readers
 from .lookup import Choice, choose, device_named
+from .prepared import PreparedKernel, bound
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
-from .tensor_map import addresses, encoded
 from .wisdom import Wisdom, fields_text
 
 N_PLANS = 1024  # plans kept; a caller whose sizes never repeat must not fill the memory
@@ -104,6 +104,21 @@ class TunedKernel:
 
     def __repr__(self) -> str:
         return f"<{self._kernel.name}[{fields_text(self._baked)}], {self.choice.tier} on {self.choice.device}>"
+
+    def prepare(self, **sizes: Any) -> PreparedKernel:
+        """Returns the kernel as it runs at these sizes on the current GPU, loaded: nothing is chosen later.
+
+        ``sizes``: the largest runtime fields, ``n_spectra=8192``; those that are left out are the default problem's.
+
+        Raises:
+            UsageError: when there is no GPU, or no configuration that serves.
+        """
+        index = gpu.current()
+        device = self._device_of(index)
+        problem = self._kernel.problem({**self._values, **sizes})
+        choice = self._choose(_sizes(problem), device)
+        source = self._source(choice.source_key)
+        return PreparedKernel(self._kernel, problem, choice.config, source, device, index)
 
     # ------------------------------------------------------------------ a call
     def __call__(self, *positional: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
@@ -211,7 +226,6 @@ class TunedKernel:
         name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
         if 0 in geometry.grid:
             return None
-        grid, block = tuple(map(int, geometry.grid)), tuple(map(int, geometry.block))
         dynamic = int(geometry.shared_bytes)
         cubin = gpu.cubin_of(self._source(choice.source_key), name, device.arch)
         shared = dynamic + (cubin.shared_bytes or 0)
@@ -225,20 +239,7 @@ class TunedKernel:
             if dynamic > self._opted_in.get(place, 0):  # never lowered: earlier plans need theirs
                 self._loaded[place].max_dynamic_shared_size_bytes = dynamic
                 self._opted_in[place] = dynamic
-            function = self._loaded[place].kernel
-        maps = geometry.maps
-        if not maps:
-            return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
-
-        def launch(arguments: tuple[Any, ...], stream: Any) -> None:
-            at = addresses(arguments)
-            try:
-                made = [encoded(m, at[m.argument]) for m in maps]
-            except TrialFailure as failure:
-                raise UsageError(f"{name} cannot be launched: {failure.message}") from failure
-            function(grid, block, (*arguments, *made), dynamic, stream)
-
-        return launch
+            return bound(name, self._loaded[place].kernel, geometry)
 
     def _choose(self, sizes: Mapping[str, Any] | None, device: Device) -> Choice:
         """Calls ``lookup.choose`` and logs once if the choice is not exact."""

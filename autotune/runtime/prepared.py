@@ -1,0 +1,123 @@
+"""A kernel that is ready: one configuration, compiled and loaded on one GPU, for any runtime sizes that it allows.
+
+An engine that runs for hours wants no surprise after its first sample: at a call nothing is looked up, compiled or
+allocated. The sizes are those of the call, and arrays may be parts of longer ones.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..core.config import Config
+from ..core.definition import Array, Device, Kernel, problem_name
+from ..core.errors import TrialFailure, UsageError
+from . import gpu
+from .arrays import whole_lengths
+from .tensor_map import addresses, encoded
+
+N_SIZES = 1024  # of which geometries are kept
+N_LAYOUTS = 4096  # of which lengths are kept
+
+
+class _Plan(NamedTuple):
+    """What calls of the same sizes share."""
+
+    specs: dict[str, Array]
+    names: tuple[str, ...]  # the arguments in the kernel's order
+    launch: Callable[[tuple[Any, ...], Any], None]
+
+
+class PreparedKernel:
+    """Call it with every array and number by name: ``kernel(samples=.., weights=.., filtered=.., sizes={..})``.
+
+    Args:
+        problem: the largest sizes, which decide whether the configuration serves.
+        source: the CUDA of (baked fields, config).
+        index: the GPU's number.
+
+    Raises:
+        UsageError: when it does not compile, or the configuration does not serve the problem.
+    """
+
+    def __init__(
+        self, kernel: Kernel[Any], problem: Any, config: Config, source: str, device: Device, index: int
+    ) -> None:
+        self.kernel, self.problem, self.config = kernel, problem, config
+        self._device, self._index = device, index
+        self._cubin = gpu.cubin_of(source, kernel.name, device.arch)
+        with gpu.made_current(index):
+            self._loaded = gpu.load(self._cubin, kernel.name)
+        self._opted_in = 0  # dynamic shared bytes
+        self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
+        self._lengths: dict[tuple[Any, ...], dict[str, int]] = {}
+        self._plan(problem)
+
+    def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: Any = None, **given: Any) -> None:
+        """Launch on CuPy arrays; ``sizes``: runtime fields that differ from those that it was prepared for.
+
+        Raises:
+            UsageError: when the configuration does not serve these sizes, or an array does not fit them.
+        """
+        problem = self.kernel.problem(sizes, base=self.problem) if sizes else self.problem
+        arrays = {name: given[name] for name in self.kernel.arrays(problem) if name in given}
+        inputs = {name: value for name, value in given.items() if name not in arrays}
+        own = None if stream is None else gpu.stream_of(stream, self._index)
+        self.launch(problem, arrays, inputs, own)
+
+    def launch(self, problem: Any, arrays: Mapping[str, Any], inputs: Mapping[str, Any], stream: Any) -> None:
+        """Launch for ``problem`` on ``stream``; ``inputs``: the numbers among the kernel's inputs.
+
+        Raises:
+            UsageError: as above.
+        """
+        plan = self._plan(problem)
+        layout = (problem, *((array.shape, array.strides, array.dtype) for array in arrays.values()))
+        lengths = self._lengths.get(layout)
+        if lengths is None:
+            lengths = whole_lengths(self.kernel.name, plan.specs, arrays)
+            if len(self._lengths) >= N_LAYOUTS:
+                self._lengths.clear()
+            self._lengths[layout] = lengths
+        scalars = self.kernel.scalars(problem, inputs)
+        for name, length in lengths.items():
+            scalars[name] = type(scalars[name])(length)
+        plan.launch(tuple([arrays[name] if name in arrays else scalars[name] for name in plan.names]), stream)
+
+    def _plan_of(self, problem: Any) -> _Plan:
+        kernel = self.kernel
+        where = f"{kernel.name}[{problem_name(problem)}]"
+        if (broken := kernel.space.broken(problem, self.config, self._device)) is not None:
+            raise UsageError(f"{where}: {self.config} does not serve; it must hold that {broken.reason}")
+        geometry = kernel.launch(problem, self.config)
+        if 0 in geometry.grid:
+            return _Plan(kernel.arrays(problem), kernel.arguments_for(problem), lambda arguments, stream: None)
+        if geometry.shared_bytes + (self._cubin.shared_bytes or 0) > self._device.max_shared_bytes:
+            n_bytes, most = geometry.shared_bytes, self._device.max_shared_bytes
+            raise UsageError(
+                f"{where} needs {n_bytes} bytes of shared memory in a block, {self._device.name} has {most}"
+            )
+        if geometry.shared_bytes > self._opted_in:
+            with gpu.made_current(self._index):
+                self._loaded.max_dynamic_shared_size_bytes = geometry.shared_bytes
+            self._opted_in = geometry.shared_bytes
+        return _Plan(
+            kernel.arrays(problem), kernel.arguments_for(problem), bound(kernel.name, self._loaded.kernel, geometry)
+        )
+
+
+def bound(name: str, function: Any, geometry: Any) -> Callable[[tuple[Any, ...], Any], None]:
+    """Returns ``launch(arguments, stream)`` of a loaded function in this geometry; it encodes the tensor maps."""
+    grid, block = tuple(map(int, geometry.grid)), tuple(map(int, geometry.block))
+    dynamic, maps = int(geometry.shared_bytes), geometry.maps
+    if not maps:
+        return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
+
+    def launch(arguments: tuple[Any, ...], stream: Any) -> None:
+        at = addresses(arguments)
+        try:
+            made = [encoded(m, at[m.argument]) for m in maps]
+        except TrialFailure as failure:
+            raise UsageError(f"{name} cannot be launched: {failure.message}") from failure
+        function(grid, block, (*arguments, *made), dynamic, stream)
+
+    return launch
