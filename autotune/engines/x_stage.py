@@ -1,0 +1,145 @@
+"""The X-engine on a device: chunks of batches of voltages in, dumps of visibilities out.
+
+All memory is allocated and all kernels are compiled when it is made. Ranges of batches are correlated into 64-bit sums,
+which a dump reduces to 32 bits and clears.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .backend import Backend, DeviceArray, Event
+from .choice import Kernels
+from .x_plan import Correlate, Dump, XPlan
+
+PRODUCTS = 4  # of the polarisations of two antennas
+
+
+@dataclass(frozen=True)
+class XSettings:
+    """What an X-engine makes of voltages."""
+
+    n_antennas: int
+    n_channels: int
+    spectra_per_heap: int
+    batch_samples: int  # from one batch to the next
+    threshold: int  # batches of a dump
+    batches_per_chunk: int = 1
+    bits: int = 8
+    n_slices: int = 1  # sums that a channel is shared among, which a dump adds
+    n_buffers: int = 3  # of visibilities
+
+    @property
+    def n_baselines(self) -> int:
+        return self.n_antennas * (self.n_antennas + 1) // 2
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Returns the shape of a chunk: int8 [batch, antenna, C, time, pol, 2], without the last axis at 4 bits."""
+        parts = () if self.bits == 4 else (2,)
+        return (self.batches_per_chunk, self.n_antennas, self.n_channels, self.spectra_per_heap, 2, *parts)
+
+
+@dataclass
+class Visibilities:
+    """A buffer of visibilities on the device, with what was made into it; arrays are ready at ``done``."""
+
+    visibilities: DeviceArray  # int32 [C, n_baselines, 4, 2]
+    saturated: DeviceArray  # uint64 [1]
+    present: DeviceArray  # uint8 [n_baselines]
+    pinned_present: np.ndarray
+    time: int = 0
+    good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_antennas]
+    done: Event | None = None
+    free: Event | None = None  # from then on it may be used again
+
+
+class XStage:
+    """Makes dumps of voltages on the device, and hands them to ``deliver`` in the order of time.
+
+    Args:
+        deliver: takes a buffer of visibilities and returns the event from which on it may be used again.
+    """
+
+    def __init__(
+        self, backend: Backend, kernels: Kernels, settings: XSettings, deliver: Callable[[Visibilities], Event]
+    ) -> None:
+        s = self.settings = settings
+        self._deliver, self.stream = deliver, backend.stream()
+        self.plan = XPlan(s.n_antennas, s.batch_samples, s.threshold)
+        self._correlate, self._correlate_problem = kernels.launcher(
+            "correlate",
+            bits=s.bits,
+            layout="batches",
+            n_receivers=s.n_antennas,
+            n_times=s.spectra_per_heap,
+            overwrites=False,
+            n_channels=s.n_channels,
+            n_batches=s.batches_per_chunk,
+            first_batch=0,
+            n_used=s.batches_per_chunk,
+            n_slices=s.n_slices,
+        )
+        self._reduce, self._reduce_problem = kernels.launcher(
+            "accumulate", n_accumulators=s.n_slices, n_channels=s.n_channels, n_receivers=s.n_antennas
+        )
+        sums = (s.n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
+        self._accumulators = backend.empty(sums, np.int64)
+        self.stream.zero(self._accumulators)
+        self._buffers = [self._visibilities(backend) for _ in range(s.n_buffers)]
+        self._number = 0
+
+    def take(self, voltages: DeviceArray, time: int, present: np.ndarray) -> Event:
+        """Add a chunk, whose first batch is of ``time``; returns the event from which on it is not needed.
+
+        Args:
+            voltages: int8 ``chunk_shape``, of which the first len(present) batches are used.
+            present: bool [n_batches, n_antennas].
+        """
+        for item in self.plan.chunk(time, present):
+            self._do(item, voltages)
+        return self.stream.record()
+
+    def finish(self) -> None:
+        """Make the dump under way: it is not whole."""
+        for item in self.plan.finish():
+            self._do(item, None)
+
+    # ------------------------------------------------------------------ steps
+    def _do(self, item: Correlate | Dump, voltages: DeviceArray | None) -> None:
+        if isinstance(item, Dump):
+            self._dump(item)
+            return
+        assert voltages is not None
+        problem = replace(self._correlate_problem, first_batch=item.first, n_used=item.n)
+        self._correlate(problem, {"voltages": voltages, "accumulators": self._accumulators}, {}, self.stream)
+
+    def _dump(self, dump: Dump) -> None:
+        buffer, stream = self._buffers[self._number], self.stream
+        if buffer.free is not None:
+            stream.after(buffer.free)
+            buffer.free.wait()  # its pinned memory is written at once
+        buffer.time, buffer.good = dump.time, dump.good
+        buffer.pinned_present[...] = dump.present()
+        stream.copy_in(buffer.present, buffer.pinned_present)
+        stream.zero(buffer.saturated)
+        arrays = {
+            "visibilities": buffer.visibilities,
+            "accumulators": self._accumulators,
+            "saturated": buffer.saturated,
+            "present": buffer.present,
+        }
+        self._reduce(self._reduce_problem, arrays, {}, stream)
+        buffer.done = stream.record()
+        buffer.free = self._deliver(buffer)
+        self._number = (self._number + 1) % len(self._buffers)
+
+    def _visibilities(self, backend: Backend) -> Visibilities:
+        s = self.settings
+        return Visibilities(
+            visibilities=backend.empty((s.n_channels, s.n_baselines, PRODUCTS, 2), np.int32),
+            saturated=backend.empty((1,), np.uint64),
+            present=backend.empty((s.n_baselines,), np.uint8),
+            pinned_present=backend.pinned((s.n_baselines,), np.uint8),
+        )
