@@ -33,7 +33,7 @@ class SampleBuffers:
         length = self._places(head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8
         self._buffers = [backend.empty((n_pols, -(-length // 64) * 64), dtype) for _ in range(n_buffers)]
-        self._used: list[Event | None] = [None] * n_buffers
+        self._used: list[tuple[Event, ...]] = [()] * n_buffers
         self._number = 0
         self._before: tuple[DeviceArray, int, int] | None = None  # the buffer before, where it ends, and when
 
@@ -41,7 +41,7 @@ class SampleBuffers:
         """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones."""
         place = self._number % len(self._buffers)
         rows, stream = self._buffers[place], self._stream
-        if (event := self._used[place]) is not None:
+        for event in self._used[place]:
             stream.after(event)
         n = samples.received.shape[1] * self._packet
         low = samples.time - self._head
@@ -56,9 +56,9 @@ class SampleBuffers:
         self._before = rows, begin + n_places, samples.time + n
         return Loaded(rows, first, low, samples, stream.record())
 
-    def used(self, event: Event) -> None:
-        """Says when the chunk that was put last is not needed any more."""
-        self._used[self._number % len(self._buffers)] = event
+    def used(self, *events: Event) -> None:
+        """Says when the chunk that was put last is not needed any more: after all of these."""
+        self._used[self._number % len(self._buffers)] = events
         self._number += 1
 
     def _places(self, n_samples: int) -> int:

@@ -1,0 +1,65 @@
+"""What an engine counts while it runs."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from math import log10
+
+import numpy as np
+
+
+@dataclass
+class FCounters:
+    """The counts of one antenna and band. Several threads add to them; ``snapshot`` reads them at once."""
+
+    sample_bits: int
+    n_pols: int
+    samples_in: int = 0  # of each polarisation, with missing ones
+    packets_missing: int = 0
+    chunks_dropped: int = 0  # of a live source, since no buffer was free
+    heaps_out: int = 0
+    heaps_missing: int = 0  # for want of samples
+    saturated: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_pols]: voltages that were clipped
+    power: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [n_pols]: sums of squares
+    power_samples: int = 0  # of each polarisation, that these are of
+    began: float = field(default_factory=time.monotonic)
+    latency_s: float = 0.0  # the longest from a chunk that was read to its heaps that were written
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.saturated = np.zeros(self.n_pols, np.int64)
+        self.power = np.zeros(self.n_pols)
+
+    @property
+    def dbfs(self) -> list[float]:
+        """Returns the power of each polarisation, in dB relative to a sine of full scale."""
+        full = 2.0 ** (2 * self.sample_bits - 3)  # the mean square of a sine of amplitude 2^(bits - 1)
+        mean = self.power / max(1, self.power_samples)
+        return [10 * log10(p / full) if p > 0 else float("-inf") for p in mean.tolist()]
+
+    def rate(self) -> float:
+        """Returns the samples a second of each polarisation so far."""
+        return self.samples_in / max(time.monotonic() - self.began, 1e-9)
+
+    def line(self) -> str:
+        """Returns one line for people."""
+        parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
+        if self.heaps_missing:
+            parts.append(f"{self.heaps_missing} missing")
+        if self.packets_missing:
+            parts.append(f"{self.packets_missing} packets lost")
+        if self.chunks_dropped:
+            parts.append(f"{self.chunks_dropped} chunks dropped")
+        if self.power_samples:
+            parts.append("power " + " ".join(f"{d:.1f}" for d in self.dbfs) + " dBFS")
+        if self.saturated.any():
+            parts.append(f"saturated {' '.join(map(str, self.saturated.tolist()))}")
+        return ", ".join(parts)
+
+
+def si(value: float) -> str:
+    """Returns three digits and a prefix: 19.8 G."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    return f"{value:.3g} "

@@ -1,0 +1,223 @@
+"""An F-engine: samples of one antenna in, voltages of one or several bands out.
+
+One thread reads chunks into pinned memory. The caller's thread copies them to the device and starts the kernels, and
+waits for neither. One thread writes what is finished. All bands share the copy in.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.errors import UsageError
+from .backend import Backend, Event, Stream
+from .band import Band, BandSettings, Voltages
+from .choice import Kernels
+from .counters import FCounters
+from .delays import DelayModel
+from .flow import Buckets, Chunk, Ending, Stopped, ended_by_ctrl_c, read_chunks, thread
+from .gains import Gains
+from .sample_buffers import SampleBuffers
+from .stream import SampleInfo, Samples, Source, VoltageInfo, VoltageSink
+
+N_CHUNKS = 4  # in pinned memory
+N_LOADED = 3  # on the device
+REPORT_S = 0.5  # from one line of progress to the next
+
+
+@dataclass
+class Output:
+    """A band and where its voltages go. Delays and gains may be changed while the engine runs."""
+
+    settings: BandSettings
+    sink: VoltageSink
+    delays: Sequence[DelayModel]
+    gains: Gains
+
+
+@dataclass
+class Heaps:
+    """A bucket of voltages in pinned memory."""
+
+    voltages: np.ndarray  # int8 [n_heaps, *heap_shape]
+    saturated: np.ndarray  # uint32 [n_heaps, n_pols]
+    total_power: np.ndarray  # uint64 [n_pols]
+    time: int = 0
+    whole: np.ndarray | None = None  # bool [n_heaps]
+    n_present: int = 0
+    copied: Event | None = None
+
+
+class FEngine:
+    """Runs once: ``FEngine(backend, source, [Output(...)]).run()``.
+
+    Args:
+        chunk_packets: packets of each polarisation that go to the device together.
+        report: takes a line of progress now and then.
+        tell: takes what is to be known of the kernels that were chosen.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        source: Source,
+        outputs: Sequence[Output],
+        chunk_packets: int,
+        kernels: Kernels,
+        report: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        if not outputs:
+            raise UsageError("an F-engine needs an output")
+        info = source.info
+        self._backend, self._source, self._outputs, self._report = backend, source, tuple(outputs), report
+        self._info, self._chunk_packets = info, chunk_packets
+        self._ending = Ending()
+        self.counters = [FCounters(info.sample_bits, info.n_pols) for _ in outputs]
+        self._written = [
+            Buckets([self._heaps(output) for _ in range(output.settings.n_buffers)], self._ending) for output in outputs
+        ]
+        streams = [backend.stream() for _ in outputs]
+        self._bands = [
+            Band(backend, kernels, info, output.settings, output.delays, output.gains, self._deliverer(number, stream))
+            for number, (output, stream) in enumerate(zip(outputs, streams, strict=True))
+        ]
+        chunk = chunk_packets * info.packet
+        head = max(band.shape.head for band in self._bands)
+        self._buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, head, chunk, N_LOADED, info.packet)
+        shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
+        dtype = np.complex64 if info.is_complex else np.uint8
+        self._chunks = Buckets([Chunk(backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)], self._ending)
+        self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
+        backend.finish()
+
+    def stop(self) -> None:
+        """Read no more; what has come is finished. Another thread may call it."""
+        self._ending.asked.set()
+
+    def run(self) -> list[FCounters]:
+        """Run to the end of the source, or until ``stop`` or Ctrl-C; returns the counts of each output.
+
+        Raises:
+            UsageError: of the source or a sink; what was written stands.
+        """
+        for counters in self.counters:
+            counters.began = time.monotonic()
+        try:
+            with ended_by_ctrl_c(self.stop), ExitStack() as stack:
+                for number, output in enumerate(self._outputs):
+                    write = self._writer(number, output)
+                    stack.enter_context(thread(f"autotune-writes-{number}", write, self._ending))
+                stack.enter_context(thread("autotune-reads", self._read, self._ending))
+                self._compute()
+        except Stopped:  # a thread's error is told below
+            pass
+        finally:
+            self._backend.finish()
+        if self._ending.error is not None:
+            raise self._ending.error
+        return self.counters
+
+    # ------------------------------------------------------------------ the three threads
+    def _read(self) -> None:
+        read_chunks(self._source, self._chunks, self._spare, self._ending, self._dropped)
+
+    def _compute(self) -> None:
+        reported = time.monotonic()
+        while True:
+            if (chunk := self._chunks.take()) is None:
+                break
+            self._take(chunk)
+            if time.monotonic() - reported >= REPORT_S:
+                reported = time.monotonic()
+                self._report("; ".join(counters.line() for counters in self.counters))
+        for band, written in zip(self._bands, self._written, strict=True):
+            band.finish()
+            written.give(None)
+
+    def _take(self, chunk: Chunk) -> None:
+        assert chunk.samples is not None
+        samples = chunk.samples
+        loaded = self._buffers.put(chunk.array, samples)
+        chunk.copied = loaded.ready
+        self._chunks.give_back(chunk)
+        self._buffers.used(*[band.take(loaded) for band in self._bands])
+        for counters in self.counters:
+            with counters.lock:
+                counters.samples_in += samples.received.shape[1] * self._info.packet
+                counters.packets_missing += int(samples.received.size - np.count_nonzero(samples.received))
+
+    def _deliverer(self, number: int, copies: Stream) -> Callable[[Voltages], Event]:
+        """Returns what copies a band's voltages out and hands them to its writing thread."""
+        written = self._written[number]
+
+        def deliver(made: Voltages) -> Event:
+            assert made.done is not None
+            bucket = written.free()
+            copies.after(made.done)
+            if made.heaps.any():
+                copies.copy_out(bucket.voltages, made.voltages[:, 0])
+                copies.copy_out(bucket.saturated, made.saturated[:, 0])
+            copies.copy_out(bucket.total_power, made.total_power)
+            bucket.time, bucket.whole, bucket.n_present = made.time, made.heaps, made.n_present
+            bucket.copied = event = copies.record()
+            written.give(bucket)
+            return event
+
+        return deliver
+
+    def _writer(self, number: int, output: Output) -> Callable[[], None]:
+        band, written, counters = self._bands[number], self._written[number], self.counters[number]
+        heap_samples = output.settings.spectra_per_heap * band.shape.step
+
+        def write() -> None:
+            while (bucket := written.take()) is not None:
+                assert bucket.copied is not None and bucket.whole is not None
+                bucket.copied.wait()
+                whole = np.flatnonzero(bucket.whole)
+                if len(whole):
+                    every = len(whole) == len(bucket.whole)
+                    voltages, saturated = bucket.voltages, bucket.saturated
+                    if not every:
+                        voltages, saturated = voltages[whole], saturated[whole]
+                    output.sink.write(bucket.time + heap_samples * whole, voltages, saturated)
+                with counters.lock:
+                    counters.heaps_out += len(whole)
+                    counters.heaps_missing += len(bucket.whole) - len(whole)
+                    counters.saturated += bucket.saturated[whole].sum(axis=0, dtype=np.int64)
+                    counters.power += bucket.total_power
+                    counters.power_samples += bucket.n_present * band.shape.step
+                written.give_back(bucket)
+
+        return write
+
+    def _dropped(self, samples: Samples) -> None:
+        for counters in self.counters:
+            with counters.lock:
+                counters.chunks_dropped += 1
+
+    def _heaps(self, output: Output) -> Heaps:
+        info = voltage_info(self._info, output.settings)
+        n = output.settings.heaps_per_batch
+        return Heaps(
+            voltages=self._backend.pinned((n, *info.heap_shape), np.int8),
+            saturated=self._backend.pinned((n, info.n_pols), np.uint32),
+            total_power=self._backend.pinned((info.n_pols,), np.uint64),
+        )
+
+
+def voltage_info(samples: SampleInfo, settings: BandSettings) -> VoltageInfo:
+    """Returns what a sink has to know of the voltages that a band makes."""
+    shape = settings.shape(samples)
+    width = samples.sample_rate_hz / shape.step
+    return VoltageInfo(
+        n_channels=settings.n_channels,
+        n_pols=samples.n_pols,
+        bits=settings.bits,
+        spectra_per_heap=settings.spectra_per_heap,
+        step=shape.step,
+        samples=samples,
+        centre_frequency_hz=samples.centre_frequency_hz,
+        channel_width_hz=width,
+    )

@@ -1,0 +1,165 @@
+"""Threads and queues of an engine: one thread reads, the caller's gives work to the device, one thread writes.
+
+Neighbours share a pair of queues: filled buckets go forward, free ones come back. Whoever is slow makes the one before
+wait, and nothing grows. A live source cannot wait: it drops whole chunks, which are counted.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from queue import Empty, Queue
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from .backend import Event
+from .stream import Samples, Source
+
+B = TypeVar("B")
+T = TypeVar("T")
+POLL_S = 0.1  # how often a thread that waits looks whether it must stop
+
+
+class Stopped(Exception):
+    """The engine ends; whoever waits for a bucket gives up."""
+
+
+@dataclass
+class Ending:
+    """Why an engine ends before its source does: asked to, or a thread's error."""
+
+    asked: threading.Event = field(default_factory=threading.Event)  # read no more; finish what has come
+    failed: threading.Event = field(default_factory=threading.Event)  # give up
+    error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error
+        self.failed.set()
+
+
+class Buckets(Generic[B]):
+    """A fixed number of buckets that go round between two threads."""
+
+    def __init__(self, buckets: list[B], ending: Ending) -> None:
+        self._ending, self.n = ending, len(buckets)
+        self._free: Queue[B] = Queue()
+        self._filled: Queue[B | None] = Queue()
+        for bucket in buckets:
+            self._free.put(bucket)
+
+    @property
+    def n_filled(self) -> int:
+        return self._filled.qsize()
+
+    def free(self) -> B:
+        """Returns a bucket that may be filled; waits for it. Raises Stopped."""
+        return self._get(self._free)
+
+    def free_now(self) -> B | None:
+        """Returns a bucket that may be filled, if there is one."""
+        try:
+            return self._free.get_nowait()
+        except Empty:
+            return None
+
+    def give(self, bucket: B | None) -> None:
+        """Pass a filled bucket on; None: no more come."""
+        self._filled.put(bucket)
+
+    def take(self) -> B | None:
+        """Returns the next filled bucket, or None at the end; waits for it. Raises Stopped."""
+        return self._get(self._filled)
+
+    def give_back(self, bucket: B) -> None:
+        self._free.put(bucket)
+
+    def _get(self, queue: Queue[T]) -> T:
+        while not self._ending.failed.is_set():
+            try:
+                return queue.get(timeout=POLL_S)
+            except Empty:
+                continue
+        raise Stopped
+
+
+@dataclass
+class Chunk:
+    """A bucket of samples in pinned memory."""
+
+    array: np.ndarray
+    samples: Samples | None = None
+    copied: Event | None = None  # the device has it
+
+
+def read_chunks(
+    source: Source, buckets: Buckets[Chunk], spare: np.ndarray, ending: Ending, dropped: Callable[[Samples], None]
+) -> None:
+    """Reads ``source`` to its end, in a thread of its own. An error is an end, too: what was read before is finished.
+
+    ``spare``: what a live source fills while no bucket is free; ``dropped`` is told of such chunks.
+    """
+    try:
+        while not ending.asked.is_set():
+            bucket = buckets.free_now() if source.is_live else buckets.free()
+            if bucket is None:
+                if (lost := source.read(spare)) is None:
+                    break
+                dropped(lost)
+                continue
+            if bucket.copied is not None:
+                bucket.copied.wait()
+            bucket.samples = source.read(bucket.array)
+            if bucket.samples is None:
+                break
+            buckets.give(bucket)
+    except Stopped:
+        raise
+    except BaseException as error:
+        ending.error = ending.error or error
+    finally:
+        buckets.give(None)
+
+
+@contextmanager
+def ended_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Lets the first Ctrl-C in this block call ``stop``; the second one is as ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def once(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        stop()
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def thread(name: str, run: Callable[[], None], ending: Ending) -> Iterator[threading.Thread]:
+    """Runs ``run`` beside the block, and ends with it; an error in it ends the engine."""
+
+    def guarded() -> None:
+        try:
+            run()
+        except Stopped:
+            return
+        except BaseException as error:  # told by the thread that waits for this one
+            ending.fail(error)
+
+    worker = threading.Thread(target=guarded, name=name, daemon=True)
+    worker.start()
+    try:
+        yield worker
+    except BaseException:
+        ending.failed.set()
+        raise
+    finally:
+        worker.join()
