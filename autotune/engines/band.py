@@ -106,7 +106,7 @@ class Band:
         self._pinned_gains = backend.pinned((1, n_channels, n_pols), np.complex64)
         self._offsets_read: Event | None = None
         self._filter, self._filter_problem = kernels.launcher(
-            "pfb_fir", taps=taps, n_channels=n_channels, sample_bits=info.sample_bits, n_pols=1, n_spectra=n
+            "pfb_fir", taps=taps, n_channels=n_channels, sample_bits=info.sample_bits, n_pols=n_pols, n_spectra=n
         )
         self._quantise, self._quantise_problem = kernels.launcher(
             "postproc",
@@ -156,21 +156,18 @@ class Band:
         self._offsets_read = self._stream.record()
 
     def _front_end(self, run: Run, number: int, loaded: Loaded) -> None:
-        """Filters the spectra of a run, a launch for each polarisation: their rows and sums lie apart."""
-        per_row = 1 if self._info.is_complex else 8
-        n_samples = loaded.rows.shape[1] * per_row // (1 if self._info.is_complex else self._info.sample_bits)
-        problem = replace(self._filter_problem, n_spectra=run.n, n_samples=n_samples)
-        buffer = self._buffers[self._number]
-        for pol in range(self._info.n_pols):
-            row = slice(pol, pol + 1)
-            arrays = {
-                "filtered": self._filtered[row, run.place : run.place + run.n],
-                "samples": loaded.rows[row],
-                "weights": self._weights,
-                "offsets": self._offsets[number, row],
-                "total_power": buffer.total_power[row],
-            }
-            self._filter(problem, arrays, {}, self._stream)
+        """Filters the spectra of a run into their place in the batch."""
+        length = loaded.rows.shape[1]
+        n_samples = length if self._info.is_complex else length * 8 // self._info.sample_bits
+        arrays = {
+            "filtered": self._filtered[:, run.place : run.place + run.n],
+            "samples": loaded.rows,
+            "weights": self._weights,
+            "offsets": self._offsets[number],
+        }
+        if not self._info.is_complex:
+            arrays["total_power"] = self._buffers[self._number].total_power
+        self._filter(replace(self._filter_problem, n_spectra=run.n, n_samples=n_samples), arrays, {}, self._stream)
 
     def _back_end(self, batch: Batch) -> None:
         """Transforms and quantises a batch, hands it on, and takes the next buffer."""

@@ -92,6 +92,7 @@ class DelayModel:
             some = slice(done, end)
             first[some] = time + steps - coarse.astype(np.int64)
             fine[some] = delay - coarse
-            phase[some] = np.remainder(piece.phase + piece.phase_rate * since + pi, 2 * pi) - pi
+            turned = piece.phase + piece.phase_rate * since
+            phase[some] = turned - 2 * pi * np.rint(turned / (2 * pi))
             done = end
         return Delayed(first, fine, phase)

@@ -143,12 +143,14 @@ class FPlan:
         self._came = np.concatenate([self._came[:, n_old:], received], axis=1)
         self._low += n_old * shape.packet
         ready = min(ready, self._end)
-        sums = np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
+        sums = None if self._came.all() else np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
         while True:
             batch = self._batch or self._open()
             place = (self._next - batch.time) // shape.step
             n_left = shape.spectra_per_batch - place
-            delayed = [model.at(self._next, n_left, shape.step, shape.quantum) for model in self.delays]
+            # Spectra that may be ready, and some more: delays are asked for no others.
+            n_asked = min(n_left, max(0, (ready - max(self._newest, self._next)) // shape.step) + 64)
+            delayed = [model.at(self._next, n_asked, shape.step, shape.quantum) for model in self.delays]
             ends = np.max([d.first for d in delayed], axis=0) + shape.window
             newest = np.maximum.accumulate(np.maximum(ends, self._newest))
             n = int(np.searchsorted(newest, ready, side="right"))
@@ -158,10 +160,11 @@ class FPlan:
                 yield from self._runs(batch, place, np.stack([d.first for d in whole]))
                 self._next += n * shape.step
                 self._newest = int(newest[n - 1])
-            if n < n_left:
+            if n == n_left:
+                self._batch = None
+                yield batch
+            if n < n_asked:
                 break
-            self._batch = None
-            yield batch
         self._ready = max(self._ready, ready)
 
     def _open(self) -> Batch:
@@ -170,23 +173,28 @@ class FPlan:
         self._batch = Batch(self._next, fine, phase, np.zeros(n, bool))
         return self._batch
 
-    def _fill(self, batch: Batch, place: int, delayed: Sequence[Delayed], newest: np.ndarray, sums: np.ndarray) -> None:
+    def _fill(
+        self, batch: Batch, place: int, delayed: Sequence[Delayed], newest: np.ndarray, sums: np.ndarray | None
+    ) -> None:
         """Writes delays, phases and presence of the spectra from ``place`` on.
 
-        ``newest``: int64 [n_spectra], one past the newest sample asked for; ``sums``: packets that came, from _low on.
+        ``newest``: int64 [n_spectra], one past the newest sample asked for; ``sums``: packets that came, from _low
+        on, or None where all came.
         """
         shape, some = self.shape, slice(place, place + len(newest))
         present = np.ones(len(newest), bool)
         for pol, d in enumerate(delayed):
             batch.fine[some, pol] = d.fine
             # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
-            quarters = 0 if shape.is_complex else (self._next + shape.step * np.arange(len(newest)) - d.first) % 4
+            quarters = 0 if shape.is_complex else (self._next + shape.step * np.arange(len(newest)) - d.first) & 3
             batch.phase[some, pol] = d.phase + np.pi / 2 * quarters
             from_low = d.first - self._low
             kept = (d.first >= newest - shape.head) & (from_low >= 0)
-            first = np.where(kept, from_low // shape.packet, 0)
-            last = np.where(kept, (from_low + shape.window - 1) // shape.packet, 0)
-            present &= kept & (sums[pol, last + 1] - sums[pol, first] == last + 1 - first)
+            present &= kept
+            if sums is not None:
+                first = np.where(kept, from_low // shape.packet, 0)
+                last = np.where(kept, (from_low + shape.window - 1) // shape.packet, 0)
+                present &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
         batch.present[some] = present
 
     def _runs(self, batch: Batch, place: int, first: np.ndarray) -> Iterator[Run]:

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 
 import pytest
@@ -19,18 +20,18 @@ HEAPS = {
     "the next piece is not seen": ("delays", "number + 1 == len(pieces)", "True"),
     "rates are forgotten": ("delays", "piece.delay + piece.rate * since", "piece.delay"),
     "what was kept by chance is used": ("f_plan", "(d.first >= newest - shape.head) & ", ""),
-    "the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.max_delay_diff)"),
     "flags of the head are forgotten": ("f_plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
     "changes of the coarse delay do not cut": ("f_plan", "(np.diff(coarse, axis=1) != 0).any(axis=0) | ", ""),
     "only one polarisation cuts": ("f_plan", "np.diff(coarse, axis=1) != 0).any(axis=0)", "np.diff(coarse) != 0)[0]"),
     "holes do not cut": ("f_plan", " | np.diff(present)", ""),
     "the last packet does not count": ("f_plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
-    "one polarisation suffices": ("f_plan", "present &= kept & (", "present = kept & ("),
+    "one polarisation suffices": ("f_plan", "present &= sums[", "present = kept & sums["),
     "batches begin with the stream": ("f_plan", "-(-time // shape.batch_samples) * shape.batch_samples", "time"),
     "a heap with a hole is sent": ("f_plan", ".all(axis=1))", ".any(axis=1))"),
     "a gap is closed": ("f_plan", "while self._end < time:", "while False:"),
     "the last batch is lost": ("f_plan", "            yield self._batch\n", "            pass\n"),
 }
+HEADS = {"the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)")}
 DELAYS = {"the quantum is forgotten": ("delays", "quantum * np.rint(delay / quantum)", "np.rint(delay)")}
 DUMPS = {
     "dumps begin with the stream": ("x_plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
@@ -42,6 +43,7 @@ DUMPS = {
 FOUND_BY: dict[Callable[[], object], dict[str, tuple[str, str, str]]] = {
     test_plans.test_heaps_do_not_depend_on_how_a_stream_is_cut: HEAPS,
     test_plans.test_delays_are_exact: DELAYS,
+    partial(test_plans.test_no_heap_is_lost_without_a_cause, 16, 0.0): HEADS,
     test_plans.test_dumps_do_not_depend_on_how_a_stream_is_cut: DUMPS,
 }
 
