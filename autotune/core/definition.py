@@ -6,6 +6,7 @@ tuner and the packages that ``autotune emit`` writes.
 
 import dataclasses
 import functools
+import importlib.util
 import inspect
 import re
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import prod
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
@@ -23,7 +25,7 @@ from .config import Config
 from .errors import DefinitionError, TrialFailure, UsageError, told
 from .space import Space
 
-PART = re.compile(r"^[ \t]*from \.(_\w+) import", re.MULTILINE)  # imports of the other files of a definition
+PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P")
 Inputs = Mapping[str, Any]
 
@@ -272,12 +274,12 @@ class Kernel(ABC, Generic[P]):
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
-        """Returns that file and the files beside it that it imports as parts (``from ._ddc_space import``)."""
+        """Returns that file and the files beside it that it imports as parts (``from .space import``)."""
         found, unread = [self.source_path], [self.source_path]
         while unread:
             for name in PART.findall(unread.pop().read_text()):
                 path = self.source_path.with_name(f"{name}.py")
-                if path not in found:
+                if path not in found and path.is_file():
                     found.append(path)
                     unread.append(path)
         return tuple(found)
@@ -375,6 +377,18 @@ class Kernel(ABC, Generic[P]):
             raise UsageError(f"{self.name} needs the input {error.args[0]}, an array") from error
         found = {name: size for name, size in sizes.items() if name not in values}
         return self.problem(found, base=problem)
+
+
+def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Any]]]]:
+    """Returns the module that defines what ``module`` stands for, and the kernels that it defines.
+
+    That is the module itself, or of a package ``ddc`` the module ``ddc.ddc``.
+    """
+    name = f"{module.__name__}.{module.__name__.rpartition('.')[2]}"
+    if hasattr(module, "__path__") and importlib.util.find_spec(name) is not None:
+        module = importlib.import_module(name)
+    classes = [value for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Kernel)]
+    return module, [found for found in classes if found.__module__ == module.__name__]
 
 
 def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:

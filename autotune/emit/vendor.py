@@ -12,6 +12,7 @@ from ..core.errors import UsageError
 
 BROUGHT = "_autotune"  # the subpackage of an emitted package that holds the rooms
 ROOMS = ("core", "runtime")
+DOCSTRING = '"""What the kernel computes."""\n'
 WORDS = "autotune.core"  # the room whose words `from autotune import ...` gives
 
 
@@ -29,17 +30,26 @@ def _room_files() -> Iterator[tuple[str, str]]:
 
 
 def definition_sources(kernel: Kernel[Any]) -> dict[str, str]:
-    """File name -> text of the definition, called as the kernel, and of its parts; imports from autotune are turned to
-    those of the package.
+    """Returns path in the folder of definitions -> text; imports from autotune are turned to those of the package.
+
+    A definition of one file is called as the kernel, ``detect.py``. One with parts becomes a package, ``ddc/ddc.py``.
 
     Raises:
         UsageError: when one imports anything but NumPy, the standard library, parts and autotune's public words.
     """
     first, *parts = kernel.source_paths
-    return {f"{kernel.name}.py": _emitted(first), **{path.name: _emitted(path) for path in parts}}
+    if not parts:
+        return {f"{kernel.name}.py": _emitted(first, "..")}
+    start, whole = first.with_name("__init__.py"), first.stem == first.parent.name == kernel.name
+    return {
+        f"{kernel.name}/__init__.py": _emitted(start, "...") if whole and start.is_file() else DOCSTRING,
+        f"{kernel.name}/{kernel.name}.py": _emitted(first, "..."),
+        **{f"{kernel.name}/{path.name}": _emitted(path, "...") for path in parts},
+    }
 
 
-def _emitted(path: Path) -> str:
+def _emitted(path: Path, above: str) -> str:
+    """Returns the text with its imports; ``above``: dots from the file to the emitted package."""
     text = path.read_text()
     lines = text.splitlines(keepends=True)
     for node in ast.walk(ast.parse(text)):
@@ -54,11 +64,11 @@ def _emitted(path: Path) -> str:
                 unknown = [name for name in names if module == "autotune" and name not in core.__all__]
                 if unknown:
                     raise _refused(path, node, f"from autotune import {', '.join(unknown)}")
-                place = f"..{BROUGHT}.core" if module == "autotune" else f"..{BROUGHT}"
+                place = f"{above}{BROUGHT}.core" if module == "autotune" else f"{above}{BROUGHT}"
                 line = lines[node.lineno - 1]
                 head, rest = line[: node.col_offset], line[node.col_offset :]
                 lines[node.lineno - 1] = head + rest.replace("autotune", place, 1)
-            elif not module.startswith("._") and (node.level or not _free(module)):
+            elif not path.with_name(f"{module[1:]}.py").is_file() if node.level else not _free(module):
                 raise _refused(path, node, f"from {module} import ...")
     return "".join(lines)
 
@@ -71,6 +81,6 @@ def _free(module: str) -> bool:
 def _refused(path: Path, node: ast.stmt, statement: str) -> UsageError:
     return UsageError(
         f"{path}:{node.lineno}: `{statement}` cannot be emitted: a definition may import NumPy, the standard library, "
-        "parts beside it (`from ._name import ...`) and, as `from autotune import ...`, its public words "
+        "parts beside it (`from .name import ...`) and, as `from autotune import ...`, its public words "
         f"({', '.join(sorted(core.__all__))})"
     )

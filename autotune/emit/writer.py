@@ -3,7 +3,7 @@
     <name>/__init__.py        one function for each kernel
            wisdom.json        what to run, with its evidence, and what fallbacks lose; text that a person diffs
            sources/<key>.cu   the sources, and those of the default configurations
-           kernels/<name>.py  the definitions
+           kernels/<name>.py  the definitions; of several files, kernels/<name>/<name>.py
            _autotune/         lookup and launcher: the rooms core and runtime, copied from autotune
            pyproject.toml     the folder is the package, importable from beside it, and installable
 
@@ -58,22 +58,12 @@ def emit(
         "py.typed": "",
         MARK: wisdom.as_json(),
         "kernels/__init__.py": '"""What each kernel computes."""\n',
-        **_definitions(definitions),
+        **{f"kernels/{file}": text for k in definitions.values() for file, text in definition_sources(k).items()},
         **{f"sources/{key}.cu": text for key, text in sorted(sources.items())},
         **room_sources(),
     }
     _replace(folder, files)
     return folder
-
-
-def _definitions(kernels: Mapping[str, Kernel[Any]]) -> dict[str, str]:
-    """Raises UsageError where parts of two definitions have one name and are not the same."""
-    found: dict[str, str] = {}
-    for name, kernel in sorted(kernels.items()):
-        for file, text in definition_sources(kernel).items():
-            if found.setdefault(f"kernels/{file}", text) != text:
-                raise UsageError(f"{name} and another kernel have different parts called {file}; rename one of them")
-    return found
 
 
 def _replace(folder: Path, files: Mapping[str, str]) -> None:

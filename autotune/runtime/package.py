@@ -2,14 +2,13 @@
 
 import hashlib
 import importlib
-import inspect
 import logging
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..core.definition import Device, Kernel
+from ..core.definition import Device, Kernel, kernel_classes
 from ..core.errors import UsageError
 from .launcher import TunedKernel
 from .wisdom import KEY, Wisdom
@@ -28,15 +27,10 @@ class Package:
         return Wisdom.load(self.folder / "wisdom.json")
 
     def kernel(self, name: str) -> Kernel[Any]:
-        """Returns the definition ``kernels/<name>.py``."""
+        """Returns the definition ``kernels/<name>.py`` or, of several files, ``kernels/<name>/<name>.py``."""
         if name not in self._kernels:
             module = importlib.import_module(f"{self.name}.kernels.{name}")
-            found = (
-                value
-                for value in vars(module).values()
-                if inspect.isclass(value) and issubclass(value, Kernel) and value.__module__ == module.__name__
-            )
-            self._kernels[name] = next(found)()
+            self._kernels[name] = kernel_classes(module)[1][0]()
         return self._kernels[name]
 
     def source(self, key: str) -> str:

@@ -1,8 +1,10 @@
-"""Finds kernels: the package's own, those of installed packages, and those in a user's file."""
+"""Finds kernels: the package's own, those of installed packages, and those in a user's file.
+
+A definition is a file, ``detect.py``, or a package whose module of the same name holds the one kernel, ``ddc/ddc.py``.
+"""
 
 import importlib
 import importlib.util
-import inspect
 import pkgutil
 import shlex
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core.definition import Kernel
+from ..core.definition import Kernel, kernel_classes
 from ..core.errors import UsageError
 from .installed import KERNELS, installed
 
@@ -27,7 +29,7 @@ def all_kernels() -> dict[str, Kernel[Any]]:
 
 @lru_cache(maxsize=64)
 def load_kernel(reference: str) -> Kernel[Any]:
-    """Returns the kernel of a name, or of a path to a definition file.
+    """Returns the kernel of a name, or of a path to a definition: a file, or the folder of a package.
 
     Raises:
         UsageError: when there is none, or the file does not define exactly one.
@@ -84,7 +86,8 @@ def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) 
 def reference_of(kernel: Kernel[Any]) -> str:
     """Returns what ``load_kernel`` finds the same kernel by, in another process too."""
     modules = _modules()
-    if kernel.name in modules and type(kernel).__module__ == modules[kernel.name]:
+    module = modules.get(kernel.name, "")
+    if type(kernel).__module__ in (module, f"{module}.{kernel.name}"):
         return kernel.name
     return str(kernel.source_path.resolve())
 
@@ -93,13 +96,14 @@ def _modules() -> dict[str, str]:
     """Kernel name -> module name; the package's own win over others of the same name."""
     kernels = importlib.import_module(OWN)
     found = {name: point.value for name, point in installed(KERNELS).items()}
-    names = [m.name for m in pkgutil.iter_modules(kernels.__path__) if not m.name.startswith("_")]  # those are parts
-    own = {name: f"{kernels.__name__}.{name}" for name in names}
+    own = {module.name: f"{kernels.__name__}.{module.name}" for module in pkgutil.iter_modules(kernels.__path__)}
     return {**found, **own}
 
 
 def _import_file(path: Path) -> ModuleType:
     path = path.expanduser().resolve()
+    if path.is_dir():
+        path = path / f"{path.name}.py"
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --kernel takes a kernel's name or the path of its definition")
     package = ModuleType(f"autotune_user_{sha256(str(path.parent).encode()).hexdigest()[:8]}")  # files may share a stem
@@ -119,11 +123,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _only_kernel(module: ModuleType) -> Kernel[Any]:
-    found = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Kernel) and value.__module__ == module.__name__
-    ]
+    module, found = kernel_classes(module)
     if len(found) != 1:
         raise UsageError(f"{module.__file__} defines {len(found)} kernels; a definition file holds exactly one")
     try:

@@ -21,7 +21,7 @@ from autotune import UsageError
 from autotune.core.schema import seal
 from autotune.emit.vendor import BROUGHT, ROOMS, definition_sources
 from autotune.emit.winners import gather
-from autotune.emit.writer import _definitions, _docstring, emit
+from autotune.emit.writer import _docstring, emit
 from autotune.runtime.lookup import report_choice
 from autotune.runtime.package import Package
 from autotune.runtime.wisdom import Wisdom
@@ -262,37 +262,41 @@ def test_definition_changes_in_its_imports_only() -> None:
 def test_a_definition_brings_its_parts(tmp_path: Path) -> None:
     """What they import, too; and each is held to what a package has."""
     text = Path(EXAMPLE).read_text()
-    (tmp_path / "split.py").write_text(text.replace("\nimport numpy", "\nfrom ._one import ONE\nimport numpy", 1))
-    (tmp_path / "_one.py").write_text("from ._two import ONE\n")
-    (tmp_path / "_two.py").write_text("from autotune import Space\n\nONE = Space()\n")
-    kernel = load_kernel(str(tmp_path / "split.py"))
-    assert [path.name for path in kernel.source_paths] == ["split.py", "_one.py", "_two.py"]
+    folder = tmp_path / "detect"
+    folder.mkdir()
+    (folder / "detect.py").write_text(text.replace("\nimport numpy", "\nfrom .one import ONE\nimport numpy", 1))
+    (folder / "one.py").write_text("from .two import ONE\n")
+    (folder / "two.py").write_text("from autotune import Space\n\nONE = Space()\n")
+    (folder / "plot.py").write_text("import matplotlib\n")  # which is no part
+    kernel = load_kernel(str(folder))
+    assert [path.name for path in kernel.source_paths] == ["detect.py", "one.py", "two.py"]
     sources = definition_sources(kernel)
-    assert sorted(sources) == ["_one.py", "_two.py", "detect.py"]
-    assert sources["_two.py"].startswith("from .._autotune.core import Space")
-    (tmp_path / "_two.py").write_text("import cupy\n")
-    with pytest.raises(UsageError, match=r"_two\.py:1: `import cupy` cannot be emitted"):
+    assert sorted(sources) == ["detect/__init__.py", "detect/detect.py", "detect/one.py", "detect/two.py"]
+    assert sources["detect/two.py"].startswith("from ..._autotune.core import Space")
+    assert "ONE" not in sources["detect/__init__.py"]
+    (folder / "__init__.py").write_text("from .one import ONE\n")
+    assert definition_sources(kernel)["detect/__init__.py"] == "from .one import ONE\n"
+    (folder / "two.py").write_text("import cupy\n")
+    with pytest.raises(UsageError, match=r"two\.py:1: `import cupy` cannot be emitted"):
         definition_sources(kernel)
 
 
-def test_parts_of_one_name_must_be_the_same(tmp_path: Path) -> None:
-    kernels = {}
-    for name, value in (("a", 1), ("b", 2)):
-        folder = tmp_path / name
-        folder.mkdir()
-        text = Path(EXAMPLE).read_text().replace("class Detect(", f"class {name.upper()}(")
-        (folder / f"{name}.py").write_text(text + "\nfrom ._one import ONE  # noqa: E402, F401\n")
-        (folder / "_one.py").write_text(f"ONE = {value}\n")
-        kernels[name] = load_kernel(str(folder / f"{name}.py"))
-    with pytest.raises(UsageError, match=r"b and another kernel have different parts called _one\.py"):
-        _definitions(kernels)
-    (tmp_path / "b" / "_one.py").write_text("ONE = 1\n")
-    assert sorted(_definitions(kernels)) == ["kernels/_one.py", "kernels/a.py", "kernels/b.py"]
+def test_a_package_finds_a_definition_of_several_files(tmp_path: Path) -> None:
+    folder = tmp_path / "detect"
+    folder.mkdir()
+    text = Path(EXAMPLE).read_text()
+    (folder / "detect.py").write_text(text.replace("\nimport numpy", "\nfrom .one import ONE\nimport numpy", 1))
+    (folder / "one.py").write_text("ONE = 1\n")
+    (folder / "detect.cu.j2").write_text(Path(EXAMPLE).with_name("detect.cu.j2").read_text())
+    record(tmp_path / "results", H200, MEDIANS, definition=str(folder / "detect.py"))
+    emit([tmp_path / "results"], tmp_path / "tuned", kernels=[folder])
+    code = "import tuned; print(tuned._package.kernel('detect').name, tuned.kernels.detect.one.ONE)"
+    assert python(code, tmp_path).strip() == "detect 1"
 
 
 @pytest.mark.parametrize("name", ["correlate", "ddc"])
 def test_own_kernels_can_be_emitted(name: str) -> None:
-    assert "from .._autotune.core" in definition_sources(load_kernel(name))[f"{name}.py"]
+    assert "from ..._autotune.core" in definition_sources(load_kernel(name))[f"{name}/{name}.py"]
 
 
 # ---------------------------------------------------------------------- the package on its own

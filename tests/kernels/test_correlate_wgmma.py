@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels._correlate_clusters import members
 from autotune.kernels.correlate import Correlate, Problem, n_chains
+from autotune.kernels.correlate.clusters import members
 
 from autotune import Config, TrialFailure
 from autotune.core.definition import Device

@@ -56,7 +56,7 @@ def test_reference_is_the_same_across_its_chunks(monkeypatch: pytest.MonkeyPatch
     problem = Problem(taps=33, decimation=8, n_samples=2000)
     inputs = KERNEL.inputs(problem, np.random.default_rng(3))
     whole = KERNEL.reference(problem, **inputs)["baseband"]
-    monkeypatch.setattr("autotune.kernels.ddc.REFERENCE_ROWS", 16)
+    monkeypatch.setattr("autotune.kernels.ddc.ddc.REFERENCE_ROWS", 16)
     np.testing.assert_allclose(KERNEL.reference(problem, **inputs)["baseband"], whole, rtol=1e-12)
 
 

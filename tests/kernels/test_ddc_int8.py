@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels._ddc_matrices import Matrices
 from autotune.kernels.ddc import Ddc
+from autotune.kernels.ddc.matrices import Matrices
 
 from autotune import Config
 from autotune.core.definition import Device

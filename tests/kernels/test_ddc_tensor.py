@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels._ddc_matrices import Matrices
-from autotune.kernels.ddc import Ddc, tile_outputs
+from autotune.kernels.ddc import Ddc
+from autotune.kernels.ddc.matrices import Matrices
+from autotune.kernels.ddc.space import tile_outputs
 
 from autotune import Config
 from autotune.devices import Target, find_device

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from autotune.kernels._ddc_matrices import Matrices
 from autotune.kernels.ddc import Ddc
+from autotune.kernels.ddc.matrices import Matrices
 
 from autotune import Config
 from autotune.core.definition import Device

@@ -1,5 +1,6 @@
 """Kernels by name, by path and by entry point; what a definition file may get wrong."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,25 @@ def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
         path.write_text(Path(EXAMPLE).read_text())
         kernels.append(load_kernel(str(path)))
     assert [k.source_path.parent.name for k in kernels] == ["a", "b"]
+
+
+def test_a_definition_may_be_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named by its folder or by its file; and by its name, where it is installed."""
+    folder = tmp_path / "detect"
+    folder.mkdir()
+    text = Path(EXAMPLE).read_text()
+    (folder / "detect.py").write_text(text.replace("\nimport numpy", "\nfrom .one import ONE\nimport numpy", 1))
+    (folder / "one.py").write_text("ONE = 1\n")
+    named = [load_kernel(str(folder)), load_kernel(str(folder / "detect.py"))]
+    assert [kernel.source_path for kernel in named] == [folder / "detect.py"] * 2
+    assert load_kernel(reference_of(named[0])).name == "detect"
+    with pytest.raises(UsageError, match=r"other/other\.py does not exist"):
+        (tmp_path / "other").mkdir()
+        load_kernel(str(tmp_path / "other"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint("sky_detect", "detect", "autotune.kernels")
+    monkeypatch.setattr("autotune.source.registry.installed", lambda group: {point.name: point})
+    assert load_kernel("sky_detect").source_path == folder / "detect.py"
 
 
 def test_an_installed_package_offers_kernels_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from autotune import (
     ceil_div,
 )
 
-from ._correlate_space import (
+from .space import (
     PRODUCTS,
     SPACE,
     TILE,

@@ -6,7 +6,8 @@ from functools import cached_property, lru_cache
 
 from autotune import Config, Device, TensorMap, ceil_div
 
-from ._ddc_tiles import Problem, Tiles
+from .problem import Problem
+from .tiles import Tiles
 
 TENSOR_ROWS = 16  # of a matrix of samples
 BOX_ROWS = 8  # that the copy engine brings together where they drift

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from autotune import Config, Device, Space, baked, ceil_div, runtime, when
 
-from ._correlate_clusters import Member, members
+from .clusters import Member, members
 
 PRODUCTS = 4  # of the two polarisations of each receiver of a baseline: aa, ba, ab, bb
 OCTET = 8  # receivers whose both polarisations fill the 16 rows of a tensor core's product

@@ -4,9 +4,10 @@ from functools import lru_cache
 
 from autotune import Config, Device, Space, ceil_div, when
 
-from ._ddc_matrices import matrices_of
-from ._ddc_runs import OF_A_BLOCK, RUNS, block_of, runs_of
-from ._ddc_tiles import LONG_CHAIN, Problem
+from .matrices import matrices_of
+from .problem import Problem
+from .runs import OF_A_BLOCK, RUNS, block_of, runs_of
+from .tiles import LONG_CHAIN
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory

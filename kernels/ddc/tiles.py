@@ -4,49 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from autotune import Config, baked, ceil_div, runtime
+from autotune import Config, ceil_div
+
+from .problem import Problem
 
 MAX_MATRIX_WORDS = 176  # sums and weights of a thread; the rest of its registers is for samples and addresses
 LONG_CHAIN = 32  # products: more of them, and the tensor core's roundings are above those of float32
 MAX_PART_WORDS = 128  # of sums, above which fewer samples are in registers together
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A filter and the streams it is applied to."""
-
-    taps: int = baked(256, "weights of the filter, any number")
-    decimation: int = baked(16, "samples from one output to the next")
-    sample_bits: int = baked(10, "bits of a sample, 2 to 16, two's complement")
-    n_pols: int = runtime(2, "streams that share the filter and the mixer")
-    n_samples: int = runtime(2**25, "samples of each stream, at least taps")
-
-    def __post_init__(self) -> None:
-        if self.taps < 1 or self.decimation < 1 or self.n_pols < 1:
-            given = f"taps={self.taps}, decimation={self.decimation}, n_pols={self.n_pols}"
-            raise ValueError(f"{given}: each is at least 1")
-        if not 2 <= self.sample_bits <= 16:
-            raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16")
-        if self.n_samples < self.taps:
-            raise ValueError(f"n_samples={self.n_samples} holds no output: the first needs taps={self.taps} samples")
-
-    @property
-    def n_out(self) -> int:
-        return (self.n_samples - self.taps) // self.decimation + 1
-
-    @property
-    def row_bytes(self) -> int:
-        return ceil_div(self.n_samples * self.sample_bits, 8)
-
-    @property
-    def rows(self) -> int:
-        """Rows of ``decimation`` taps, the last one filled up with zeros."""
-        return ceil_div(self.taps, self.decimation)
-
-    @property
-    def group(self) -> int:
-        """Samples that fill whole 32-bit words: the unit of unpacking."""
-        return 32 if self.sample_bits % 2 else 16
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from autotune import (
     unpack_samples,
 )
 
-from ._ddc_matrices import matrices_of
-from ._ddc_runs import blocks_of
-from ._ddc_space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
-from ._ddc_tiles import Problem
+from .matrices import matrices_of
+from .problem import Problem
+from .runs import blocks_of
+from .space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
 

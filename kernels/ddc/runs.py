@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from autotune import Config, ceil_div
 
-from ._ddc_matrices import matrices_of
-from ._ddc_tiles import Problem
+from .matrices import matrices_of
+from .problem import Problem
 
 # So many that blocks can fill whole waves: each at most a sixth more than the one before, and from 96 on a twelfth.
 RUNS = (*range(24, 48, 4), *range(48, 256, 8), *range(256, 513, 16))
