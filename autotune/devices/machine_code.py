@@ -7,10 +7,16 @@ whatever becomes of the text that it came from.
 import hashlib
 import re
 import struct
+from collections import Counter
+from dataclasses import dataclass
 
-from .elf import RELOCATIONS, Section, relocations, sections, symbols
+from .elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sections, symbols
 
 LOADED = re.compile(r"\.(rela\.)?(text|nv\.constant\d+|nv\.global\.init|nv\.global|nv\.shared)(?![\w])")
+VARIABLES = re.compile(r"\.nv\.global(\.init)?$")  # sections of variables
+ADDRESSES = re.compile(r"\.nv\.constant4$")  # of the addresses of variables, for code that takes them from there
+PTX = ".nv_debug_ptx_txt"  # the section of the PTX that a cubin with line numbers was made from
+TOKEN = re.compile(r"[\w$%]+")
 COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")""", re.DOTALL)
 LONG_FORM = 4  # of an entry of .nv.info
 LAUNCH = {0x05: "most threads", 0x10: "threads", 0x3D: "blocks of a cluster"}  # EIATTR_ of .nv.info.<kernel>
@@ -21,13 +27,15 @@ def of_cubin(data: bytes, *figures: object) -> str:
     """Returns 16 hex digits over the code, constants and variables of a cubin and ``figures`` such as registers.
 
     What a kernel demands of its launch, such as the size of clusters, counts too: it need not show in the code. Names
-    of functions and variables are masked, and so is the order of the sections that bear them.
+    of functions and variables are masked, and so is the order of the sections that bear them. Variables that nothing
+    refers to do not count: a compiler makes one of every constant of the source, after it has put its value into the
+    code.
     """
     found = sections(data)
-    places = [(_masked(found[s.section].name) if s.section < len(found) else "", s.offset) for s in symbols(found)]
-    parts = sorted(_part(section, places) for section in found if LOADED.match(section.name))
+    cubin = _Cubin(found, list(symbols(found)), _unused(found))
+    parts = sorted(cubin.part(section) for section in found if LOADED.match(section.name))
     demands = sorted(str(_demands(section.data)) for section in found if section.name.startswith(".nv.info."))
-    return digest(*parts, *demands, *figures)
+    return digest(*filter(None, parts), *demands, *figures)
 
 
 def of_text(text: str) -> str:
@@ -40,12 +48,66 @@ def without_comments(text: str) -> str:
     return COMMENT.sub(lambda match: match[1] or " ", text)
 
 
-def _part(section: Section, places: list[tuple[str, int]]) -> str:
-    """Returns what a section contributes; in relocations, a symbol counts as the place that it names."""
-    content: object = hashlib.sha256(section.data).hexdigest()
-    if section.kind == RELOCATIONS:
-        content = sorted((at, kind, places[symbol], addend) for at, kind, symbol, addend in relocations(section))
-    return f"{_masked(section.name)} {section.n_bytes} {content}"
+@dataclass(frozen=True)
+class _Cubin:
+    """The sections and symbols of a cubin, and the names of variables that nothing refers to."""
+
+    sections: list[Section]
+    symbols: list[Symbol]
+    unused: frozenset[str]
+
+    def part(self, section: Section) -> str:
+        """Returns what a section contributes; "" if that is nothing."""
+        content: object = hashlib.sha256(section.data).hexdigest()
+        n_bytes = section.n_bytes
+        if section.kind == RELOCATIONS:
+            meant = ((at, kind, self.symbols[symbol], addend) for at, kind, symbol, addend in relocations(section))
+            used = [entry for entry in meant if entry[2].name not in self.unused]
+            content = sorted((at, kind, self._place(symbol), addend) for at, kind, symbol, addend in used)
+            n_bytes = len(used)
+        elif self.unused and VARIABLES.match(section.name):
+            content = [_value(section, symbol) for symbol in self._used(section)]
+            n_bytes = len(self._used(section))
+        elif self.unused and ADDRESSES.match(section.name) and not any(section.data):
+            content, n_bytes = [], 0  # what it holds, the relocations say
+        return f"{_masked(section.name)} {n_bytes} {content}" if n_bytes else ""
+
+    def _place(self, symbol: Symbol) -> tuple[str, int]:
+        """Returns the section that a symbol is in, and where; of variables that are used, which of them it is."""
+        section = self.sections[symbol.section] if symbol.section < len(self.sections) else None
+        if section is None:
+            return "", symbol.offset
+        if self.unused and VARIABLES.match(section.name):
+            return _masked(section.name), self._used(section).index(symbol)
+        return _masked(section.name), symbol.offset
+
+    def _used(self, section: Section) -> list[Symbol]:
+        inside = (s for s in self.symbols if s.kind == OBJECT and self.sections[s.section : s.section + 1] == [section])
+        return sorted((s for s in inside if s.name not in self.unused), key=lambda symbol: symbol.offset)
+
+
+def _unused(found: list[Section]) -> frozenset[str]:
+    """Returns the variables whose names occur once in the PTX: where they are declared. Without PTX there are none.
+
+    Nor are there any if a relocation refers to a section of variables as such: it may mean any of them.
+    """
+    ptx = next((section.data.decode(errors="replace") for section in found if section.name == PTX), "")
+    counts = Counter(TOKEN.findall(ptx))
+    of_variables = {number for number, section in enumerate(found) if VARIABLES.match(section.name)}
+    symbols_found = list(symbols(found))
+    for section in found:
+        if section.kind == RELOCATIONS and LOADED.match(section.name):
+            meant = (symbols_found[symbol] for _, _, symbol, _ in relocations(section))
+            if any(symbol.section in of_variables and symbol.kind != OBJECT for symbol in meant):
+                return frozenset()
+    variables = (s.name for s in symbols_found if s.section in of_variables and s.kind == OBJECT)
+    return frozenset(name for name in variables if counts[name] == 1)
+
+
+def _value(section: Section, symbol: Symbol) -> tuple[int, str]:
+    """Returns the length of a variable and a digest of what it begins with."""
+    data = section.data[symbol.offset : symbol.offset + symbol.n_bytes]
+    return symbol.n_bytes, hashlib.sha256(data).hexdigest()
 
 
 def _demands(data: bytes) -> list[tuple[str, str]]:

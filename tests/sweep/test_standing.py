@@ -169,6 +169,37 @@ def test_comments_names_and_order_leave_no_trace_in_machine_code() -> None:
         assert n and code(text) != first
 
 
+def test_constants_leave_no_trace_but_for_what_they_do_to_the_code() -> None:
+    """A compiler makes a variable of each constant, to which nothing refers."""
+    if (reason := nvrtc.available()) is not None:
+        pytest.skip(reason)
+    text = """
+constexpr int N_FIRST = 3;
+constexpr bool IS_LAST = false;
+extern "C" __global__ void detect(int* x) { *x = (*x & N_FIRST) + IS_LAST; }
+"""
+    first = code(text)
+    in_shape = text.replace("constexpr int N_FIRST = 3;", "struct Shape { static constexpr int N_FIRST = 3; };")
+    assert code(in_shape.replace("& N_FIRST", "& Shape::N_FIRST")) == first
+    assert code(text.replace("N_FIRST", "N_OF_THE_FIRST")) == first
+    assert code(f"constexpr int MORE = 9;\n__device__ int none[2] = {{1, 2}};\n{text}") == first
+    assert code(text.replace("= 3;", "= 1;")) != first
+
+
+def test_variables_that_code_refers_to_are_of_its_machine_code() -> None:
+    if (reason := nvrtc.available()) is not None:
+        pytest.skip(reason)
+    text = """
+__device__ const int table[4] = {1, 2, 5, 7};
+__device__ int calls;
+extern "C" __global__ void detect(int* x) { *x = table[*x & 3] + atomicAdd(&calls, 1); }
+"""
+    first = code(text)
+    two_calls = "calls[2];\n#define calls calls[0]"
+    for old, new in (("5, 7", "5, 8"), ("calls;", "calls = 4;"), ("2, 5", "5, 2"), ("calls;", two_calls)):
+        assert code(text.replace(old, new, 1)) != first
+
+
 def test_what_a_kernel_demands_of_its_launch_is_of_its_machine_code() -> None:
     if (reason := nvrtc.available()) is not None:
         pytest.skip(reason)
