@@ -194,7 +194,7 @@ def compare(kernel: str, before: str, after: str) -> tuple[bool, Compiled, Compi
     for _ in range(N_ASKED - 1):
         if set(first.codes) & set(second.codes) or first.failure or second.failure:
             break
-        second = known(kernel, after, anew=True)
+        first, second = known(kernel, before, anew=True), known(kernel, after, anew=True)
     is_same = bool(set(first.codes) & set(second.codes)) or (first.failure, first.key) == (second.failure, second.key)
     return is_same, first, second
 

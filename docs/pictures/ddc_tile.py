@@ -2,8 +2,8 @@
 
 from svg import BLUE, GREEN, GREY, ORANGE, PURPLE, TEAL, Picture
 
-LIVE = 4  # tiles under way, in this picture
-TILE_COLOURS = (BLUE, GREEN, ORANGE, PURPLE)  # of tile t: t % LIVE
+N_TILES = 4  # tiles under way, in this picture
+TILE_COLOURS = (BLUE, GREEN, ORANGE, PURPLE)  # of tile t: t % N_TILES
 BLOCK = 62
 
 
@@ -13,7 +13,7 @@ def picture() -> str:
     p.text(
         24,
         56,
-        "Drawn with L = LIVE = 4 tiles under way. A step brings STEP x D new samples of each row, and begins a tile.",
+        "Drawn with L = N_TILES = 4 tiles under way. A step brings STEP D new samples of each row, and begins a tile.",
         "muted",
     )
     _product(p, 82)
@@ -31,14 +31,14 @@ def _product(p: Picture, y: float) -> None:
     p.lines(
         24,
         y + 214,
-        ("64 rows, a run of RUN outputs each;", "K = STEP D samples: N products of", "16 halves or 32 bytes (K_STEPS)"),
+        ("64 rows, a run of RUN outputs each;", "K = STEP D samples: MMAS_PER_STEP of", "16 halves or 32 bytes"),
         "small muted",
         step=16,
     )
     p.text(262, y + 115, "x", "title")
     p.text(290, y + 12, "B: weights, in shared memory", "bold")
-    for i in range(LIVE):
-        p.labelled(290 + i * 74, y + 24, 74, 168, GREY, ("block", str((LIVE - i) % LIVE)))
+    for i in range(N_TILES):
+        p.labelled(290 + i * 74, y + 24, 74, 168, GREY, ("block", str((N_TILES - i) % N_TILES)))
     p.lines(
         290,
         y + 214,
@@ -52,13 +52,13 @@ def _product(p: Picture, y: float) -> None:
     )
     p.text(604, y + 115, "+=", "title", anchor="middle")
     p.text(630, y + 12, "Sums, in registers", "bold")
-    for i in range(LIVE):
+    for i in range(N_TILES):
         p.labelled(630 + i * 84, y + 24, 84, 168, TILE_COLOURS[i], (f"place {i}", "STEP outputs"))
     p.lines(
         630,
         y + 214,
         (
-            "64 rows, L tiles: COLUMNS / 2 registers a thread. A tile",
+            "64 rows, L tiles: COLUMNS_PER_MMA / 2 sums. A tile",
             "meets block 0 in the step that begins it, block L - 1 in its",
             "last one; then its outputs are done.",
         ),
@@ -104,14 +104,14 @@ def _ring(p: Picture, x: float, y: float) -> None:
     p.text(x, y + 10, "Sums stay (CHAIN 0, SUMS=stay): a ring of weights, unrolled", "bold")
     p.text(x, y + 50, "in memory")
     at = x + 84
-    for i in range(2 * LIVE - 1):
-        p.labelled(at + i * BLOCK, y + 28, BLOCK, 34, GREY, f"block {-i % LIVE}", "small")
-    for row, step in enumerate(range(LIVE, 2 * LIVE + 1)):
+    for i in range(2 * N_TILES - 1):
+        p.labelled(at + i * BLOCK, y + 28, BLOCK, 34, GREY, f"block {-i % N_TILES}", "small")
+    for row, step in enumerate(range(N_TILES, 2 * N_TILES + 1)):
         top = y + 82 + row * 44
         p.text(x, top + 22, f"step {step}")
-        start = -step % LIVE
-        for place in range(LIVE):
-            _tile(p, at + (start + place) * BLOCK, top, step, place, (step - place) % LIVE)
+        start = -step % N_TILES
+        for place in range(N_TILES):
+            _tile(p, at + (start + place) * BLOCK, top, step, place, (step - place) % N_TILES)
     p.lines(
         x,
         y + 320,
@@ -129,14 +129,14 @@ def _moving(p: Picture, x: float, y: float) -> None:
     p.text(x, y + 10, "Sums move (CHAIN 8, SUMS=move): no ring", "bold")
     p.text(x, y + 50, "in memory")
     at = x + 84
-    for i in range(LIVE):
-        p.labelled(at + i * BLOCK, y + 28, BLOCK, 34, GREY, f"block {LIVE - 1 - i}", "small")
-    for row, step in enumerate(range(LIVE, 2 * LIVE + 1)):
+    for i in range(N_TILES):
+        p.labelled(at + i * BLOCK, y + 28, BLOCK, 34, GREY, f"block {N_TILES - 1 - i}", "small")
+    for row, step in enumerate(range(N_TILES, 2 * N_TILES + 1)):
         top = y + 82 + row * 44
         p.text(x, top + 22, f"step {step}")
-        for place in range(LIVE):
-            _tile(p, at + place * BLOCK, top, step, place, LIVE - 1 - place)
-            if place > 0 and row < LIVE:
+        for place in range(N_TILES):
+            _tile(p, at + place * BLOCK, top, step, place, N_TILES - 1 - place)
+            if place > 0 and row < N_TILES:
                 p.arrow((at + (place + 0.5) * BLOCK - 8, top + 34), (at + (place - 0.5) * BLOCK + 8, top + 44))
     p.lines(
         x,
@@ -153,8 +153,8 @@ def _moving(p: Picture, x: float, y: float) -> None:
 def _tile(p: Picture, x: float, y: float, step: int, place: int, block: int) -> None:
     """The tile at ``place``, which meets ``block`` of the weights."""
     tile = step - block
-    p.labelled(x + 1, y, BLOCK - 2, 34, TILE_COLOURS[tile % LIVE], f"tile {tile}", "small")
-    if block == LIVE - 1:
+    p.labelled(x + 1, y, BLOCK - 2, 34, TILE_COLOURS[tile % N_TILES], f"tile {tile}", "small")
+    if block == N_TILES - 1:
         for inset in (2, 3):
             p.line(
                 (x + inset, y + inset - 1),

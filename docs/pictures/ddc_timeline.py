@@ -44,7 +44,7 @@ def picture() -> str:
 
 def _legend(p: Picture, y: float) -> None:
     names = (
-        (TEAL, "take samples"),
+        (TEAL, "finish operands"),
         (PURPLE, "issue products"),
         (GREEN, "decode"),
         (BLUE, "load words"),
@@ -100,7 +100,7 @@ def _by_parts(p: Picture, y: float) -> None:
     p.text(
         24,
         y + 12,
-        "A step in parts: CHAIN 8 and wgmma_int8 (tensor_wgmma_loop.cuh), drawn with 4 parts of a step",
+        "A step in parts: CHAIN 8 and wgmma_int8 (mainloop_rolled.cuh), drawn with 4 parts of a step",
         "bold",
     )
     warp = Warp()
@@ -145,7 +145,7 @@ def _by_parts(p: Picture, y: float) -> None:
         RIGHT - stage_at - 30,
         30,
         BLUE,
-        "stage n + STAGES, into the place that is free now",
+        "stage n + N_STAGES, into the place that is free now",
         "small",
     )
     p.arrow((stage_at + 20, engine), (stage_at + 30, top + 42))
@@ -153,7 +153,7 @@ def _by_parts(p: Picture, y: float) -> None:
     p.paragraph(
         24,
         engine + 56,
-        "Part p: takes the decoded samples, issues its products, decodes p + 1, loads the words of p + 2, and "
+        "Part p: finishes the decoded operands, issues its products, decodes p + 1, loads the words of p + 2, and "
         "waits for the products of p - 1, whose registers it needs next. At a chain's end it waits for all, "
         "and adds the chain to the sums. Two parts before a step's end its words are all loaded: if the stage "
         "ends there, lane 0 gives its place to the copy engine, and the warp waits at the barrier of the next "
@@ -163,9 +163,9 @@ def _by_parts(p: Picture, y: float) -> None:
 
 
 def _by_steps(p: Picture, y: float) -> None:
-    """CHAIN 0: whole steps, LIVE of them written out."""
+    """CHAIN 0: whole steps, N_TILES of them written out."""
     p.line((24, y - 12), (976, y - 12), dashed=True)
-    p.text(24, y + 12, "Whole steps: CHAIN 0 (tensor_wgmma_places.cuh), the code of L steps written out", "bold")
+    p.text(24, y + 12, "Whole steps: CHAIN 0 (mainloop_unrolled.cuh), the code of L steps written out", "bold")
     warp = Warp()
     top = y + 52
     for n in range(3):
@@ -182,10 +182,10 @@ def _by_steps(p: Picture, y: float) -> None:
     p.paragraph(
         24,
         top + 128,
-        "Step v: takes its samples, issues all its products, decodes the samples of v + 1 and loads the words "
+        "Step v: finishes its operands, issues all its products, decodes the samples of v + 1 and loads the words "
         "of v + 2, part after part, waits for the products, puts the tile that is done into the window, and "
         "leaves zeros. Windows are drained, and stages changed, between steps: then the loop is left and "
-        "entered. By mma_sync (tensor.cuh) a warp multiplies alone and at once: it loads the next words, "
+        "entered. By mma_sync (mainloop_sync.cuh) a warp multiplies alone and at once: it loads the next words, "
         "multiplies, and decodes; the scheduler overlaps them.",
         150,
     )

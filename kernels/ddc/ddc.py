@@ -27,10 +27,10 @@ from autotune import (
     unpack_samples,
 )
 
-from .matrices import matrices_of
 from .problem import Problem
 from .runs import blocks_of
-from .space import MAX_HALF_BITS, SPACE, shared_bytes, threads, tile_outputs
+from .space import MAX_HALF_BITS, SPACE, geometry_of
+from .tensor import TensorGeometry
 
 REFERENCE_ROWS = 1 << 13  # rows of decimation samples that the reference holds at once
 
@@ -62,39 +62,20 @@ class Ddc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        outputs = tile_outputs(problem, config)
-        tiles = blocks_of(problem, outputs) if config.ALGORITHM == "tensor" else ceil_div(problem.n_out, outputs)
-        grid = (ceil_div(tiles, int(config.get("TILES", 1))), problem.n_pols, 1)
-        launch = Launch(grid, (threads(config), 1, 1), shared_bytes(problem, config))
-        if config.get("MMA", "mma_sync") == "mma_sync":
+        """A block makes outputs of one polarisation, which is the grid's y axis."""
+        geometry = geometry_of(problem, config)
+        block, shared = (geometry.n_threads, 1, 1), geometry.shared_bytes
+        if not isinstance(geometry, TensorGeometry):
+            n_blocks = ceil_div(ceil_div(problem.n_out, geometry.outputs_per_block), int(config.TILES))
+            return Launch((n_blocks, problem.n_pols, 1), block, shared)
+        launch = Launch((blocks_of(problem, geometry.outputs_per_block), problem.n_pols, 1), block, shared)
+        if not geometry.uses_wgmma:
             return launch
-        matrices = matrices_of(problem, config)
-        return replace(launch, maps=(matrices.tensor_map,), most_blocks=matrices.min_blocks)
+        return replace(launch, maps=(geometry.tensor_map,), most_blocks=geometry.min_blocks)
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
-        made = {"shared_bytes": shared_bytes(problem, config), "threads": threads(config)}
-        if config.ALGORITHM != "tensor":
-            return made
-        matrices = matrices_of(problem, config)
-        room_shift, room = matrices.room_of_weights
-        return made | {
-            "room_shift": room_shift,
-            "room": room,
-            "min_blocks": matrices.min_blocks,
-            "live": matrices.live,
-            "chain": matrices.chain,
-            "overlaps": matrices.overlaps,
-            "moves": matrices.sums_move,
-            "by_fields": matrices.by_fields,
-            "element": "s8" if matrices.takes_bytes else "f16",
-            "product": matrices.product,
-            "products": matrices.products,
-            "columns": matrices.columns,
-            "bytes": matrices.sample_bytes,
-            "fills": matrices.fill_octets,
-            "sums": matrices.sum_words,
-            "shared_weights": "true" if matrices.weights_are_shared else "false",
-        }
+        """The template prints attributes of the geometry as its constants, under the same names."""
+        return {"shape": geometry_of(problem, config)}
 
     def scalars(self, problem: Problem, inputs: Mapping[str, Any]) -> dict[str, np.generic]:
         high, low = divmod(fixed_point("mix_frequency", float(inputs["mix_frequency"]), 128), 2**64)
@@ -114,8 +95,9 @@ class Ddc(Kernel[Problem]):
         return {"n_pols": n_pols, "n_samples": n_bytes * 8 // problem.sample_bits}
 
     def work(self, problem: Problem) -> Work:
-        """A multiply-add for the real and the imaginary part of each tap and output; each byte moves once. Tensor cores
-        can do them in int8, three for each byte of a sample; or in float16, two for each, where halves hold them.
+        """Each tap and output takes a multiply-add for the real and for the imaginary part; each byte moves once.
+        Tensor cores can do them in int8, three for each byte of a sample; or in float16, two for each, where halves
+        hold them.
         """
         parts = 2 * problem.taps * problem.n_pols * problem.n_out
         n_bytes = problem.n_pols * problem.row_bytes + 4 * problem.taps + 8 * problem.n_pols * problem.n_out
@@ -124,7 +106,7 @@ class Ddc(Kernel[Problem]):
         return Work(6.0 * parts * ceil_div(problem.sample_bits, 8), n_bytes, "int8")
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
-        """Samples of all values alike; weights of random sign and like size, so that each tap shows."""
+        """Draws samples of all values alike; weights of random sign and like size, so that each tap shows."""
         size = rng.uniform(0.5, 1.5, problem.taps) / np.sqrt(problem.taps)
         return {
             "samples": rng.integers(0, 256, (problem.n_pols, problem.row_bytes), dtype=np.uint8),
@@ -134,10 +116,10 @@ class Ddc(Kernel[Problem]):
         }
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One output of one stream; and, of two, one output more than a tile, samples left over, rows that start
-        at any byte: loads that are aligned, that are not, and that end with the buffer.
+        """Returns one output of one stream; and, of two, one output more than a tile, samples left over, rows that
+        start at any byte: loads that are aligned, that are not, and that end with the buffer.
         """
-        n_samples = tile_outputs(problem, config) * problem.decimation + problem.taps
+        n_samples = geometry_of(problem, config).outputs_per_block * problem.decimation + problem.taps
         while ceil_div(n_samples * problem.sample_bits, 8) % 2 == 0 and problem.sample_bits != 16:
             n_samples += 1
         return (replace(problem, n_pols=1, n_samples=problem.taps), replace(problem, n_pols=2, n_samples=n_samples))
@@ -146,7 +128,7 @@ class Ddc(Kernel[Problem]):
         """baseband: complex128 [n_pols, n_out]. Mixed samples, in rows of D, times taps, in rows of D, summed along
         diagonals: y[j] = sum over r of row j + r of the samples times row r of the taps; in chunks that fit in memory.
         """
-        decimation, rows = problem.decimation, problem.rows
+        decimation, rows = problem.decimation, problem.rows_of_taps
         taps = np.zeros((rows, decimation))
         taps.reshape(-1)[: problem.taps] = inputs["weights"]
         baseband = np.zeros((problem.n_pols, problem.n_out), np.complex128)
@@ -154,14 +136,14 @@ class Ddc(Kernel[Problem]):
         for first in range(0, problem.n_out, chunk):
             n_out = min(chunk, problem.n_out - first)
             n_rows = n_out + rows - 1
-            turns = mixer(inputs["mix_frequency"], inputs["mix_phase"], first * decimation, n_rows * decimation)
+            phasors = mixer(inputs["mix_frequency"], inputs["mix_phase"], first * decimation, n_rows * decimation)
             for pol in range(problem.n_pols):
                 samples = unpack_samples(
                     inputs["samples"][pol], problem.sample_bits, first * decimation, n_rows * decimation
                 )
                 out = baseband[pol, first : first + n_out]
-                for turn, part in ((turns.real, out.real), (turns.imag, out.imag)):
-                    mixed = (turn * samples).reshape(n_rows, decimation)
+                for phasor, part in ((phasors.real, out.real), (phasors.imag, out.imag)):
+                    mixed = (phasor * samples).reshape(n_rows, decimation)
                     for r in range(0, rows, 256):
                         some = taps[r : r + 256]
                         products = some @ mixed[r : r + n_out + len(some) - 1].T
@@ -170,8 +152,8 @@ class Ddc(Kernel[Problem]):
         return {"baseband": baseband}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """Rounding of a float32 sum of taps products; derived in docs/kernels/ddc.md. Relative to the rms that outputs
-        of such inputs have, not to that of the outputs at hand: one alone may be next to zero.
+        """Allows the rounding of a float32 sum of taps products; derived in docs/kernels/ddc.md. Relative to the rms
+        that outputs of such inputs have, not to that of the outputs at hand: one alone may be next to zero.
         """
         rms_of_samples = 2.0**problem.sample_bits / np.sqrt(12)
         rms_of_outputs = rms_of_samples * np.sqrt(13 / 12)  # sum of the squared weights: uniform in [0.5, 1.5], squared
@@ -180,7 +162,7 @@ class Ddc(Kernel[Problem]):
 
 # ---------------------------------------------------------------------- phase, exact in integers
 def fixed_point(name: str, cycles: float, bits: int) -> int:
-    """``cycles`` modulo 1 as a fraction of 2^bits, rounded down.
+    """Returns ``cycles`` modulo 1 as a fraction of 2^bits, rounded down.
 
     Raises:
         UsageError: when it is not finite.
@@ -191,22 +173,22 @@ def fixed_point(name: str, cycles: float, bits: int) -> int:
 
 
 def phase_at(mix_frequency: float, sample: int, mix_phase: float = 0.0) -> float:
-    """The mixer's phase at sample ``sample``, in cycles, [0, 1): the ``mix_phase`` of a call that starts there."""
+    """Returns the mixer's phase at a sample, in cycles, [0, 1): the ``mix_phase`` of a call that starts there."""
     return float((Fraction(mix_phase) + Fraction(mix_frequency) * sample) % 1) % 1.0
 
 
 def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndarray:
-    """e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], products of anchors and steps.
+    """Returns e^(2 pi i (f n + phase)) for n from ``first`` on: complex128 [n_samples], products of anchors and steps.
 
     Their phases are integers, multiples of 2^-1200 cycles: exact, whatever the doubles.
     """
     n_steps = 1 << max(1, n_samples.bit_length() // 2)
     step, start = (fixed_point(name, value, 1200) for name, value in (("frequency", frequency), ("phase", phase)))
-    anchors = _turns(start + step * first, step * n_steps, ceil_div(n_samples, n_steps))
-    return (anchors[:, np.newaxis] * _turns(0, step, n_steps)).reshape(-1)[:n_samples]
+    anchors = _phasors(start + step * first, step * n_steps, ceil_div(n_samples, n_steps))
+    return (anchors[:, np.newaxis] * _phasors(0, step, n_steps)).reshape(-1)[:n_samples]
 
 
-def _turns(start: int, step: int, n: int) -> np.ndarray:
-    """e^(2 pi i (start + step i)) for i < n, both in multiples of 2^-1200 cycles: complex128 [n]."""
+def _phasors(start: int, step: int, n: int) -> np.ndarray:
+    """Returns e^(2 pi i (start + step i)) for i < n, both in multiples of 2^-1200 cycles: complex128 [n]."""
     phases = [(start + step * i) % 2**1200 >> 1147 for i in range(n)]
     return np.exp(2j * np.pi * 2.0**-53 * np.array(phases, float))

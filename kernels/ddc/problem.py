@@ -1,4 +1,4 @@
-"""What ddc computes: a filter, and the streams it is applied to."""
+"""Says what ddc computes: a filter, and the streams it is applied to."""
 
 from dataclasses import dataclass
 
@@ -26,18 +26,15 @@ class Problem:
 
     @property
     def n_out(self) -> int:
+        """Returns the outputs of a stream."""
         return (self.n_samples - self.taps) // self.decimation + 1
 
     @property
     def row_bytes(self) -> int:
+        """Returns the bytes of a stream of packed samples."""
         return ceil_div(self.n_samples * self.sample_bits, 8)
 
     @property
-    def rows(self) -> int:
-        """Rows of ``decimation`` taps, the last one filled up with zeros."""
+    def rows_of_taps(self) -> int:
+        """Returns the rows of ``decimation`` taps, the last one filled up with zeros."""
         return ceil_div(self.taps, self.decimation)
-
-    @property
-    def group(self) -> int:
-        """Samples that fill whole 32-bit words: the unit of unpacking."""
-        return 32 if self.sample_bits % 2 else 16

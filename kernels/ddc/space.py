@@ -1,18 +1,19 @@
-"""The variants of ddc: the tuning space, and what its constraints need to know of a block."""
+"""The variants of ddc: the parameters, what they may be together, and the geometry that follows."""
 
 from functools import lru_cache
 
-from autotune import Config, Device, Space, ceil_div, when
+from autotune import Config, Device, Space, when
 
-from .matrices import matrices_of
+from .geometry import Geometry
 from .problem import Problem
 from .runs import OF_A_BLOCK, RUNS, block_of, runs_of
-from .tiles import LONG_CHAIN
+from .tensor import LONG_CHAIN, TensorGeometry, tensor_geometry
+from .threads import RegisterGeometry, SubgroupGeometry
 
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
-MAX_HALF_BITS = 12  # what halves hold exactly: integers up to 2^11
-WGMMA = ("wgmma", "wgmma_int8")  # of halves, of bytes
+MAX_HALF_BITS = 12  # halves hold integers up to 2^11 exactly
+WGMMA = ("wgmma", "wgmma_int8")  # by products of halves, and of bytes
 STEPS = (2, 4, 8, 16)
 PARTS = (1, 2, 4)
 
@@ -26,10 +27,10 @@ SPACE = Space(
     TILES=when((1, 4), ALGORITHM=("register", "subgroup")),  # tiles that a block makes, with the weights mixed once
     STORE=when(("direct", "staged"), ALGORITHM="register"),  # outputs from registers, or through shared memory
     MMA=when(("mma_sync", *WGMMA), ALGORITHM="tensor"),  # the instruction that multiplies: halves, or bytes
-    WARPS=when((4, 8, 12), MMA=WGMMA),  # of a block
+    WARPS=when((4, 8, 12), MMA=WGMMA),  # warps of a block
     CHAIN=when((0, 8), MMA="wgmma"),  # products that tensor cores add, before float32 adds those sums; 0: all
     PART=when(PARTS, MMA=WGMMA, CHAIN=(8, None)),  # products whose samples are in registers together
-    SUMS=when(("stay", "move"), MMA="wgmma_int8"),  # from step to step, while weights move; or the other way round
+    SUMS=when(("stay", "move"), MMA="wgmma_int8"),  # sums stay in place and weights move, or the other way round
     RESIDENT=when((4, 16), MMA="mma_sync"),  # warps that a multiprocessor must have registers for
     STEP=when(STEPS, ALGORITHM="tensor"),  # outputs of a row that a step begins
     STAGE=when((1, 2, 4, 6, 8, 12, 16), ALGORITHM="tensor"),  # steps whose samples are copied together
@@ -40,65 +41,22 @@ SPACE = Space(
 )
 
 
-def threads(config: Config) -> int:
-    """Of a block."""
-    return 32 * int(config.get("WARPS", 4)) if config.ALGORITHM == "tensor" else int(config.WGS)
-
-
-def min_blocks(problem: Problem, config: Config) -> int:
-    """Blocks that a multiprocessor has registers and shared memory for."""
+def geometry_of(problem: Problem, config: Config) -> Geometry:
+    """Returns the geometry of a variant, by its algorithm."""
     if config.ALGORITHM == "tensor":
-        return matrices_of(problem, config).min_blocks
-    return int(config.get("MIN_BLOCKS", 1))
-
-
-def tile_outputs(problem: Problem, config: Config) -> int:
-    """Outputs that a block makes between two barriers; or, of tensor, all its warps' runs of one task each."""
-    if config.ALGORITHM == "tensor":
-        return matrices_of(problem, config).runs * int(config.RUN)
-    return int(config.WGS * config.COARSEN) // int(config.get("SG_SIZE", 1))
-
-
-def shared_bytes(problem: Problem, config: Config) -> int:
-    """Dynamic shared memory: mixed weights, turns and samples; the template asserts the same."""
-    if config.ALGORITHM == "tensor":
-        return matrices_of(problem, config).shared_bytes
-    rows, group = problem.rows, problem.group
-    groups = ceil_div((tile_outputs(problem, config) + rows - 1) * problem.decimation, group)
+        return tensor_geometry(problem, config)
     if config.ALGORITHM == "subgroup":
-        stride = (config.COARSEN | 1) * config.SG_SIZE
-        chunks = ceil_div(ceil_div(groups * group, problem.decimation), config.COARSEN)
-        n_weights = ceil_div(problem.decimation, config.SG_SIZE) * config.SG_SIZE * rows
-        members = (8 * n_weights, 8 * config.COARSEN // config.SG_SIZE, 8, 2 * 4 * chunks * stride)
-    else:
-        chunk = config.COARSEN * problem.decimation
-        stride = (chunk // config.PHASES | 1) * config.PHASES
-        members = (8 * rows * problem.decimation, 8 * config.COARSEN, 8, 4 * ceil_div(groups * group, chunk) * stride)
-    return sum(ceil_div(member, 16) * 16 for member in members)
-
-
-def own_words(problem: Problem, config: Config) -> int:
-    """Words of packed samples that a thread of the subgroup algorithm holds."""
-    groups = ceil_div((tile_outputs(problem, config) + problem.rows - 1) * problem.decimation, problem.group)
-    return ceil_div(groups, int(config.WGS)) * problem.group * problem.sample_bits // 32
-
-
-def registers(problem: Problem, config: Config) -> int:
-    """About what a thread needs where it needs most; fewer would be spilled. From what nvcc 13.0 uses for sm_90."""
-    if config.ALGORITHM == "tensor":
-        return matrices_of(problem, config).registers
-    if config.ALGORITHM == "register":
-        return int(config.COARSEN * (2 + config.PHASES) + 4 * config.PHASES + 24)
-    return int(config.COARSEN * 3 + 2 * own_words(problem, config) + 56)
+        return SubgroupGeometry(problem, config)
+    return RegisterGeometry(problem, config)
 
 
 @lru_cache(maxsize=1024)
 def least_steps(problem: Problem, mma: str, chain: int | None) -> tuple[int, int]:
-    """The least STEP that is possible, and the least work of the tensor cores for an output by any."""
+    """Returns the least possible STEP, and the least work of the tensor cores for an output by any STEP."""
     others = {"ALGORITHM": "tensor", "MMA": mma} | ({} if chain is None else {"CHAIN": chain})
     configs = (Config({**others, "STEP": step, "PART": part}) for step in STEPS for part in PARTS)
-    found = [(c, m) for c in configs if (m := matrices_of(problem, c)).can_multiply]
-    return min((int(c.STEP) for c, _ in found), default=0), min((m.work for _, m in found), default=0)
+    found = [(c, m) for c in configs if (m := tensor_geometry(problem, c)).can_multiply]
+    return min((int(c.STEP) for c, _ in found), default=0), min((m.multiplications for _, m in found), default=0)
 
 
 @SPACE.constraint(
@@ -123,7 +81,7 @@ def runs_fill_waves(problem: Problem, config: Config, device: Device) -> bool:
     ALGORITHM="tensor",
 )
 def runs_are_windows(problem: Problem, config: Config, device: Device) -> bool:
-    if matrices_of(problem, config).overlaps:
+    if tensor_geometry(problem, config).runs_overlap:
         return True
     if config.RUN % config.WINDOW or config.WINDOW < 32 or config.RUN < 64:
         return False
@@ -164,7 +122,7 @@ def halves_hold_samples(problem: Problem, config: Config, device: Device) -> boo
     ALGORITHM="tensor",
 )
 def steps_are_products(problem: Problem, config: Config, device: Device) -> bool:
-    return matrices_of(problem, config).can_multiply
+    return tensor_geometry(problem, config).can_multiply
 
 
 @SPACE.constraint(
@@ -174,17 +132,17 @@ def steps_are_products(problem: Problem, config: Config, device: Device) -> bool
 )
 def work_is_little(problem: Problem, config: Config, device: Device) -> bool:
     least, work = least_steps(problem, config.MMA, config.get("CHAIN"))
-    return matrices_of(problem, config).work * 3 <= work * 4 or bool(config.STEP in (least, 2 * least))
+    return tensor_geometry(problem, config).multiplications * 3 <= work * 4 or bool(config.STEP in (least, 2 * least))
 
 
 @SPACE.constraint("sums of bytes move only where weights would fill MAX_RING_BYTES otherwise", SUMS="move")
 def sums_may_move(problem: Problem, config: Config, device: Device) -> bool:
-    return matrices_of(problem, config).unrolled_bytes > MAX_RING_BYTES
+    return tensor_geometry(problem, config).unrolled_ring_bytes > MAX_RING_BYTES
 
 
 @SPACE.constraint("a stage has 120 to 640 bytes of a row", ALGORITHM="tensor")
 def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
-    return 120 <= matrices_of(problem, config).stage_bytes <= 640
+    return 120 <= tensor_geometry(problem, config).bits_per_stage // 8 <= 640
 
 
 @SPACE.constraint(
@@ -192,8 +150,8 @@ def stages_are_long(problem: Problem, config: Config, device: Device) -> bool:
     ALGORITHM="tensor",
 )
 def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    return bool(matrices.overlaps or matrices.chain or matrices.live * matrices.products <= LONG_CHAIN)
+    g = tensor_geometry(problem, config)
+    return bool(g.runs_overlap or g.mmas_per_chain or g.n_tiles * g.mmas_per_step <= LONG_CHAIN)
 
 
 @SPACE.constraint(
@@ -202,20 +160,20 @@ def chain_is_short(problem: Problem, config: Config, device: Device) -> bool:
     MMA=WGMMA,
 )
 def parts_are_groups(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    if not matrices.overlaps:
+    g = tensor_geometry(problem, config)
+    if not g.runs_overlap:
         return True
-    products, part = matrices.products, matrices.part
-    is_byte = matrices.takes_bytes and (matrices.sample_bytes == 1 or products == 2)
-    if part == 1 and not (products % 2 or is_byte):
+    n_mmas, part = g.mmas_per_step, g.mmas_per_part
+    is_byte = g.takes_bytes and (g.operands_per_sample == 1 or n_mmas == 2)
+    if part == 1 and not (n_mmas % 2 or is_byte):
         return False
-    return -products % part * 3 <= products
+    return -n_mmas % part * 3 <= n_mmas
 
 
 @SPACE.constraint("only sm_90 has wgmma; it has 256 columns at most", MMA=WGMMA)
 def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    return bool(device.arch in ("sm_90", "host") and 2 * matrices.sum_words <= 256)
+    g = tensor_geometry(problem, config)
+    return bool(device.arch in ("sm_90", "host") and g.columns_per_mma <= 256)
 
 
 @SPACE.constraint(
@@ -223,8 +181,8 @@ def wgmma_fits(problem: Problem, config: Config, device: Device) -> bool:
     MMA=WGMMA,
 )
 def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    return bool((config.STAGE >= 2 or matrices.overlaps) and matrices.pitch_bytes <= 1024)
+    g = tensor_geometry(problem, config)
+    return bool((config.STAGE >= 2 or g.runs_overlap) and g.stage_pitch <= 64)
 
 
 @SPACE.constraint(
@@ -232,15 +190,14 @@ def boxes_fit(problem: Problem, config: Config, device: Device) -> bool:
     MMA="wgmma",
 )
 def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
-    matrices = matrices_of(problem, config)
-    n_warps = matrices.min_blocks * matrices.warps
-    return bool(not matrices.chain or n_warps >= 8 or matrices.ring_bytes > MAX_RING_BYTES)
+    g = tensor_geometry(problem, config)
+    return bool(not g.mmas_per_chain or g.min_blocks * g.n_warps >= 8 or g.ring_bytes > MAX_RING_BYTES)
 
 
 @SPACE.constraint("12 warps share a ring of weights only where 8 have a multiprocessor to themselves", WARPS=12)
 def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
-    eight = matrices_of(problem, Config({**{name: config.get(name) for name in OF_A_BLOCK}, "WARPS": 8}))
-    return bool(eight.overlaps and eight.min_blocks == 1)
+    eight = tensor_geometry(problem, Config({**{name: config.get(name) for name in OF_A_BLOCK}, "WARPS": 8}))
+    return bool(eight.runs_overlap and eight.min_blocks == 1)
 
 
 @SPACE.constraint("a vector of samples lies in one row, and is of two at least where it can be", ALGORITHM="register")
@@ -257,9 +214,9 @@ def subgroup_divides(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the samples and the weights of the blocks that a multiprocessor must have fit in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    is_tensor = config.ALGORITHM == "tensor"
-    n_bytes = matrices_of(problem, config).most_shared_bytes if is_tensor else shared_bytes(problem, config)
-    return device.has_shared(n_bytes, min_blocks(problem, config))
+    geometry = geometry_of(problem, config)
+    n_bytes = geometry.most_shared_bytes if isinstance(geometry, TensorGeometry) else geometry.shared_bytes
+    return device.has_shared(n_bytes, geometry.min_blocks)
 
 
 @SPACE.constraint("more than one of MIN_BLOCKS leaves a thread fewer registers")
@@ -270,13 +227,14 @@ def min_blocks_limit(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("a thread holds at most MAX_OWN_WORDS words of packed samples", ALGORITHM="subgroup")
 def packed_samples_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return own_words(problem, config) <= MAX_OWN_WORDS
+    return SubgroupGeometry(problem, config).words_per_thread <= MAX_OWN_WORDS
 
 
 @SPACE.constraint("the sums, the window and the packed samples of a thread fit in its registers")
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
-    n_threads = threads(config) * min_blocks(problem, config)
-    return registers(problem, config) <= min(device.max_registers, device.registers_per_block // n_threads)
+    geometry = geometry_of(problem, config)
+    n_threads = geometry.n_threads * geometry.min_blocks
+    return geometry.registers <= min(device.max_registers, device.registers_per_block // n_threads)
 
 
 @SPACE.constraint("a chunk has room for its outputs where they are staged in it", STORE="staged")

@@ -156,7 +156,7 @@ def mutants() -> list[Any]:
         for config in (REGISTER, SUBGROUP):
             found.append(pytest.param(config, old, new, status, id=f"{config.ALGORITHM}: {name}"))
     barriers = [
-        (REGISTER, "__syncthreads();  // the tile, its turn"),
+        (REGISTER, "__syncthreads();  // the tile, its phasor"),
         (REGISTER, "__syncthreads();  // nobody reads the tile any more"),
         (STAGED, "__syncthreads();  // warps have read"),
         (STAGED, "__syncwarp();  // a warp's outputs are complete"),
@@ -169,17 +169,23 @@ def mutants() -> list[Any]:
             pytest.param(config, barrier, "//", "launch_failed", id=f"{config.ALGORITHM}: without {barrier[20:]}")
         )
     others = [
-        (REGISTER, "a sample late", "advance(frequency, t * CHUNK)", "advance(frequency, t * CHUNK + 1)", "wrong"),
+        (
+            REGISTER,
+            "a sample late",
+            "advance(frequency, t * SAMPLES_PER_CHUNK)",
+            "advance(frequency, t * SAMPLES_PER_CHUNK + 1)",
+            "wrong",
+        ),
         (
             REGISTER,
             "no last group",
-            "for (; group < GROUPS; group",
-            "for (; group < GROUPS - 1; group",
+            "for (; group < GROUPS_PER_TILE; group",
+            "for (; group < GROUPS_PER_TILE - 1; group",
             "launch_failed",
         ),
-        (REGISTER, "no gap", "(CHUNK / PHASES | 1) * PHASES", "(CHUNK / PHASES) * PHASES", "compile_failed"),
+        (REGISTER, "no gap", "CHUNK_STRIDE = 68;", "CHUNK_STRIDE = 64;", "compile_failed"),
         (SUBGROUP, "lanes", "threadIdx.x & WIDTH / 2", "threadIdx.x & 1", "wrong"),
-        (SUBGROUP, "last slice", "slice < SLICES", "slice < SLICES - 1", "wrong"),
+        (SUBGROUP, "last slice", "slice < N_SLICES", "slice < N_SLICES - 1", "wrong"),
     ]
     for config, name, old, new, status in others:
         found.append(pytest.param(config, old, new, status, id=f"{config.ALGORITHM}: {name}"))

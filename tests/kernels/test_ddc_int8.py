@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from autotune.kernels.ddc import Ddc
-from autotune.kernels.ddc.matrices import Matrices
+from autotune.kernels.ddc.tensor import TensorGeometry
 
 from autotune import Config
 from autotune.core.definition import Device
@@ -104,17 +104,16 @@ def test_variants_are_right(i: int, target: Target) -> None:
 
 def test_variants_cover_every_path() -> None:
     found = [variant(i, find_device("host").device) for i in range(len(VARIANTS))]
-    matrices = [Matrices(problem, config) for problem, config in found]
+    geometries = [TensorGeometry(problem, config) for problem, config in found]
     assert {problem.sample_bits for problem, _ in found} == set(range(2, 17))
     for name, values in (("STEP", {2, 4, 8, 16}), ("WARPS", {4, 8, 12}), ("STAGES", {2, 3})):
         assert {config[name] for _, config in found} == values
-    words = {(m.step_bytes % 4 == 0, m.group[1] * 32 == m.group[0] * m.problem.sample_bits) for m in matrices}
+    words = {(g.bits_per_step // 8 % 4 == 0, g.words_per_group * 32 == g.bits_per_group) for g in geometries}
     assert words == {(True, True), (True, False), (False, False)}  # whole words, and groups that are
-    assert {m.part for m in matrices} == {1, 2, 4} and {m.apart for m in matrices} == {1, 2, 4, 8}
-    assert (
-        {m.products * 32 > m.step_samples for m in matrices} == {m.fill_octets > 0 for m in matrices} == {True, False}
-    )
-    assert 1 in {m.live for m in matrices}
+    assert {g.mmas_per_part for g in geometries} == {1, 2, 4} and {g.byte_period for g in geometries} == {1, 2, 4, 8}
+    assert {g.mmas_per_step * 32 > g.samples_per_step for g in geometries} == {True, False}
+    assert {g.fill_octets > 0 for g in geometries} == {True, False}
+    assert 1 in {g.n_tiles for g in geometries}
 
 
 # ---------------------------------------------------------------------- accuracy
@@ -242,22 +241,32 @@ MUTATED = {  # small: most of the time of a test is the compiler's
 }
 MUTANTS = {
     "order of bytes": ("two", "bits_of<AT + 8, SAMPLE_BITS - 8>", "bits_of<AT, SAMPLE_BITS - 8>", "wrong"),
-    "lower byte's sign": ("two", "multiply_u8<COLUMNS>(sums", "multiply<COLUMNS>(sums", "wrong"),
-    "upper byte's columns": ("two", "block, BYTE_COLUMNS)", "block, 0)", "wrong"),
-    "zeros in front": ("two", "ring.before[threadIdx.x] = 0;", "", "launch_failed"),
+    "lower byte's sign": ("two", "multiply_u8<S::COLUMNS_PER_MMA>(sums", "multiply<S::COLUMNS_PER_MMA>(sums", "wrong"),
+    "upper byte's columns": ("two", "block, W::COLUMNS_EARLIER)", "block, 0)", "wrong"),
+    "zeros in front": ("two", "this->before[threadIdx.x] = 0;", "", "launch_failed"),
     "carry": ("one", "+ 0x8080u) ^ 0x8080u", "+ 0x0080u) ^ 0x0080u", "wrong"),
     "bits of the next sample": ("two", "0xff00u >> n_bits &", "0xff00u >> n_bits + 1 &", "wrong"),
-    "no skew": ("two", "ALIGNED ? APART * (", "ALIGNED ? 0 * (", "wrong"),
+    "no skew": ("two", "S::GROUPS_ARE_WORDS ? S::BYTE_PERIOD * (", "S::GROUPS_ARE_WORDS ? 0 * (", "wrong"),
     "weights of the skew": ("one", "OUTPUTS * DECIMATION - skew;", "OUTPUTS * DECIMATION;", "wrong"),
     "gathered": ("turned", "(b3 / 4 > b2 / 4) * 4", "0", "wrong"),
     "bits of the next byte": ("turned", ">> (8 - o) & ~UPPER", ">> (7 - o) & ~UPPER", "wrong"),
-    "order of samples": ("one", "+ q % APART + b * APART", "+ q % APART + (3 - b) * APART", "wrong"),
+    "order of samples": (
+        "one",
+        "+ q % S::BYTE_PERIOD + b * S::BYTE_PERIOD",
+        "+ q % S::BYTE_PERIOD + (3 - b) * S::BYTE_PERIOD",
+        "wrong",
+    ),
     "byte of a word": ("turned", "0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
-    "bytes of a step": ("turned", "decoder.turn_to(stages.bit);  //", "//", "wrong"),
-    "samples of the next step": ("turned", "is_own ? place_of_any", "true ? place_of_any", "wrong"),
-    "no weight's zero": ("one", "mixed.weights[place_of_weight(TAPS)] = {};", ";", "launch_failed"),
-    "turns of far weights": ("moved", "own_weight(lane + 32 * i) - lane", "own_weight(32 * i) - lane", "wrong"),
-    "turns of near weights": ("one", "near = unit_vector(advance(frequency, lane))", "near = unit_vector(0)", "wrong"),
+    "bytes of a step": ("turned", "decode.align_to(stages.bit);  //", "//", "wrong"),
+    "samples of the next step": ("turned", "is_own ? S::place_of_any", "true ? S::place_of_any", "wrong"),
+    "no weight's zero": ("one", "mixed.weights[S::place_of_weight(TAPS)] = {};", ";", "launch_failed"),
+    "phasors of far weights": ("moved", "own_weight(lane + 32 * i) - lane", "own_weight(32 * i) - lane", "wrong"),
+    "phasors of near weights": (
+        "one",
+        "near = unit_vector(advance(frequency, lane))",
+        "near = unit_vector(0)",
+        "wrong",
+    ),
     "register of a word": ("one", "is_second ? im : re;", "re;", "wrong"),
     "lanes that trade": ("two", "has_odd ? first : second, 2)", "has_odd ? first : second, 1)", "wrong"),
     "rows that are traded": ("two", "(has_odd ? second : first) +", "(has_odd ? first : second) +", "wrong"),
@@ -268,32 +277,52 @@ MUTANTS = {
     "first bytes": ("fields", "(low, high, 0x7632)", "(low, high, 0x6732)", "wrong"),
     "second bytes": ("fields", "(low, high, 0x5410)", "(low, high, 0x4510)", "wrong"),
     "field in two words": ("fields", "__funnelshift_l(group[word + 1], group[word], at)", "group[word] << at", "wrong"),
-    "samples of a register": ("fields", ": r * 4 + b)", ": r * 4 + 3 - b)", "wrong"),
+    "samples of a register": ("fields", ": r * 4 + b;", ": r * 4 + 3 - b;", "wrong"),
     "samples of two bits": ("two bits", "4 * (1 - b % 2) + b / 2 * 2 + r", "4 * (b % 2) + b / 2 * 2 + r", "wrong"),
     "half a byte": ("two bits", "(twice << 4 ^ twice)", "(twice << 2 ^ twice)", "wrong"),
-    "rows of one box": ("narrow", "DRIFT != 0 && BOX_ROWS %", "false && BOX_ROWS %", "wrong"),
-    "samples of a product": ("narrow", "(4 * GROUP)", "(3 * GROUP)", "wrong"),
-    "products of a part": ("short", "K_STEPS - part * PART_STEPS : PART_STEPS", "1 : 1", "wrong"),
-    "products of the last part": ("short", "? K_STEPS - part * PART_STEPS :", "? PART_STEPS :", "launch_failed"),
-    "place that is done": ("one", "put_outputs<(LIVE - FIRST + 1) %", "put_outputs<(LIVE - FIRST) %", "wrong"),
-    "blocks of a step": ("one", "block > 0 ? block - 1 : LIVE - 1", "block < LIVE - 1 ? block + 1 : 0", "wrong"),
-    "place of an open tile": ("one", "(TASK_STEPS + 1 + TILE)", "(TASK_STEPS + TILE)", "wrong"),
-    "sums that do not move": ("moved", "done[i] : sums[i - OCTETS * 4];", "done[i] : sums[i];", "wrong"),
-    "second place of a block": ("one", "!SUMS_MOVE && at < LIVE - 1;", "!SUMS_MOVE && at < LIVE - 2;", "launch_failed"),
-    "order of blocks": ("moved", "SUMS_MOVE ? LIVE - 1 - at", "SUMS_MOVE ? at", "wrong"),
-    "bits of a byte": ("fields", "WHOLE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
+    "rows of one box": ("narrow", "S::DRIFT != 0 && S::ROWS_PER_BOX %", "false && S::ROWS_PER_BOX %", "wrong"),
+    "samples of a product": ("narrow", "(4 * S::SAMPLES_PER_GROUP)", "(3 * S::SAMPLES_PER_GROUP)", "wrong"),
+    "products of a part": ("short", "MMAS_PER_STEP - part * MMAS_PER_PART : MMAS_PER_PART", "1 : 1", "wrong"),
+    "products of the last part": (
+        "short",
+        "? MMAS_PER_STEP - part * MMAS_PER_PART :",
+        "? MMAS_PER_PART :",
+        "launch_failed",
+    ),
+    "place that is done": ("one", "put_place<(S::N_TILES - FIRST + 1) %", "put_place<(S::N_TILES - FIRST) %", "wrong"),
+    "blocks of a step": (
+        "one",
+        "block > 0 ? block - 1 : S::N_TILES - 1",
+        "block < S::N_TILES - 1 ? block + 1 : 0",
+        "wrong",
+    ),
+    "place of an open tile": ("one", "(S::STEPS_PER_RUN + 1 + TILE)", "(S::STEPS_PER_RUN + TILE)", "wrong"),
+    "sums that do not move": ("moved", "done[i] : sums[i - M::SUMS_PER_TILE];", "done[i] : sums[i];", "wrong"),
+    "second place of a block": (
+        "one",
+        "!S::SUMS_MOVE && at < S::N_TILES - 1;",
+        "!S::SUMS_MOVE && at < S::N_TILES - 2;",
+        "launch_failed",
+    ),
+    "order of blocks": ("moved", "S::SUMS_MOVE ? S::N_TILES - 1 - at", "S::SUMS_MOVE ? at", "wrong"),
+    "bits of a byte": ("fields", "S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("fields", "w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "byte of a field's word": ("fields", "0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
     "pairs at any output": ("turned", "(row - lead) % 16 == 0", "(row - lead) % 8 == 0", "launch_failed"),
     "second of a pair": ("turned", "make_float2(y.at[2], y.at[3])", "make_float2(y.at[2], y.at[1])", "wrong"),
     "second of half of the outputs": ("turned", "two[pair.apart]", "two[1]", "wrong"),
     "first of half of the outputs": ("turned", "(is_paired ? 2 : 1)", "2", "launch_failed"),
-    "turns of half of the outputs": ("turned", "first + i * apart", "first + i", "wrong"),
-    "outputs behind a run": ("cut", "offset + pair.first >= RUN)", "false)", "launch_failed"),
-    "second outputs behind it": ("cut", "offset + pair.first + pair.apart < RUN;", "true;", "wrong"),
-    "a last window that is cut": ("cut", "writer.drain(RUN / WINDOW * WINDOW);", ";", "wrong"),
-    "behind the last row": ("two", "overlap - (n_behind < 1) * WINDOW_PITCH", "overlap", "launch_failed"),
-}  # fmt: skip
+    "phasors of half of the outputs": ("turned", "first + i * apart", "first + i", "wrong"),
+    "outputs behind a run": ("cut", "offset + pair.first >= S::OUTPUTS_PER_RUN)", "false)", "launch_failed"),
+    "second outputs behind it": ("cut", "offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;", "true;", "wrong"),
+    "a last window that is cut": (
+        "cut",
+        "epilogue.drain(S::OUTPUTS_PER_RUN / S::OUTPUTS_PER_WINDOW * S::OUTPUTS_PER_WINDOW);",
+        ";",
+        "wrong",
+    ),
+    "behind the last row": ("two", "overlap - (n_behind < 1) * S::WINDOW_PITCH", "overlap", "launch_failed"),
+}
 
 
 @pytest.mark.parametrize("name", MUTATED)
@@ -338,11 +367,13 @@ def test_tensor_cores_have_little_more_to_do_than_they_must() -> None:
 
 
 def test_columns_of_products() -> None:
-    byte, pair, two = (Matrices(*some) for some in (BYTE, (BYTE[0], Config({**INT8, "STEP": 2})), TWO))
-    assert (byte.live, byte.sample_bytes, byte.columns, byte.octets, byte.fill_octets) == (5, 1, 6, 3, 1)
-    assert (pair.sample_bytes, pair.columns, pair.fill_octets) == (1, 8, 0)  # a fourth byte, for whole octets
-    assert (two.live, two.sample_bytes, two.columns, two.fill_octets) == (9, 2, 8, 0)
-    assert 2 * byte.sum_words == 128  # an even number of octets
+    byte, pair, two = (TensorGeometry(*some) for some in (BYTE, (BYTE[0], Config({**INT8, "STEP": 2})), TWO))
+    assert (byte.n_tiles, byte.operands_per_sample, byte.columns_per_output) == (5, 1, 6)
+    assert (byte.octets_per_tile, byte.fill_octets) == (3, 1)
+    assert (pair.operands_per_sample, pair.columns_per_output) == (1, 8)  # a fourth byte, for whole octets
+    assert (two.n_tiles, two.operands_per_sample, two.columns_per_output) == (9, 2, 8)
+    assert pair.fill_octets == two.fill_octets == 0
+    assert byte.columns_per_mma == 128  # an even number of octets
 
 
 GOLDENS: dict[str, tuple[Any, Any]] = {

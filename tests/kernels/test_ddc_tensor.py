@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from autotune.kernels.ddc import Ddc
-from autotune.kernels.ddc.matrices import Matrices
-from autotune.kernels.ddc.space import tile_outputs
+from autotune.kernels.ddc.tensor import TensorGeometry
 
 from autotune import Config
 from autotune.devices import Target, find_device
@@ -69,7 +68,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     configs = tensor_configs(values, target, RUN=(64,), STAGES=(2,))
     problem = KERNEL.problem(values)
-    smallest = min(configs, key=lambda config: tile_outputs(problem, config))
+    smallest = min(configs, key=lambda config: TensorGeometry(problem, config).outputs_per_block)
     check(KERNEL, problem, smallest, target, session_on(target).check_builds[0])
 
 
@@ -172,36 +171,52 @@ MUTANTS = {
     "no low part": ("(x - __half2float(high)) * 2048.0f", "0.0f", "wrong"),
     "last tap": ("static_cast<unsigned>(TAPS)));", "static_cast<unsigned>(TAPS - 1)));", "wrong"),
     "a later output's start": ("own - column / 4 * DECIMATION", "own - (column / 4 + 1) * DECIMATION", "wrong"),
-    "blocks of weights": ("weights.fragment(LIVE - 1 - t,", "weights.fragment((LIVE - t) % LIVE,", "wrong"),
+    "blocks of weights": (
+        "weights.fragment(S::N_TILES - 1 - t,",
+        "weights.fragment((S::N_TILES - t) % S::N_TILES,",
+        "wrong",
+    ),
     "tiles do not move": ("part == 0 && k == 0 ? t + 1 : t;", "t;", "wrong"),
     "order of samples": ("r * 2 + 1 - h;", "r * 2 + h;", "wrong"),
     "bytes": ("byte_of(sample) * 0x1100u", "byte_of(sample) * 0x1010u", "wrong"),
     "lane's byte": ("0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
     "sign": ("LOW << 16, BIAS * 0x10001", "LOW << 16, EXPONENT * 0x10001", "wrong"),
-    "scale": ("(exponent - LARGEST -", "(exponent - LARGEST + 1 -", "wrong"),
-    "no turn of the row": ("multiply(*reinterpret_cast<const float2*>(turn), pair.turns[I])", "pair.turns[I]", "wrong"),
-    "turn of another output": ("advance(frequency, output *", "advance(frequency, (output + 1) *", "wrong"),
+    "scale": ("(exponent - W::LARGEST -", "(exponent - W::LARGEST + 1 -", "wrong"),
+    "no phasor of the row": (
+        "multiply(*reinterpret_cast<const float2*>(phasor), pair.phasors[I])",
+        "pair.phasors[I]",
+        "wrong",
+    ),
+    "phasor of another output": ("advance(frequency, output *", "advance(frequency, (output + 1) *", "wrong"),
     "phase of the lead": ("phase(phase - advance(frequency, lead * DECIMATION))", "phase(phase)", "wrong"),
     "samples of the lead": ("(static_cast<long long>(lead) +", "(static_cast<long long>(0) +", "wrong"),
     "polarisation's samples": ("row_bytes * blockIdx.y +", "row_bytes * 0 +", "wrong"),
-    "output past the end": ("is_stored(output + r * RUN + pair.apart)", "is_stored(output + r * RUN)", "launch_failed"),
+    "output past the end": (
+        "is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart)",
+        "is_stored(output + r * S::OUTPUTS_PER_RUN)",
+        "launch_failed",
+    ),
     "output before the start": ("+ pair.first - begin;", "+ pair.first;", "launch_failed"),
     "bytes past the end": ("capped(n_bytes - from);", "capped(n_bytes - from + 16);", "launch_failed"),
     "last tile": ("if (first_output(task) >= n_out", "if (first_output(task) + 2000 >= n_out", "wrong"),
-    "words of the same step": ("from + (i + 1) * PART_WORDS", "from + i * PART_WORDS", "wrong"),
+    "words of the same step": ("from + (i + 1) * S::PART_STRIDE", "from + i * S::PART_STRIDE", "wrong"),
     "words of the same stage": ("from = lane_words + slot *", "from = lane_words + 0 *", "wrong"),
-    "a turn of the loop": ("from += UNROLL * PARTS *", "from += PARTS *", "wrong"),
-    "bytes of the next stage": ("stage * (STAGE_BITS / 8) :", "stage * (STAGE_BITS / 8 - 16) :", "wrong"),
-    "bytes of the lane": ("BOX_PITCH + lane_piece * 16;", "BOX_PITCH;", "wrong"),
-    "without waiting": ("wait_for_groups<STAGES - 1>();", "", "launch_failed"),
+    "an iteration of the loop": (
+        "from += S::STEPS_PER_ITERATION * S::PARTS_PER_STEP *",
+        "from += S::PARTS_PER_STEP *",
+        "wrong",
+    ),
+    "bytes of the next stage": ("? stage * (S::BITS_PER_STAGE / 8)", "? stage * (S::BITS_PER_STAGE / 8 - 16)", "wrong"),
+    "bytes of the lane": ("S::BOX_PITCH + lane_piece * 16;", "S::BOX_PITCH;", "wrong"),
+    "without waiting": ("wait_for_groups<S::N_STAGES - 1>();", "", "launch_failed"),
     "without a barrier: copies": ("__syncwarp();  // for every lane", "//", "launch_failed"),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage", "//", "launch_failed"),
-    "without a barrier: window": ("__syncwarp();  // the window and its turns", "//", "launch_failed"),
+    "without a barrier: window": ("__syncwarp();  // the window and its phasors", "//", "launch_failed"),
     "without a barrier: largest": ("__syncthreads();  // the largest", "//", "launch_failed"),
     "without a barrier: mixed": ("__syncthreads();  // the mixed weights", "//", "launch_failed"),
     "without a barrier: fragments": ("__syncthreads();  // the fragments", "//", "launch_failed"),
     "without a barrier: windows": ("__syncthreads();  // all have theirs", "//", "launch_failed"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -222,8 +237,8 @@ OTHERS = {
     "a pair's shift": ({}, PAIRED, "bytes_5, selectors[1]) >> 6", "bytes_5, selectors[1]) >> 4", "wrong"),
     "a pair's bytes": ({}, PAIRED, "0x0145u + (rest & 0xff00u)", "0x0145u + rest", "wrong"),
     "a pair's last bytes": ({}, PAIRED, "0x2345u + (rest & 0x00ffu)", "0x2345u", "wrong"),
-    "a pair's order": ({}, PAIRED, "+ APART * (1 - h)", "+ APART * h", "wrong"),
-    "a pair's distance": (EIGHT, BYTES, "= APART * SAMPLE_BITS / 8;", "= SAMPLE_BITS / 4;", "wrong"),
+    "a pair's order": ({}, PAIRED, "+ S::BYTE_PERIOD * (1 - h)", "+ S::BYTE_PERIOD * h", "wrong"),
+    "a pair's distance": (EIGHT, BYTES, "= S::BYTE_PERIOD * SAMPLE_BITS / 8;", "= SAMPLE_BITS / 4;", "wrong"),
     "a leader's bytes": (EIGHT, BYTES, "* 0x0101u + from_first", "* 0x0100u + from_first", "wrong"),
     "a leader's last byte": (
         {**EIGHT, "sample_bits": 12},
@@ -247,7 +262,7 @@ OTHERS = {
         "wrong",
     ),
     "samples of the skew": ({}, PAIRED, "first_byte -= skew * SAMPLE_BITS / 8;", "", "wrong"),
-    "weights of the skew": ({}, PAIRED, "* DECIMATION - skew,", "* DECIMATION,", "wrong"),
+    "weights of the skew": ({}, PAIRED, "* DECIMATION - skew;", "* DECIMATION;", "wrong"),
     "chain": ({"taps": 1024, "decimation": 64}, LONG_TENSOR, "+ chain.at[c]", "+ chain.at[0]", "wrong"),
     "top bits": (
         {"taps": 128, "decimation": 8, "sample_bits": 12},
@@ -286,8 +301,9 @@ def test_goldens(name: str) -> None:
 
 
 def test_long_filters_are_added_in_short_chains() -> None:
-    assert Matrices(SHORT, TENSOR).chain == 0 and Matrices(SHORT, TENSOR).live == 9
-    assert Matrices(LONG, LONG_TENSOR).chain == 8 and Matrices(LONG, LONG_TENSOR).weights_are_shared
+    short, long = TensorGeometry(SHORT, TENSOR), TensorGeometry(LONG, LONG_TENSOR)
+    assert short.mmas_per_chain == 0 and short.n_tiles == 9
+    assert long.mmas_per_chain == 8 and long.weights_are_shared
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from autotune.kernels.ddc import Ddc
-from autotune.kernels.ddc.matrices import Matrices
+from autotune.kernels.ddc.tensor import TensorGeometry
 
 from autotune import Config
 from autotune.core.definition import Device
@@ -84,13 +84,21 @@ def test_variants_are_right(values: dict[str, int], changes: dict[str, int], tar
 
 BOXED = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 200_001})
 MUTANTS = {
-    "order of the ring": ("at == 0 ? 0 : LIVE - at", "at", "wrong"),
-    "place that is done": ("(PLACE + 1) % LIVE>", "PLACE % LIVE>", "wrong"),
+    "order of the ring": ("at == 0 ? 0 : S::N_TILES - at", "at", "wrong"),
+    "place that is done": ("(PLACE + 1) % S::N_TILES>", "PLACE % S::N_TILES>", "wrong"),
     "no zeros": ("tile[i] = zero;", ";", "wrong"),
-    "blocks of a step": ("ring, k, (LIVE - PLACE) % LIVE", "ring, k, PLACE", "wrong"),
-    "first window": ("step - FIRST_PLACE + WINDOW_STEPS", "step - FIRST_PLACE + 2 * WINDOW_STEPS", "launch_failed"),
+    "blocks of a step": ("ring, k, (S::N_TILES - PLACE) % S::N_TILES", "ring, k, PLACE", "wrong"),
+    "first window": (
+        "step - FIRST_PLACE + S::STEPS_PER_WINDOW",
+        "step - FIRST_PLACE + 2 * S::STEPS_PER_WINDOW",
+        "launch_failed",
+    ),
     "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
-    "end of a stage": ("RUN / STEP - 1 ? step + STAGE", "RUN / STEP - 1 ? step + STAGE + 1", "launch_failed"),
+    "end of a stage": (
+        "S::END_STEP - 1 ? step + S::STEPS_PER_STAGE",
+        "S::END_STEP - 1 ? step + S::STEPS_PER_STAGE + 1",
+        "launch_failed",
+    ),
     "samples of a warp": ("row_bytes * blockIdx.y + run *", "row_bytes * blockIdx.y + (run + 1) *", "wrong"),
     "pieces of a column": ("PIECE = PIECE_WORDS * 4", "PIECE = PIECE_WORDS * 2", "wrong"),
     "octets of columns": ("OCTET = 128 / 16;", "OCTET = 64 / 16;", "wrong"),
@@ -108,26 +116,50 @@ def test_mutants_fail(name: str) -> None:
 CHAINED = KERNEL.problem({"taps": 500, "decimation": 80, "n_pols": 2, "n_samples": 20001})  # chains of 8 and of 2
 CHAINS = Config({**WGMMA, "CHAIN": 8, "PART": 2, "STAGE": 2})
 MUTANTS_OF_CHAINS = {
-    "products that are not added": ("part % CHAIN_PARTS == CHAIN_PARTS - 1 ||", "", "wrong"),
-    "products that are added twice": ("part % CHAIN_PARTS == 0 && k == 0", "part == 0 && k == 0", "wrong"),
-    "products of the last chain": ("|| part == PARTS - 1", "&& part != PARTS - 1", "wrong"),
-    "sums that do not move": ("done[i] : sums[i - OCTETS * 4];", "done[i] : sums[i];", "wrong"),
-    "zeros of a new tile": ("sums[(LIVE - 1) * OCTETS * 4 + i] = 0;", ";", "wrong"),
-    "order of blocks": ("SUMS_MOVE ? LIVE - 1 - at", "SUMS_MOVE ? at", "wrong"),
-    "blocks of a part": ("blocks_of(ring, part * PART_STEPS + k, block,", "blocks_of(ring, k, block,", "wrong"),
-    "words of a part": ("from + (part + 2) % PARTS *", "from + (part + 1) % PARTS *", "wrong"),
-    "stage too early": ("if (part == PARTS - 2)", "if (part == PARTS - 3)", "wrong"),
-    "stage too late": ("if (part == PARTS - 2)", "if (part == PARTS - 1)", "wrong"),
-    "end of a stage": ("end(STAGE - WARM_UP)", "end(STAGE - WARM_UP + 1)", "launch_failed"),
-    "first window": ("window_end = WARM_UP > 0 ? 0 :", "window_end = WARM_UP > 0 ? 1 :", "launch_failed"),
+    "products that are not added": ("part % PARTS_PER_CHAIN == PARTS_PER_CHAIN - 1 ||", "", "wrong"),
+    "products that are added twice": ("part % PARTS_PER_CHAIN == 0 && k == 0", "part == 0 && k == 0", "wrong"),
+    "products of the last chain": ("|| part == S::PARTS_PER_STEP - 1", "&& part != S::PARTS_PER_STEP - 1", "wrong"),
+    "sums that do not move": ("done[i] : sums[i - M::SUMS_PER_TILE];", "done[i] : sums[i];", "wrong"),
+    "zeros of a new tile": ("sums[(S::N_TILES - 1) * M::SUMS_PER_TILE + i] = 0;", ";", "wrong"),
+    "order of blocks": ("S::SUMS_MOVE ? S::N_TILES - 1 - at", "S::SUMS_MOVE ? at", "wrong"),
+    "blocks of a part": ("product = part * S::MMAS_PER_PART + k;", "product = k;", "wrong"),
+    "words of a part": ("from + loaded *", "from + (part + 1) % S::PARTS_PER_STEP *", "wrong"),
+    "stage too early": ("if (part == S::PARTS_PER_STEP - 2)", "if (part == S::PARTS_PER_STEP - 3)", "wrong"),
+    "stage too late": ("if (part == S::PARTS_PER_STEP - 2)", "if (part == S::PARTS_PER_STEP - 1)", "wrong"),
+    "end of a stage": (
+        "end(S::STEPS_PER_STAGE - S::WARM_UP_STEPS)",
+        "end(S::STEPS_PER_STAGE - S::WARM_UP_STEPS + 1)",
+        "launch_failed",
+    ),
+    "first window": (
+        "window_end = S::WARM_UP_STEPS > 0 ? 0 :",
+        "window_end = S::WARM_UP_STEPS > 0 ? 1 :",
+        "launch_failed",
+    ),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
-    "overlap that is not added": (" + overlap[row_of(i)][TILE * (2 * STEP) + place_of(i)];", ";", "wrong"),
-    "overlap of the row itself": ("lane_window + OVERLAP_AT + WINDOW_PITCH;", "lane_window + OVERLAP_AT;", "wrong"),
-    "overlap of another tile": ("overlap[row_of(i)][TILE *", "overlap[row_of(i)][(TILE + 1) % WARM_UP *", "wrong"),
-    "place of an open tile": ("SUMS_MOVE ? TILE :", "SUMS_MOVE ? (TILE + 1) % LIVE :", "wrong"),
+    "overlap that is not added": (
+        " + overlap[A::row_of(i)][TILE * (2 * S::OUTPUTS_PER_STEP) + A::place_of(i)];",
+        ";",
+        "wrong",
+    ),
+    "overlap of the row itself": (
+        "lane_window + S::OVERLAP_AT + S::WINDOW_PITCH;",
+        "lane_window + S::OVERLAP_AT;",
+        "wrong",
+    ),
+    "overlap of another tile": (
+        "overlap[A::row_of(i)][TILE *",
+        "overlap[A::row_of(i)][(TILE + 1) % S::WARM_UP_STEPS *",
+        "wrong",
+    ),
+    "place of an open tile": ("S::SUMS_MOVE ? TILE :", "S::SUMS_MOVE ? (TILE + 1) % S::N_TILES :", "wrong"),
     "behind the last row": ("(n_behind < 9 ? 7 : 8)", "8", "launch_failed"),
-    "runs of a block": ("(WARPS * ROWS - OVERLAPS)", "(WARPS * ROWS)", "wrong"),
-    "without a barrier: overlap": ("rows_have_left()\n{\n    __syncthreads();", "rows_have_left()\n{", "launch_failed"),
+    "runs of a block": ("* ROWS_PER_WARP - Shape::RUNS_OVERLAP;", "* ROWS_PER_WARP;", "wrong"),
+    "without a barrier: overlap": (
+        "rows_have_left()\n    {\n        __syncthreads();",
+        "rows_have_left()\n    {",
+        "launch_failed",
+    ),
 }
 
 
@@ -141,10 +173,15 @@ ODD_ROWS = Config({**CHAINS, "STAGE": 3, "RUN": 96})
 BOXES = [  # of the copy engine, in whose place lanes copy on the host; that nobody waits for it shows too rarely
     (BOXED, WGMMA, "slot = 0, parity ^= 1;", "slot = 0;"),
     (BOXED, WGMMA, "start_of_stage() / 4 + zero;", "start_of_stage() / 4 + 4 + zero;"),
-    (BOXED, WGMMA, "(pieces.first / BOX_PITCH)", "(pieces.first / BOX_PITCH + 1)"),
-    (BOXED, WGMMA, "to + pieces.slot * (ROWS * PITCH * 16);", "to;"),
+    (BOXED, WGMMA, "(pieces.first / S::BOX_PITCH)", "(pieces.first / S::BOX_PITCH + 1)"),
+    (BOXED, WGMMA, "to + pieces.slot * STAGE_BYTES;", "to;"),
     (ODD, ODD_ROWS, "stage + b * BOX_BYTES, map", "stage, map"),
-    (ODD, ODD_ROWS, "b * static_cast<int>(BOX_ROWS * ROW_BYTES / 4)", "b * static_cast<int>(BOX_ROWS * BOX_PITCH / 4)"),
+    (
+        ODD,
+        ODD_ROWS,
+        "b * static_cast<int>(S::ROWS_PER_BOX * S::RUN_BYTES / 4)",
+        "b * static_cast<int>(S::ROWS_PER_BOX * S::BOX_PITCH / 4)",
+    ),
 ]
 
 
@@ -172,10 +209,10 @@ def test_copies_wait_for_loads(gpu: Target) -> None:
 
 FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes
 MUTANTS_OF_FILLED_PRODUCTS = {
-    "samples of the next step": ("|| own + of_row_0 < STEP_SAMPLES;", "|| true;", "wrong"),
-    "bytes of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
-    "bytes of a step": ("bit += STEP_BITS;", "bit += STEP_BITS & ~31;", "wrong"),
-    "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & 96) +", "wrong"),
+    "samples of the next step": ("|| own + of_row_0 < S::SAMPLES_PER_STEP;", "|| true;", "wrong"),
+    "bytes of the first step": ("decode.align_to(stages.bit);  //", "//", "wrong"),
+    "bytes of a step": ("bit += S::BITS_PER_STEP;", "bit += S::BITS_PER_STEP & ~31;", "wrong"),
+    "start of a stage": ("bit = pipeline.pieces.start +", "bit = (pipeline.pieces.start & 96) +", "wrong"),
     "units of a block": ("is_last ? 0 : unit + 1", "is_last ? 0 : unit", "wrong"),
     "weights of the next unit": ("is_last ? product : of", "of", "wrong"),
 }
@@ -187,12 +224,16 @@ def test_mutants_of_filled_products_fail(name: str) -> None:
 
 
 MUTANTS_OF_ODD_ROWS = {
-    "drift of a lane's rows": ("drift(FIRST_DRIFT + lane / 4 * DRIFT)", "drift(FIRST_DRIFT)", "wrong"),
-    "drift of a box's first row": ("FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;", "FIRST_DRIFT = 0;", "launch_failed"),
-    "rows of the second box": ("(BOX_ROWS * ROW_BYTES) + p * 16", "(BOX_ROWS * BOX_PITCH) + p * 16", "wrong"),
-    "row of a lane's copies": ("start_of_stage() + lane_row * BOX_PITCH", "start_of_stage()", "wrong"),
-    "start of the first stage": ("copier.pieces.offset + copier.pieces.drift)", "copier.pieces.offset)", "wrong"),
-    "start of a stage": ("copier.pieces.start + copier.pieces.drift * 8", "copier.pieces.start", "wrong"),
+    "drift of a lane's rows": ("drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT)", "drift(S::FIRST_DRIFT)", "wrong"),
+    "drift of a box's first row": (" FIRST_DRIFT = 28;", " FIRST_DRIFT = 0;", "launch_failed"),
+    "rows of the second box": (
+        "(S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16",
+        "(S::ROWS_PER_BOX * S::BOX_PITCH) + p * 16",
+        "wrong",
+    ),
+    "row of a lane's copies": ("start_of_stage() + lane_row * S::BOX_PITCH", "start_of_stage()", "wrong"),
+    "start of the first stage": ("pipeline.pieces.offset + pipeline.pieces.drift)", "pipeline.pieces.offset)", "wrong"),
+    "start of a stage": ("pipeline.pieces.start + pipeline.pieces.drift * 8", "pipeline.pieces.start", "wrong"),
 }
 
 
@@ -204,11 +245,15 @@ def test_mutants_of_odd_rows_fail(name: str) -> None:
 
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
 MUTANTS_OF_RAGGED_STEPS = {
-    "bits of the first step": ("decoder.turn_to(stages.bit);  //", "//", "wrong"),
-    "bits of a byte": ("WHOLE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
+    "bits of the first step": ("decode.align_to(stages.bit);  //", "//", "wrong"),
+    "bits of a byte": ("S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
-    "start of a stage": ("bit = copier.pieces.start +", "bit = (copier.pieces.start & ~7) +", "wrong"),
-    "start of its copies": ("stage * STAGE_BITS) / 128 * 16", "stage * (STAGE_BITS & ~7)) / 128 * 16", "wrong"),
+    "start of a stage": ("bit = pipeline.pieces.start +", "bit = (pipeline.pieces.start & ~7) +", "wrong"),
+    "start of its copies": (
+        "stage * S::BITS_PER_STAGE) / 128 * 16",
+        "stage * (S::BITS_PER_STAGE & ~7)) / 128 * 16",
+        "wrong",
+    ),
 }
 
 
@@ -251,16 +296,16 @@ def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
     problem = KERNEL.problem({"taps": 150, "decimation": 10, "n_pols": 3, "n_samples": 300_003})
     for changes in ({"STEP": 8, "STAGE": 3, "STAGES": 3}, {"CHAIN": 8, "PART": 2, "STEP": 8, "STAGE": 2}):
         config = Config({**WGMMA, **changes})
-        assert Matrices(problem, config).stage_bytes % 16
+        assert TensorGeometry(problem, config).bits_per_stage % 128
         check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("(ROWS * PITCH * 4) + copier.pieces.shift();", "(ROWS * PITCH * 4);"),
-        ("(offset * 8 + stage * STAGE_BITS) / 128", "stage * STAGE_BITS / 128"),
-        ("start = start + STAGE_BITS & 127;", "start = start - STAGE_BITS & 127;"),
+        ("slot * STAGE_WORDS + pipeline.pieces.shift();", "slot * STAGE_WORDS;"),
+        ("(offset * 8 + stage * S::BITS_PER_STAGE) / 128", "stage * S::BITS_PER_STAGE / 128"),
+        ("start = start + S::BITS_PER_STAGE & 127;", "start = start - S::BITS_PER_STAGE & 127;"),
     ],
 )
 def test_mutants_of_stages_that_start_anywhere_fail(old: str, new: str) -> None:
@@ -270,8 +315,9 @@ def test_mutants_of_stages_that_start_anywhere_fail(old: str, new: str) -> None:
 
 def test_a_multiprocessor_has_as_many_warps_as_its_registers_and_its_shared_memory() -> None:
     def warps(taps: int, decimation: int, **changes: Any) -> int:
-        matrices = Matrices(KERNEL.problem({"taps": taps, "decimation": decimation}), Config({**CHAINS, **changes}))
-        return matrices.warps * matrices.min_blocks
+        problem = KERNEL.problem({"taps": taps, "decimation": decimation})
+        geometry = TensorGeometry(problem, Config({**CHAINS, **changes}))
+        return geometry.n_warps * geometry.min_blocks
 
     assert warps(512, 32, WARPS=8) == 16
     assert warps(512, 32, WARPS=4) == 12  # shared memory
@@ -311,8 +357,8 @@ def test_shared_memory_is_what_constraints_reckon_with() -> None:
         problem = KERNEL.problem({"taps": 16 * decimation, "decimation": decimation, "sample_bits": sample_bits})
         for config in KERNEL.space.enumerate(problem, device, {"MMA": ("wgmma", "wgmma_int8")}).configs:
             if config.ALGORITHM == "tensor":
-                matrices = Matrices(problem, config)
-                assert matrices.shared_bytes <= matrices.most_shared_bytes <= device.max_shared_bytes
+                geometry = TensorGeometry(problem, config)
+                assert geometry.shared_bytes <= geometry.most_shared_bytes <= device.max_shared_bytes
 
 
 def test_searches_look_at_runs_that_fill_the_device() -> None:

@@ -10,8 +10,6 @@
 constexpr int TAPS = 256;  // weights of the filter
 constexpr int DECIMATION = 16;  // samples from one output to the next
 constexpr int SAMPLE_BITS = 10;
-constexpr int WGS = 64;  // blockDim.x
-constexpr int COARSEN = 8;  // consecutive outputs that share a window of samples
 
 // N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
 template <int N>
@@ -235,45 +233,54 @@ __device__ __forceinline__ void store_run(float2* row, long long first, long lon
 //         one block           <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
 // Tile    samples as float, in order, in chunks of COARSEN rows of D; the gap after each makes the stride from thread
 //         to thread an odd number of vectors, so that neither unpacking nor filtering has bank conflicts
-//             chunk 0 (thread 0)       | chunk 1 (thread 1)       | ... | chunk WGS ... : the halo, which the last
-//             row 0 .. row COARSEN-1 gap row 0 .. row COARSEN-1 gap      outputs need beyond their own chunk
+//             chunk 0 (thread 0)       | chunk 1 (thread 1)       | ... | chunk N_THREADS ... : the halo, which
+//             row 0 .. row COARSEN-1 gap row 0 .. row COARSEN-1 gap      the last outputs need beyond their own chunk
 // Filter  PHASES columns of the rows at a time. Output c meets row r of the taps at row c + r of the window:
 //         row r + COARSEN - 1 is loaded into the place of row r - 1, then meets, with the others, row r of the taps
+constexpr int N_THREADS = 64;  // blockDim.x
+constexpr int COARSEN = 8;  // consecutive outputs that share a window of samples
 constexpr int PHASES = 4;  // columns of the window: the width of its loads
 constexpr bool STAGED = false;  // outputs pass through shared memory
 
-constexpr int ROWS = ceil_div(TAPS, DECIMATION);  // of taps, the last one filled up with zeros
-constexpr int CHUNK = COARSEN * DECIMATION;  // samples from one thread's first to the next thread's
-constexpr int STRIDE = (CHUNK / PHASES | 1) * PHASES;  // the same in shared memory, in floats
-constexpr int TILE_OUTPUTS = WGS * COARSEN;
-constexpr int GROUP = Group<SAMPLE_BITS>::SAMPLES;
-constexpr int GROUP_WORDS = Group<SAMPLE_BITS>::WORDS;
-constexpr int GROUPS = ceil_div(WGS * CHUNK + (ROWS - 1) * DECIMATION, GROUP);  // of a tile with its halo
-constexpr int CHUNKS = ceil_div(GROUPS * GROUP, CHUNK);
-constexpr bool OWN_CHUNKS = CHUNK % GROUP == 0;  // a thread can unpack the very samples that its outputs begin with
-// Rows of taps without a loop, whole turns of the window: up to 1536 multiply-adds, or one turn.
-constexpr int TURN_FMAS = 2 * COARSEN * COARSEN * PHASES;
-constexpr int UNROLLED = (TURN_FMAS < 1536 ? 1536 / TURN_FMAS : 1) * COARSEN;
-static_assert(DECIMATION % PHASES == 0, "a vector of samples lies in one row");
+// The geometry, by kernels/ddc/threads.py.
+constexpr int ROWS_OF_TAPS = 16;  // the last one filled up with zeros
+constexpr int OUTPUTS_PER_BLOCK = 512;  // of a tile: a block takes one tile after the other
+constexpr int SAMPLES_PER_CHUNK = 128;  // from one thread's first to the next thread's
+constexpr int CHUNK_STRIDE = 132;  // the same in shared memory, in floats
+constexpr int SAMPLES_PER_GROUP = 16;  // that fill whole words: the unit of unpacking
+constexpr int WORDS_PER_GROUP = 5;
+constexpr int GROUPS_PER_TILE = 527;  // with its halo
+constexpr int CHUNKS_PER_TILE = 66;
+static_assert(OUTPUTS_PER_BLOCK == N_THREADS * COARSEN && SAMPLES_PER_CHUNK == COARSEN * DECIMATION);
+static_assert(SAMPLES_PER_GROUP == Group<SAMPLE_BITS>::SAMPLES && WORDS_PER_GROUP == Group<SAMPLE_BITS>::WORDS);
+static_assert(ROWS_OF_TAPS * DECIMATION >= TAPS && DECIMATION % PHASES == 0, "a vector of samples lies in one row");
+static_assert(GROUPS_PER_TILE * SAMPLES_PER_GROUP >= (OUTPUTS_PER_BLOCK + ROWS_OF_TAPS - 1) * DECIMATION);
+static_assert(CHUNKS_PER_TILE * SAMPLES_PER_CHUNK >= GROUPS_PER_TILE * SAMPLES_PER_GROUP);
+
+// A thread can unpack the very samples that its outputs begin with.
+constexpr bool OWN_CHUNKS = SAMPLES_PER_CHUNK % SAMPLES_PER_GROUP == 0;
+// Rows of taps without a loop, whole rounds of the window: up to 1536 multiply-adds, or one round.
+constexpr int FMAS_PER_ROUND = 2 * COARSEN * COARSEN * PHASES;
+constexpr int UNROLLED_ROWS = (FMAS_PER_ROUND < 1536 ? 1536 / FMAS_PER_ROUND : 1) * COARSEN;
 
 struct Shared {
-    alignas(16) float2 weights[DECIMATION / PHASES][ROWS][PHASES];  // w[k] e^(2 pi i f k), in the order of use
-    alignas(16) float2 turns[COARSEN];  // e^(2 pi i f D c)
-    alignas(16) float2 tile_turn;  // e^(2 pi i (f D j + phase)) of the tile's first output j
-    alignas(16) float samples[CHUNKS * STRIDE];
+    alignas(16) float2 weights[DECIMATION / PHASES][ROWS_OF_TAPS][PHASES];  // w[k] e^(2 pi i f k), in the order of use
+    alignas(16) float2 phasors[COARSEN];  // e^(2 pi i f D c)
+    alignas(16) float2 tile_phasor;  // e^(2 pi i (f D j + phase)) of the tile's first output j
+    alignas(16) float samples[CHUNKS_PER_TILE * CHUNK_STRIDE];
 };
 static_assert(sizeof(Shared) == 36976, "what the definition asks for at launch");
 
 __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restrict__ weights, Frequency frequency)
 {
-    for (int k = threadIdx.x; k < ROWS * DECIMATION; k += WGS) {
+    for (int k = threadIdx.x; k < ROWS_OF_TAPS * DECIMATION; k += N_THREADS) {
         const float weight = k < TAPS ? weights[k] : 0.0f;
-        const float2 turn = unit_vector(advance(frequency, k));
+        const float2 phasor = unit_vector(advance(frequency, k));
         shared.weights[k % DECIMATION / PHASES][k / DECIMATION][k % PHASES] =
-            make_float2(weight * turn.x, weight * turn.y);
+            make_float2(weight * phasor.x, weight * phasor.y);
     }
-    for (int c = threadIdx.x; c < COARSEN; c += WGS)
-        shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
+    for (int c = threadIdx.x; c < COARSEN; c += N_THREADS)
+        shared.phasors[c] = unit_vector(advance(frequency, c * DECIMATION));
 }
 
 // Where sample number SAMPLE of group number `group` of the tile lies.
@@ -281,13 +288,15 @@ template <int SAMPLE>
 __device__ __forceinline__ int slot(int group)
 {
     if constexpr (OWN_CHUNKS) {
-        constexpr int GROUPS_A_CHUNK = CHUNK / GROUP;
-        return group / GROUPS_A_CHUNK * STRIDE + group % GROUPS_A_CHUNK * GROUP + SAMPLE;
-    } else if constexpr (GROUP % CHUNK == 0) {
-        return group * (GROUP / CHUNK) * STRIDE + SAMPLE / CHUNK * STRIDE + SAMPLE % CHUNK;
+        constexpr int GROUPS_PER_CHUNK = SAMPLES_PER_CHUNK / SAMPLES_PER_GROUP;
+        return group / GROUPS_PER_CHUNK * CHUNK_STRIDE + group % GROUPS_PER_CHUNK * SAMPLES_PER_GROUP + SAMPLE;
+    } else if constexpr (SAMPLES_PER_GROUP % SAMPLES_PER_CHUNK == 0) {
+        constexpr int CHUNKS_PER_GROUP = SAMPLES_PER_GROUP / SAMPLES_PER_CHUNK;
+        return group * CHUNKS_PER_GROUP * CHUNK_STRIDE + SAMPLE / SAMPLES_PER_CHUNK * CHUNK_STRIDE
+            + SAMPLE % SAMPLES_PER_CHUNK;
     } else {
-        const int index = group * GROUP + SAMPLE;
-        return index / CHUNK * STRIDE + index % CHUNK;
+        const int index = group * SAMPLES_PER_GROUP + SAMPLE;
+        return index / SAMPLES_PER_CHUNK * CHUNK_STRIDE + index % SAMPLES_PER_CHUNK;
     }
 }
 
@@ -295,7 +304,7 @@ __device__ __forceinline__ int slot(int group)
 template <int FIRST>
 __device__ __forceinline__ void store_group(float* samples, int group, const unsigned* words)
 {
-    if constexpr (FIRST < GROUP) {
+    if constexpr (FIRST < SAMPLES_PER_GROUP) {
         Floats<PHASES> run;
         unpack_run<SAMPLE_BITS, FIRST, PHASES>(words, run.at);
         store_floats<PHASES>(samples + slot<FIRST>(group), run);
@@ -309,12 +318,12 @@ __device__ __forceinline__ void unpack_groups(
     float* samples, int group, const unsigned char* __restrict__ packed, long long offset, long long n_bytes,
     Loads loads)
 {
-    unsigned words[COUNT * GROUP_WORDS];
-    const long long first = offset + group * (4ll * GROUP_WORDS);
-    load_words<COUNT * GROUP_WORDS, MAY_BE_GUARDED>(words, packed, first, n_bytes, loads);
+    unsigned words[COUNT * WORDS_PER_GROUP];
+    const long long first = offset + group * (4ll * WORDS_PER_GROUP);
+    load_words<COUNT * WORDS_PER_GROUP, MAY_BE_GUARDED>(words, packed, first, n_bytes, loads);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
-        store_group<0>(samples, group + i, words + i * GROUP_WORDS);
+        store_group<0>(samples, group + i, words + i * WORDS_PER_GROUP);
 }
 
 // How many groups of a chunk to load at once, so that many wide loads are in flight: as many as MAX_WORDS allow.
@@ -322,7 +331,7 @@ __host__ __device__ constexpr int batch_of(int groups)
 {
     constexpr int MAX_WORDS = 40;  // of the registers, few of which are in use while a tile is unpacked
     int batch = groups;
-    while (batch > 1 && (groups % batch != 0 || batch * GROUP_WORDS > MAX_WORDS))
+    while (batch > 1 && (groups % batch != 0 || batch * WORDS_PER_GROUP > MAX_WORDS))
         --batch;
     return batch;
 }
@@ -334,15 +343,15 @@ __device__ __forceinline__ void unpack_tile(
 {
     int group = threadIdx.x;
     if (OWN_CHUNKS && loads != Loads::GUARDED) {
-        constexpr int GROUPS_A_CHUNK = ceil_div(CHUNK, GROUP);
-        constexpr int BATCH = batch_of(GROUPS_A_CHUNK);
+        constexpr int GROUPS_PER_CHUNK = ceil_div(SAMPLES_PER_CHUNK, SAMPLES_PER_GROUP);
+        constexpr int BATCH = batch_of(GROUPS_PER_CHUNK);
 #pragma unroll
-        for (int i = 0; i < GROUPS_A_CHUNK; i += BATCH)
-            unpack_groups<BATCH, false>(samples, threadIdx.x * GROUPS_A_CHUNK + i, packed, offset, n_bytes, loads);
-        group += WGS * GROUPS_A_CHUNK;
+        for (int i = 0; i < GROUPS_PER_CHUNK; i += BATCH)
+            unpack_groups<BATCH, false>(samples, threadIdx.x * GROUPS_PER_CHUNK + i, packed, offset, n_bytes, loads);
+        group += N_THREADS * GROUPS_PER_CHUNK;
     }
 #pragma unroll 1
-    for (; group < GROUPS; group += WGS)
+    for (; group < GROUPS_PER_TILE; group += N_THREADS)
         unpack_groups<1, true>(samples, group, packed, offset, n_bytes, loads);
 }
 
@@ -356,7 +365,8 @@ __device__ __forceinline__ void slide(
 #pragma unroll
     for (int r = 0; r < STEPS; ++r) {
         const int newest = r + COARSEN - 1;
-        window[newest % COARSEN] = load_floats<PHASES>(row + newest / COARSEN * STRIDE + newest % COARSEN * DECIMATION);
+        window[newest % COARSEN] =
+            load_floats<PHASES>(row + newest / COARSEN * CHUNK_STRIDE + newest % COARSEN * DECIMATION);
         constexpr int LOAD = PHASES == 1 ? 2 : 4;  // floats of one load of weights
 #pragma unroll
         for (int p = 0; p < 2 * PHASES; p += LOAD) {
@@ -386,61 +396,61 @@ __device__ __forceinline__ void filter(float2 (&sums)[COARSEN], const Shared& sh
         sums[c] = make_float2(0.0f, 0.0f);
 #pragma unroll 1
     for (int column = 0; column < DECIMATION / PHASES; ++column) {
-        const float* row = shared.samples + threadIdx.x * STRIDE + column * PHASES;
+        const float* row = shared.samples + threadIdx.x * CHUNK_STRIDE + column * PHASES;
         const float2(*weights)[PHASES] = shared.weights[column];
         Floats<PHASES> window[COARSEN];
 #pragma unroll
         for (int c = 0; c < COARSEN - 1; ++c)
             window[c] = load_floats<PHASES>(row + c * DECIMATION);
-        if constexpr (ROWS > UNROLLED) {
+        if constexpr (ROWS_OF_TAPS > UNROLLED_ROWS) {
 #pragma unroll 1
-            for (int r = 0; r < ROWS / UNROLLED; ++r) {
-                slide<UNROLLED>(sums, window, row, weights);
-                row += UNROLLED / COARSEN * STRIDE;
-                weights += UNROLLED;
+            for (int r = 0; r < ROWS_OF_TAPS / UNROLLED_ROWS; ++r) {
+                slide<UNROLLED_ROWS>(sums, window, row, weights);
+                row += UNROLLED_ROWS / COARSEN * CHUNK_STRIDE;
+                weights += UNROLLED_ROWS;
             }
         }
-        slide<ROWS == UNROLLED ? ROWS : ROWS % UNROLLED>(sums, window, row, weights);
+        slide<ROWS_OF_TAPS == UNROLLED_ROWS ? ROWS_OF_TAPS : ROWS_OF_TAPS % UNROLLED_ROWS>(sums, window, row, weights);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
+extern "C" __global__ void __launch_bounds__(N_THREADS, 1) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
     long long row_bytes)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    constexpr long long TILE_BYTES = static_cast<long long>(WGS / 8) * CHUNK * SAMPLE_BITS;
+    constexpr long long TILE_BYTES = static_cast<long long>(N_THREADS / 8) * SAMPLES_PER_CHUNK * SAMPLE_BITS;
     const int t = threadIdx.x;
     const Frequency frequency = {frequency_high, frequency_low};
     const long long n_bytes = row_bytes * gridDim.y;
     float2* row = baseband + n_out * blockIdx.y;
 
     mix_weights(shared, weights, frequency);
-    const float2 thread_turn = unit_vector(advance(frequency, t * CHUNK));
-    for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
-         first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
-        const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
-        const Loads loads = loads_of(offset, 4ll * GROUPS * GROUP_WORDS, n_bytes);
+    const float2 thread_phasor = unit_vector(advance(frequency, t * SAMPLES_PER_CHUNK));
+    for (long long first = blockIdx.x * static_cast<long long>(OUTPUTS_PER_BLOCK); first < n_out;
+         first += gridDim.x * static_cast<long long>(OUTPUTS_PER_BLOCK)) {
+        const long long offset = row_bytes * blockIdx.y + first / OUTPUTS_PER_BLOCK * TILE_BYTES;
+        const Loads loads = loads_of(offset, 4ll * GROUPS_PER_TILE * WORDS_PER_GROUP, n_bytes);
         if (STAGED && (!OWN_CHUNKS || loads == Loads::GUARDED))
             __syncthreads();  // warps have read their outputs from the chunks, into which any thread now unpacks
-        if (t == WGS - 1)
-            shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
+        if (t == N_THREADS - 1)
+            shared.tile_phasor = unit_vector(phase + advance(frequency, first * DECIMATION));
         unpack_tile(shared.samples, samples, offset, n_bytes, loads);
-        __syncthreads();  // the tile, its turn and, before the first, the weights are complete
+        __syncthreads();  // the tile, its phasor and, before the first, the weights are complete
 
         float2 sums[COARSEN];
         filter(sums, shared);
-        const float2 turn = multiply(thread_turn, shared.tile_turn);
+        const float2 phasor = multiply(thread_phasor, shared.tile_phasor);
 #pragma unroll
         for (int c = 0; c < COARSEN; ++c)
-            sums[c] = multiply(sums[c], multiply(turn, shared.turns[c]));
+            sums[c] = multiply(sums[c], multiply(phasor, shared.phasors[c]));
 
         __syncthreads();  // nobody reads the tile any more: the next one, or the outputs, may take its place
         if constexpr (STAGED) {
             // A warp's outputs lie in its own chunks, which no other warp touches before the next barrier
-            float* chunk = shared.samples + t * STRIDE;
+            float* chunk = shared.samples + t * CHUNK_STRIDE;
 #pragma unroll
             for (int c = 0; c < COARSEN; ++c)
                 chunk[2 * c] = sums[c].x, chunk[2 * c + 1] = sums[c].y;
@@ -449,7 +459,7 @@ extern "C" __global__ void __launch_bounds__(WGS, 1) ddc(
 #pragma unroll
             for (int i = 0; i < COARSEN; ++i) {
                 const int output = warp * COARSEN + i * 32 + t % 32;
-                const float* from = shared.samples + output / COARSEN * STRIDE + output % COARSEN * 2;
+                const float* from = shared.samples + output / COARSEN * CHUNK_STRIDE + output % COARSEN * 2;
                 if (first + output < n_out)
                     row[first + output] = make_float2(from[0], from[1]);
             }

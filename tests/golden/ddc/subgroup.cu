@@ -10,8 +10,6 @@
 constexpr int TAPS = 256;  // weights of the filter
 constexpr int DECIMATION = 16;  // samples from one output to the next
 constexpr int SAMPLE_BITS = 10;
-constexpr int WGS = 64;  // blockDim.x
-constexpr int COARSEN = 8;  // consecutive outputs that share a window of samples
 
 // N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
 template <int N>
@@ -234,85 +232,95 @@ __device__ __forceinline__ void store_run(float2* row, long long first, long lon
 // Work    subgroup s of a block <-> outputs [s COARSEN, (s + 1) COARSEN) of a tile
 //         lane l of a subgroup  <-> phases l, l + SG_SIZE, ... of the D phases of a row of taps
 //         one block             <-> tiles blockIdx.x, + gridDim.x, ... of polarisation blockIdx.y
-// Tile    its samples stay packed, in the registers of all threads, in segments of 16 or 32:
-//             thread t: segments t, t + WGS, t + 2 WGS, ...
-// Slice   phases [r SG_SIZE, (r + 1) SG_SIZE) of every row, unpacked into shared memory when their turn comes: the
-//         lanes of a subgroup read one row, those of the next subgroup the row COARSEN further, STRIDE floats away
+// Tile    its samples stay packed, in the registers of all threads, in groups of 16 or 32:
+//             thread t: groups t, t + N_THREADS, t + 2 N_THREADS, ...
+// Slice   phases [r SG_SIZE, (r + 1) SG_SIZE) of every row, unpacked into shared memory when they are needed: the
+//         lanes of a subgroup read one row, those of the next subgroup the row COARSEN further, SUBGROUP_STRIDE floats
+//         away
 //             row 0: l0 l1 .. | row 1: l0 l1 .. | ... | row COARSEN-1 | gap | row COARSEN ...
-//         An odd number of rows in STRIDE keeps a warp's reads free of bank conflicts. There are two slices, so that
-//         one can be written while the other is read.
+//         An odd number of rows in SUBGROUP_STRIDE keeps a warp's reads free of bank conflicts. There are two slices,
+//         so that one can be written while the other is read.
+constexpr int N_THREADS = 64;  // blockDim.x
+constexpr int COARSEN = 8;  // consecutive outputs that share a window of samples
 constexpr int SG_SIZE = 4;  // threads that share COARSEN outputs, a power of two
 
-constexpr int ROWS = ceil_div(TAPS, DECIMATION);  // of taps, the last one filled up with zeros
-constexpr int SLICES = ceil_div(DECIMATION, SG_SIZE);
-constexpr int OUTPUTS = COARSEN / SG_SIZE;  // that a thread is left with
-constexpr int TILE_OUTPUTS = WGS * OUTPUTS;
-constexpr int SEGMENT = Group<SAMPLE_BITS>::SAMPLES;
-constexpr int SEGMENT_WORDS = Group<SAMPLE_BITS>::WORDS;
-constexpr int SEGMENTS = ceil_div((TILE_OUTPUTS + ROWS - 1) * DECIMATION, SEGMENT);  // of a tile with its halo
-constexpr int OWN_SEGMENTS = ceil_div(SEGMENTS, WGS);
-constexpr int STRIDE = (COARSEN | 1) * SG_SIZE;  // floats from subgroup to subgroup
-constexpr int CHUNKS = ceil_div(ceil_div(SEGMENTS * SEGMENT, DECIMATION), COARSEN);
-static_assert(COARSEN % SG_SIZE == 0, "each thread is left with whole outputs");
+// The geometry, by kernels/ddc/threads.py.
+constexpr int ROWS_OF_TAPS = 16;  // the last one filled up with zeros
+constexpr int N_SLICES = 4;  // of SG_SIZE phases
+constexpr int OUTPUTS_PER_THREAD = 2;  // that it is left with
+constexpr int OUTPUTS_PER_BLOCK = 128;  // of a tile: a block takes one tile after the other
+constexpr int SAMPLES_PER_GROUP = 16;  // that fill whole words: the unit of unpacking
+constexpr int WORDS_PER_GROUP = 5;
+constexpr int GROUPS_PER_TILE = 143;  // with its halo
+constexpr int GROUPS_PER_THREAD = 3;
+constexpr int SUBGROUP_STRIDE = 36;  // floats, from subgroup to subgroup
+constexpr int CHUNKS_PER_SLICE = 18;  // of COARSEN rows
+static_assert(OUTPUTS_PER_THREAD * SG_SIZE == COARSEN && OUTPUTS_PER_BLOCK == N_THREADS * OUTPUTS_PER_THREAD);
+static_assert(SAMPLES_PER_GROUP == Group<SAMPLE_BITS>::SAMPLES && WORDS_PER_GROUP == Group<SAMPLE_BITS>::WORDS);
+static_assert(ROWS_OF_TAPS * DECIMATION >= TAPS && N_SLICES * SG_SIZE >= DECIMATION);
+static_assert(GROUPS_PER_TILE * SAMPLES_PER_GROUP >= (OUTPUTS_PER_BLOCK + ROWS_OF_TAPS - 1) * DECIMATION);
+static_assert(GROUPS_PER_THREAD * N_THREADS >= GROUPS_PER_TILE);
 
 struct Shared {
-    alignas(16) float2 weights[SLICES][ROWS][SG_SIZE];  // w[k] e^(2 pi i f k)
-    alignas(16) float2 turns[OUTPUTS];  // e^(2 pi i f D c)
-    alignas(16) float2 tile_turn;  // e^(2 pi i (f D j + phase)) of the tile's first output j
-    alignas(16) float slices[2][CHUNKS * STRIDE];
+    alignas(16) float2 weights[N_SLICES][ROWS_OF_TAPS][SG_SIZE];  // w[k] e^(2 pi i f k)
+    alignas(16) float2 phasors[OUTPUTS_PER_THREAD];  // e^(2 pi i f D c)
+    alignas(16) float2 tile_phasor;  // e^(2 pi i (f D j + phase)) of the tile's first output j
+    alignas(16) float slices[2][CHUNKS_PER_SLICE * SUBGROUP_STRIDE];
 };
 static_assert(sizeof(Shared) == 7264, "what the definition asks for at launch");
 
 __device__ __forceinline__ void mix_weights(Shared& shared, const float* __restrict__ weights, Frequency frequency)
 {
-    for (int k = threadIdx.x; k < ROWS * DECIMATION; k += WGS) {
+    for (int k = threadIdx.x; k < ROWS_OF_TAPS * DECIMATION; k += N_THREADS) {
         const float weight = k < TAPS ? weights[k] : 0.0f;
-        const float2 turn = unit_vector(advance(frequency, k));
+        const float2 phasor = unit_vector(advance(frequency, k));
         shared.weights[k % DECIMATION / SG_SIZE][k / DECIMATION][k % DECIMATION % SG_SIZE] =
-            make_float2(weight * turn.x, weight * turn.y);
+            make_float2(weight * phasor.x, weight * phasor.y);
     }
-    for (int c = threadIdx.x; c < OUTPUTS; c += WGS)
-        shared.turns[c] = unit_vector(advance(frequency, c * DECIMATION));
+    for (int c = threadIdx.x; c < OUTPUTS_PER_THREAD; c += N_THREADS)
+        shared.phasors[c] = unit_vector(advance(frequency, c * DECIMATION));
 }
 
-__device__ __forceinline__ void load_segments(
-    unsigned (&words)[OWN_SEGMENTS][SEGMENT_WORDS], const unsigned char* __restrict__ packed, long long offset,
+__device__ __forceinline__ void load_groups(
+    unsigned (&words)[GROUPS_PER_THREAD][WORDS_PER_GROUP], const unsigned char* __restrict__ packed, long long offset,
     long long n_bytes, Loads loads)
 {
 #pragma unroll
-    for (int i = 0; i < OWN_SEGMENTS; ++i) {
-        const int segment = threadIdx.x + i * WGS;
-        if (segment < SEGMENTS)
-            load_words<SEGMENT_WORDS, true>(words[i], packed, offset + segment * (4ll * SEGMENT_WORDS), n_bytes, loads);
+    for (int i = 0; i < GROUPS_PER_THREAD; ++i) {
+        const int group = threadIdx.x + i * N_THREADS;
+        if (group < GROUPS_PER_TILE)
+            load_words<WORDS_PER_GROUP, true>(
+                words[i], packed, offset + group * (4ll * WORDS_PER_GROUP), n_bytes, loads);
     }
 }
 
-// Samples FIRST and on of a segment, those that belong to slice number `slice`. Where segments and rows fit into each
-// other, KIND, the slice modulo the slices that a segment meets, tells the compiler which samples those are.
-constexpr bool SEGMENT_OF_ROWS = SEGMENT % DECIMATION == 0;
-constexpr bool ROW_OF_SEGMENTS = DECIMATION % SEGMENT == 0 && SEGMENT % SG_SIZE == 0;
-constexpr int KINDS = SEGMENT_OF_ROWS ? SLICES : ROW_OF_SEGMENTS ? SEGMENT / SG_SIZE : 1;
+// Samples FIRST and on of a group, those that belong to slice number `slice`. Where groups and rows fit into each
+// other, KIND, the slice modulo the slices that a group meets, tells the compiler which samples those are.
+constexpr bool GROUP_OF_ROWS = SAMPLES_PER_GROUP % DECIMATION == 0;
+constexpr bool ROW_OF_GROUPS = DECIMATION % SAMPLES_PER_GROUP == 0 && SAMPLES_PER_GROUP % SG_SIZE == 0;
+constexpr int KINDS = GROUP_OF_ROWS ? N_SLICES : ROW_OF_GROUPS ? SAMPLES_PER_GROUP / SG_SIZE : 1;
 
 template <int KIND, int FIRST>
-__device__ __forceinline__ void store_segment(float* samples, int slice, int segment, const unsigned* words)
+__device__ __forceinline__ void store_group(float* samples, int slice, int group, const unsigned* words)
 {
-    if constexpr (FIRST < SEGMENT) {
-        constexpr bool KNOWN = SEGMENT_OF_ROWS || ROW_OF_SEGMENTS;
+    if constexpr (FIRST < SAMPLES_PER_GROUP) {
+        constexpr bool KNOWN = GROUP_OF_ROWS || ROW_OF_GROUPS;
         constexpr int PHASE = FIRST % DECIMATION;
         if constexpr (!KNOWN || PHASE / SG_SIZE == KIND) {
-            const int index = segment * SEGMENT + FIRST;
+            const int index = group * SAMPLES_PER_GROUP + FIRST;
             const int row = index / DECIMATION;
             const int lane = KNOWN ? PHASE % SG_SIZE : index % DECIMATION - slice * SG_SIZE;
             if (KNOWN || (lane >= 0 && lane < SG_SIZE))
-                samples[row / COARSEN * STRIDE + row % COARSEN * SG_SIZE + lane] = unpack<SAMPLE_BITS, FIRST>(words);
+                samples[row / COARSEN * SUBGROUP_STRIDE + row % COARSEN * SG_SIZE + lane] =
+                    unpack<SAMPLE_BITS, FIRST>(words);
         }
-        store_segment<KIND, FIRST + 1>(samples, slice, segment, words);
+        store_group<KIND, FIRST + 1>(samples, slice, group, words);
     }
 }
 
 template <int KIND>
 __device__ __forceinline__ void store_slice(
-    float* samples, int slice, const unsigned (&words)[OWN_SEGMENTS][SEGMENT_WORDS])
+    float* samples, int slice, const unsigned (&words)[GROUPS_PER_THREAD][WORDS_PER_GROUP])
 {
     if constexpr (KIND + 1 < KINDS) {
         if (slice % KINDS != KIND) {
@@ -321,11 +329,11 @@ __device__ __forceinline__ void store_slice(
         }
     }
 #pragma unroll
-    for (int i = 0; i < OWN_SEGMENTS; ++i) {
-        const int segment = threadIdx.x + i * WGS;
-        const bool meets = !ROW_OF_SEGMENTS || segment % ceil_div(DECIMATION, SEGMENT) == slice / KINDS;
-        if (segment < SEGMENTS && meets)
-            store_segment<KIND, 0>(samples, slice, segment, words[i]);
+    for (int i = 0; i < GROUPS_PER_THREAD; ++i) {
+        const int group = threadIdx.x + i * N_THREADS;
+        const bool meets = !ROW_OF_GROUPS || group % ceil_div(DECIMATION, SAMPLES_PER_GROUP) == slice / KINDS;
+        if (group < GROUPS_PER_TILE && meets)
+            store_group<KIND, 0>(samples, slice, group, words[i]);
     }
 }
 
@@ -337,7 +345,7 @@ __device__ __forceinline__ void slide(
 #pragma unroll
     for (int r = 0; r < STEPS; ++r) {
         const int newest = r + COARSEN - 1;
-        window[newest % COARSEN] = row[newest / COARSEN * STRIDE + newest % COARSEN * SG_SIZE];
+        window[newest % COARSEN] = row[newest / COARSEN * SUBGROUP_STRIDE + newest % COARSEN * SG_SIZE];
         const float2 h = weights[r * SG_SIZE];
 #pragma unroll
         for (int c = 0; c < COARSEN; ++c) {
@@ -354,12 +362,12 @@ __device__ __forceinline__ void filter_slice(float2 (&sums)[COARSEN], const floa
     for (int c = 0; c < COARSEN - 1; ++c)
         window[c] = row[c * SG_SIZE];
 #pragma unroll 1
-    for (int r = 0; r < ROWS / COARSEN; ++r) {
+    for (int r = 0; r < ROWS_OF_TAPS / COARSEN; ++r) {
         slide<COARSEN>(sums, window, row, weights);
-        row += STRIDE;
+        row += SUBGROUP_STRIDE;
         weights += COARSEN * SG_SIZE;
     }
-    slide<ROWS % COARSEN>(sums, window, row, weights);
+    slide<ROWS_OF_TAPS % COARSEN>(sums, window, row, weights);
 }
 
 // Sums over the WIDTH lanes of a subgroup: at each step a lane gives one half of its COUNT sums and keeps the other.
@@ -381,47 +389,48 @@ __device__ __forceinline__ void reduce(float2* sums)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WGS) ddc(
+extern "C" __global__ void __launch_bounds__(N_THREADS) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
     long long row_bytes)
 {
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    constexpr long long TILE_BYTES = static_cast<long long>(TILE_OUTPUTS / 8) * DECIMATION * SAMPLE_BITS;
+    constexpr long long TILE_BYTES = static_cast<long long>(OUTPUTS_PER_BLOCK / 8) * DECIMATION * SAMPLE_BITS;
     const int t = threadIdx.x;
     const int lane = t % SG_SIZE;
     const Frequency frequency = {frequency_high, frequency_low};
     const long long n_bytes = row_bytes * gridDim.y;
 
     mix_weights(shared, weights, frequency);
-    const float2 thread_turn = unit_vector(advance(frequency, t * OUTPUTS * DECIMATION));
-    for (long long first = blockIdx.x * static_cast<long long>(TILE_OUTPUTS); first < n_out;
-         first += gridDim.x * static_cast<long long>(TILE_OUTPUTS)) {
-        const long long offset = row_bytes * blockIdx.y + first / TILE_OUTPUTS * TILE_BYTES;
-        unsigned words[OWN_SEGMENTS][SEGMENT_WORDS];
-        load_segments(words, samples, offset, n_bytes, loads_of(offset, 4ll * SEGMENTS * SEGMENT_WORDS, n_bytes));
-        if (t == WGS - 1)
-            shared.tile_turn = unit_vector(phase + advance(frequency, first * DECIMATION));
+    const float2 thread_phasor = unit_vector(advance(frequency, t * OUTPUTS_PER_THREAD * DECIMATION));
+    for (long long first = blockIdx.x * static_cast<long long>(OUTPUTS_PER_BLOCK); first < n_out;
+         first += gridDim.x * static_cast<long long>(OUTPUTS_PER_BLOCK)) {
+        const long long offset = row_bytes * blockIdx.y + first / OUTPUTS_PER_BLOCK * TILE_BYTES;
+        unsigned words[GROUPS_PER_THREAD][WORDS_PER_GROUP];
+        const Loads loads = loads_of(offset, 4ll * GROUPS_PER_TILE * WORDS_PER_GROUP, n_bytes);
+        load_groups(words, samples, offset, n_bytes, loads);
+        if (t == N_THREADS - 1)
+            shared.tile_phasor = unit_vector(phase + advance(frequency, first * DECIMATION));
 
         float2 sums[COARSEN];
 #pragma unroll
         for (int c = 0; c < COARSEN; ++c)
             sums[c] = make_float2(0.0f, 0.0f);
 #pragma unroll 1
-        for (int slice = 0; slice < SLICES; ++slice) {
+        for (int slice = 0; slice < N_SLICES; ++slice) {
             float* unpacked = shared.slices[slice % 2];
             store_slice<0>(unpacked, slice, words);
             __syncthreads();  // the slice is complete; and nobody reads the other one, which is written next
             if (slice * SG_SIZE + lane < DECIMATION)
-                filter_slice(sums, unpacked + t / SG_SIZE * STRIDE + lane, &shared.weights[slice][0][lane]);
+                filter_slice(sums, unpacked + t / SG_SIZE * SUBGROUP_STRIDE + lane, &shared.weights[slice][0][lane]);
         }
         reduce<COARSEN, SG_SIZE>(sums);
-        const float2 turn = multiply(thread_turn, shared.tile_turn);
+        const float2 phasor = multiply(thread_phasor, shared.tile_phasor);
 #pragma unroll
-        for (int c = 0; c < OUTPUTS; ++c)
-            sums[c] = multiply(sums[c], multiply(turn, shared.turns[c]));
-        store_run<OUTPUTS>(baseband + n_out * blockIdx.y, first + t * OUTPUTS, n_out, sums);
-        __syncthreads();  // nobody reads this tile's slices and turn any more
+        for (int c = 0; c < OUTPUTS_PER_THREAD; ++c)
+            sums[c] = multiply(sums[c], multiply(phasor, shared.phasors[c]));
+        store_run<OUTPUTS_PER_THREAD>(baseband + n_out * blockIdx.y, first + t * OUTPUTS_PER_THREAD, n_out, sums);
+        __syncthreads();  // nobody reads this tile's slices and phasor any more
     }
 }

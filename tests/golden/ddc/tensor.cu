@@ -10,7 +10,6 @@
 constexpr int TAPS = 128;  // weights of the filter
 constexpr int DECIMATION = 8;  // samples from one output to the next
 constexpr int SAMPLE_BITS = 10;
-constexpr int WGS = 128;  // blockDim.x
 
 // N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
 template <int N>
@@ -45,6 +44,16 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
     asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
     return result;
 #endif
+}
+
+// Keeps a number in a register: the compiler must not make it again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
 }
 
 // A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
@@ -122,250 +131,245 @@ __device__ __forceinline__ void wait_for_groups()
 #endif
 }
 
-// ALGORITHM tensor: the filter as a product of matrices, on tensor cores.
-// Work    a warp <-> ROWS runs of RUN consecutive outputs; a run is a row of the matrices
-//         a block <-> WARPS warps that share nothing but the mixed weights; polarisation blockIdx.y
-// Step    STEP_SAMPLES new samples of each row become fragments of halves, K_STEPS of them. A step begins STEP outputs
-//         of each row, a tile; LIVE tiles are under way, and the samples meet a different block of weights in each:
+// ALGORITHM tensor, MMA mma_sync: the filter as a product of matrices, on tensor cores.
+// Work    a warp <-> ROWS_PER_WARP runs of OUTPUTS_PER_RUN consecutive outputs; a run is a row of the matrices
+//         a block <-> N_WARPS warps that share nothing but the mixed weights; polarisation blockIdx.y
+// Step    SAMPLES_PER_STEP new samples of each row become fragments of halves, MMAS_PER_STEP of them. A step begins
+//         OUTPUTS_PER_STEP outputs of each row, a tile; N_TILES tiles are under way, and the samples meet a different
+//         block of weights in each:
 //             samples of step v      |  0  |  1  |  2  |  3  | ...         block q of the weights of output s:
-//             tile 0  (outputs 0, 1) | w 0 | w 1 | w 2 | done                  h[q STEP_SAMPLES + k - s D]
+//             tile 0  (outputs 0, 1) | w 0 | w 1 | w 2 | done                  h[q SAMPLES_PER_STEP + k - s D]
 //             tile 1  (outputs 2, 3)       | w 0 | w 1 | w 2 | done        for sample k of the step: the output's
 //             tile 2  (outputs 4, 5)             | w 0 | w 1 | ...         later start is zeros in front of it
-//         so that no sample is unpacked or moved twice. A tile moves to the place before its own with the product that
-//         adds to it, since sums may be written to other registers than they are read from: place 0 is done.
+//         so that no sample is decoded or moved twice.
 // Columns 4 for each output: real and imaginary part, each with high and low halves of the weights; the low ones are
 //         2^11 times too large. A lane's two columns are the high and low part of the same number.
-// Window  finished outputs go to shared memory, and from there WINDOW a row to the baseband, 256 bytes a store.
-//         Runs start `lead` outputs before output 0, so that each such store starts at a multiple of 128 bytes.
+// Window  finished outputs go to shared memory, and from there OUTPUTS_PER_WINDOW of a row to the baseband, 256 bytes a
+//         store.
 
-constexpr int STEP = 2;  // outputs of a row that a step begins
-constexpr int RUN = 64;  // outputs of a row
-constexpr int STAGE = 8;  // steps whose samples are copied together
-constexpr int STAGES = 2;  // such copies that there is room for
-constexpr int UNROLL = 2;  // steps without a loop
-constexpr int WINDOW = 32;  // outputs of a row between stores
-constexpr int CHAIN = 0;  // products of a sum that the tensor core adds before float32 does; 0: all
-constexpr int MOST_PART = CHAIN > 0 ? CHAIN : 2;  // products whose samples are in registers together
-constexpr bool SHARED_WEIGHTS = false;  // or in registers
+// Shape: the geometry of this variant. kernels/ddc/tensor.py derives it, under the same names, and says how; nothing
+// here is derived again, only asserted. Parts take it as their template parameter S.
+// Words    a run       consecutive outputs: a row of the samples' matrix; a warp has 16
+//          a step      OUTPUTS_PER_STEP outputs of each row begin, a tile; N_TILES tiles are under way
+//          a part      products of a step whose samples are in registers together
+//          a stage     steps whose samples are copied together
+//          a window    outputs of each row that are stored together
+//          a group     consecutive samples that a lane decodes together; lane l1 l0 of a row takes each fourth one
+struct Shape {
+    // The block
+    static constexpr int N_THREADS = 128;  // blockDim.x
+    static constexpr int N_WARPS = 4;
+    static constexpr int MIN_BLOCKS = 4;  // of a multiprocessor, which has registers for them
+    static constexpr int ROWS_PER_WARP = 16;  // of a matrix of samples
 
-constexpr int WARPS = WGS / 32;
-constexpr int ROWS = 16;
-constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
-constexpr int PRODUCT = 16;  // samples of a row that a product takes
-constexpr int K_STEPS = STEP_SAMPLES / PRODUCT;
-constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
-constexpr int OCTETS = STEP / 2;  // of columns
-constexpr int FRAGMENTS = LIVE * K_STEPS * OCTETS;  // of weights
-constexpr int WARM_UP = ceil_div(LIVE - 1, UNROLL) * UNROLL;  // steps before the first outputs of a run are done
-constexpr int TASK_STEPS = WARM_UP + RUN / STEP;
-constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
-constexpr int WINDOW_PITCH = 2 * WINDOW + 4;  // words; 4 modulo 32, for stores by 8 rows of 4 lanes without conflicts
-static_assert(STEP % 2 == 0 && STEP_SAMPLES % PRODUCT == 0, "whole octets of columns, and whole products, a step");
-static_assert(STEP_BITS % 32 == 0, "and whole words");
-static_assert(STAGE % UNROLL == 0, "whole turns of the loop a stage");
-static_assert(WINDOW / STEP % UNROLL == 0 && RUN % WINDOW == 0, "whole turns of the loop a window");
-static_assert(static_cast<long long>(RUN) * DECIMATION * SAMPLE_BITS % 128 == 0, "rows start alike within 16 bytes");
+    // Steps and tiles
+    static constexpr int OUTPUTS_PER_STEP = 2;  // of a row
+    static constexpr int OUTPUTS_PER_RUN = 64;
+    static constexpr int OUTPUTS_PER_WINDOW = 32;  // of a row
+    static constexpr int SAMPLES_PER_STEP = 16;  // of a row
+    static constexpr int BITS_PER_STEP = 160;  // of a row
+    static constexpr bool STEPS_ARE_BYTES = true;  // they start at any bit of a byte otherwise
+    static constexpr int STEPS_PER_ITERATION = 2;  // of the mainloop
+    static constexpr int STEPS_PER_WINDOW = 16;
+    static constexpr int STEPS_PER_RUN = 40;
+    static constexpr int WARM_UP_STEPS = 8;  // before the first outputs of a run are done
+    static constexpr int END_STEP = STEPS_PER_RUN - WARM_UP_STEPS;  // behind the last: step 0's are done first
+    static constexpr int N_TILES = 9;  // under way; also the blocks of weights, one for each
+    // The next run adds what a run's last samples begin; otherwise runs take the samples of their last outputs, too.
+    static constexpr bool RUNS_OVERLAP = false;
 
-// Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
-// weights is free: lane l1 l0 of a row takes GROUP consecutive ones, whole bytes, from each GROUP_STEPS products.
-//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if GROUP is 4; a register holds two,
-//     the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
+    // Products (MMAs): a row's samples times a block's column of weights
+    static constexpr int SAMPLES_PER_MMA = 16;  // of a row: 32 bytes of operands
+    static constexpr int OPERANDS_PER_SAMPLE = 1;
+    static constexpr int MMAS_PER_STEP = 1;  // samples of the next step fill the last one up
+    static constexpr int MMAS_PER_PART = 1;  // a step's last part may have fewer
+    static constexpr int PARTS_PER_STEP = 1;
+    static constexpr int MMAS_PER_CHAIN = 0;  // that tensor cores add before float32 does; 0: all
+    static constexpr int COLUMNS_PER_OUTPUT = 4;
+    static constexpr int OCTETS_PER_TILE = 1;  // of columns
+    static constexpr int FILL_OCTETS = 0;  // behind the last tile, where an even number is needed
+    static constexpr int COLUMNS_PER_MMA = 72;  // by wgmma: of all tiles, and what fills them up
+    static constexpr bool SUMS_MOVE = false;  // with each step; or weights do
+
+    // Groups of samples
+    static constexpr int BYTE_PERIOD = 4;  // samples, behind which one starts at the same bit of a byte
+    static constexpr int SAMPLES_PER_GROUP = 4;  // whole bytes
+    static constexpr int BITS_PER_GROUP = 40;
+    static constexpr int WORDS_PER_GROUP = 2;  // that a group lies in, wherever it starts
+    static constexpr int MMAS_PER_GROUP = 1;  // that whole groups are samples for
+    static constexpr int GROUPS_PER_PART = 1;  // of a lane and a row
+    static constexpr int GROUP_STRIDE = 5;  // words, from group to group of a lane
+    static constexpr int PART_STRIDE = 5;  // words, from part to part
+    static constexpr bool SAMPLES_ARE_PAIRED = false;  // halves are made two at a time
+    static constexpr bool GROUPS_START_EVEN = false;  // at an even byte, of paired samples
+    static constexpr bool GROUPS_ARE_WORDS = false;  // of bytes: they start at words
+
+    // Stages and boxes of packed samples
+    static constexpr int STEPS_PER_STAGE = 8;
+    static constexpr int N_STAGES = 2;  // that there is room for
+    static constexpr int STAGES_PER_RUN = 5;
+    static constexpr int BITS_PER_STAGE = 1280;  // of a row
+    static constexpr int PIECES_PER_ROW = 11;  // of 16 bytes, of a stage
+    static constexpr int STAGE_PITCH = 11;  // pieces, from row to row
+    static constexpr long long RUN_BYTES = 640;  // from row to row of the samples
+    static constexpr long long BOX_PITCH = 640;  // bytes, from row to row of a box
+    static constexpr int ROWS_PER_BOX = 16;
+    static constexpr int DRIFT = 0;  // bytes by which a row starts further behind its copies than the last
+    static constexpr int FIRST_DRIFT = 0;  // of a box's first row
+
+    // Weights
+    static constexpr int WEIGHT_GAP_SHIFT = 4;  // behind each 2^.. mixed weights in shared memory
+    static constexpr int WEIGHT_GAP = 1;  // there is room for so many, against conflicts of banks
+    static constexpr int MIXED_BYTES = 1120;  // of the mixed weights and what belongs to them
+    static constexpr int N_FRAGMENTS = 9;  // of weights, as mma.sync takes them
+    static constexpr bool WEIGHTS_ARE_SHARED = false;  // or in registers, by mma.sync
+    static constexpr int BLOCKS_IN_RING = 17;  // of weights, as wgmma takes them
+
+    // Windows of outputs
+    static constexpr int WINDOW_PITCH = 68;  // words, from row to row
+    static constexpr int OVERLAP_AT = 68;  // words of a row before what it has of the run before it
+    static constexpr int WINDOWS_BYTES = 17408;
+    static constexpr int FRAGMENTS_AT = 1120;  // bytes of the scratch memory before the fragments
+    static constexpr int SCRATCH_BYTES = 17408;  // mixed weights and fragments, then the windows
+    static constexpr int SHARED_BYTES = 39936;  // dynamic, what a launch asks for
+
+    static_assert(N_THREADS == 32 * N_WARPS);
+    static_assert(SAMPLES_PER_STEP == OUTPUTS_PER_STEP * DECIMATION && BITS_PER_STEP == SAMPLES_PER_STEP * SAMPLE_BITS);
+    static_assert(N_TILES * SAMPLES_PER_STEP >= TAPS + (OUTPUTS_PER_STEP - 1) * DECIMATION, "each tile meets all taps");
+    static_assert(MMAS_PER_STEP * SAMPLES_PER_MMA >= SAMPLES_PER_STEP, "products take all samples of a step");
+    static_assert(MMAS_PER_STEP % MMAS_PER_GROUP == 0 && MMAS_PER_PART % MMAS_PER_GROUP == 0, "whole groups a part");
+    static_assert(OUTPUTS_PER_STEP * COLUMNS_PER_OUTPUT == 8 * OCTETS_PER_TILE, "a tile has whole octets of columns");
+    static_assert(OUTPUTS_PER_WINDOW % OUTPUTS_PER_STEP == 0 && OUTPUTS_PER_RUN % OUTPUTS_PER_STEP == 0, "whole steps");
+    static_assert(RUNS_OVERLAP || OUTPUTS_PER_RUN % OUTPUTS_PER_WINDOW == 0, "whole windows a run");
+    static_assert(BITS_PER_STAGE == STEPS_PER_STAGE * BITS_PER_STEP);
+    static_assert(STAGES_PER_RUN * STEPS_PER_STAGE >= STEPS_PER_RUN);
+    static_assert(STAGE_PITCH % 2 == 1, "loads of words by 8 rows of 4 lanes are mostly free of bank conflicts");
+    static_assert(RUN_BYTES % 2 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
+    static_assert(BOX_PITCH % 16 == 0 && DRIFT == RUN_BYTES - BOX_PITCH && (DRIFT == 0 || ROWS_PER_BOX == 8));
+    static_assert(WINDOW_PITCH % 8 == 4, "stores by 8 rows of 4 lanes have no bank conflicts");
+
+    static constexpr bool STAGES_START_ALIKE = BITS_PER_STAGE % 128 == 0;  // within 16 bytes
+
+    // Returns the products of part `part` of a step.
+    __host__ __device__ static constexpr int mmas_of_part(int part)
+    {
+        return part == PARTS_PER_STEP - 1 ? MMAS_PER_STEP - part * MMAS_PER_PART : MMAS_PER_PART;
+    }
+
+    // Returns where mixed weight k lies, 8 bytes each; a zero is at TAPS. Lanes take weights of outputs next to each
+    // other, DECIMATION apart, and of groups of samples: gaps keep most of them from meeting in a bank.
+    __host__ __device__ static constexpr unsigned place_of_weight(unsigned k)
+    {
+        return k + (k >> WEIGHT_GAP_SHIFT) * WEIGHT_GAP;
+    }
+
+    // Returns the place of the zero where there is no such weight; below 0 there is none either.
+    __device__ __forceinline__ static unsigned place_of_any(int k)
+    {
+        return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
+    }
+};
+
+// A part of a step: the packed words that a lane loads of it, and the operands that they become.
+// Needs     S: Shape
+// Provides  Words, Operands; load_words, from a stage to registers
+template <class S>
+using Words = unsigned[2][S::GROUPS_PER_PART][S::WORDS_PER_GROUP];  // [row of the lane's two]
+
+template <class S>
+using Operands = unsigned[S::MMAS_PER_PART * S::OPERANDS_PER_SAMPLE][4];  // [product][register]
+
+// Loads the words of the part's first `n` products. `from`: the lane's first one of its first row.
+template <class S>
+__device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from, int n = S::MMAS_PER_PART)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * S::GROUPS_PER_PART * S::WORDS_PER_GROUP; ++i) {
+        const int r = i / (S::GROUPS_PER_PART * S::WORDS_PER_GROUP);
+        const int g = i / S::WORDS_PER_GROUP % S::GROUPS_PER_PART, w = i % S::WORDS_PER_GROUP;
+        if (g * S::MMAS_PER_PART < n * S::GROUPS_PER_PART)
+            words[r][g][w] = from[r * (8 * S::STAGE_PITCH * 4) + g * S::GROUP_STRIDE + w];
+    }
+}
+
+// Decode, to halves: packed samples become halves in the registers that a product takes them from.
+// Needs     S: Shape; lib/bits.cuh, lib/kept.cuh, part.cuh
+// Provides  skew_of, sample_of: which sample meets which row of the weights
+//           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
+//           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
+// Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes SAMPLES_PER_GROUP
+// consecutive ones, whole bytes, from each MMAS_PER_GROUP products.
+//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if groups are of 4; a register holds
+//     two, the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the
-// bytes of both, and one shift and one mask serve both:
-//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + APART
+// Samples of even widths that are BYTE_PERIOD apart start at the same bit of a byte. They share a register, so that one
+// PRMT finds the bytes of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + BYTE_PERIOD
 //                                                                 of 8 bits, 2 j and 2 j + 1
-// Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
-// (`skew`): the weights must leave the room.
+// Where a group then lies in two words only if it starts at an even byte, runs may have to start BYTE_PERIOD samples
+// earlier (`skew`): the weights must leave the room.
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
 #include <cuda_fp16.h>
 
-constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
-constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
-constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
-constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
-constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0
-    && K_STEPS % (PAIR_GROUP / 4) == 0
-    && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
-constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
-constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
-constexpr int GROUP_STEPS = GROUP / 4;
-constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
-constexpr int GROUP_BYTES = GROUP_BITS / 8;
-constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
-// Bytes of the first word that are before a group, at most, or of a group that starts at any bit, and one it shares.
-constexpr int MOST_REST = STARTS_EVEN ? 2 : WHOLE_BYTES ? 3 : 4;
-constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
-// A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
-
-static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
-// Products whose samples are in registers together: whole groups, too.
-// The largest part of `n` products that divides it, up to `most`.
-__host__ __device__ constexpr int part_of(int n, int most)
-{
-    int part = most < GROUP_STEPS ? GROUP_STEPS : most;
-    while (part > GROUP_STEPS && (n % part != 0 || part % GROUP_STEPS != 0))
-        --part;
-    return part;
-}
-constexpr int PART_STEPS = part_of(K_STEPS, MOST_PART);
-static_assert(K_STEPS % PART_STEPS == 0, "whole groups");
-constexpr int PARTS = K_STEPS / PART_STEPS;
-
-// Products of part `part` of a step.
-__host__ __device__ constexpr int products_of(int part)
-{
-    return part == PARTS - 1 ? K_STEPS - part * PART_STEPS : PART_STEPS;
-}
-
-// The compiler must not make a number again from others wherever it is used.
-template <class Number>
-__device__ __forceinline__ Number kept(Number number)
-{
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
-}
-
-constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
-constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
-constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
-static_assert(GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
-
-// The first sample of pair `pair` of a group.
-__host__ __device__ constexpr int leader_of(int pair)
-{
-    return APART == 1 ? 2 * pair : pair;
-}
-
-// The sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one); those of the
-// other rows follow GROUP samples apart.
-__host__ __device__ constexpr int sample_of(unsigned product, int r, int h)
-{
-    const int first = product / GROUP_STEPS * (4 * GROUP), in_group = product % GROUP_STEPS;
-    return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;
-}
-
-// One PRMT takes the two bytes that hold it, most significant first.
-__host__ __device__ constexpr int byte_of(int sample)
-{
-    const int first = sample * SAMPLE_BITS / 8;
-    const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
-    return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
-}
-
-// Bits behind it in those two bytes.
-__host__ __device__ constexpr int shift_of(int sample)
-{
-    return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
-}
-
-// Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
-template <int SAMPLE, int AT>
-__device__ __forceinline__ unsigned place(const unsigned (&group)[ALIGNED_WORDS])
-{
-    constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
-    constexpr int word = (end - 1) / 32;
-    constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
-    constexpr bool in_two = end - SAMPLE_BITS < word * 32;
-    if constexpr (right < 0)
-        return group[word] << -right;
-    else if constexpr (in_two)
-        return __funnelshift_r(group[word], group[word - in_two], right);
-    else
-        return group[word] >> right;
-}
-
-__device__ __forceinline__ __half2 as_halves(unsigned word)
-{
-    return *reinterpret_cast<const __half2*>(&word);
-}
-
-__device__ __forceinline__ unsigned as_word(__half2 halves)
-{
-    return *reinterpret_cast<const unsigned*>(&halves);
-}
-
-constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
-constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
-constexpr unsigned EXPONENT = 0x6400;  // of 1024
-constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
-
-// Samples in the low SAMPLE_BITS of halves, whatever is above them, as halves above BIAS.
-__device__ __forceinline__ unsigned two_halves(unsigned fields)
-{
-    constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-    const unsigned lower = and_xor(fields, LOW * 0x10001, (EXPONENT | BIAS) * 0x10001);  // 1024 + the low bits
-    if constexpr (TOP_BITS == 0) {
-        return lower;
-    } else {
-        constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
-        const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
-        // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
-        const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
-        return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
-    }
-}
-
-// The same of two words, of which each has one sample in its low SAMPLE_BITS, or in those of its high half.
-__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
-{
-    if constexpr (TOP_BITS == 0) {
-        constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
-    } else {
-        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
-        return two_halves(and_xor(low, ALL, and_xor(high, ALL << 16, 0)));
-    }
-}
-
-__device__ __forceinline__ unsigned unbiased(unsigned halves)
-{
-    return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
-}
-
-// Samples by which the block's runs start earlier, so that groups start where they should.
-__device__ __forceinline__ int skew_of(long long first_byte)
-{
-    return STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // an odd number of bytes
-}
-
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
-struct Decoder {
+template <class S>
+struct DecodeHalves {
+    static constexpr int ALIGNED_WORDS = ceil_div(S::BITS_PER_GROUP, 32);
+    // From the byte on in which it starts.
+    static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
+    // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
+    // start.
+    static constexpr bool NARROW =
+        S::STEPS_ARE_BYTES && !S::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
+    static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+    static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+    static constexpr unsigned EXPONENT = 0x6400;  // of 1024
+    // What decoding leaves to take away.
+    static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
+    static_assert(S::MMAS_PER_GROUP * 4 == S::SAMPLES_PER_GROUP && S::OPERANDS_PER_SAMPLE == 1);
+    static_assert(S::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
-    unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
+    // Of each pair, if samples are paired, see selector_of; if NARROW, of samples 0 and 1, 2 and 3; or of all.
+    unsigned selectors[4];
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
+    __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
     {
-        turn_to(bit);
+        align_to(bit);
     }
 
-    __device__ __forceinline__ int first_word() const { return bit >> 5; }
+    // Returns by how many samples the block's runs start earlier, so that groups start where they should.
+    __device__ __forceinline__ static int skew_of(long long first_byte)
+    {
+        return S::GROUPS_START_EVEN && first_byte % 2 != 0 ? S::BYTE_PERIOD : 0;  // an odd number of bytes
+    }
+
+    // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one);
+    // those of the other rows follow SAMPLES_PER_GROUP samples apart.
+    __host__ __device__ static constexpr int sample_of(unsigned product, int r, int h)
+    {
+        const int first = product / S::MMAS_PER_GROUP * (4 * S::SAMPLES_PER_GROUP);
+        const int in_group = product % S::MMAS_PER_GROUP;
+        return S::SAMPLES_ARE_PAIRED ? first + leader_of(in_group * 2 + r) + S::BYTE_PERIOD * (1 - h)
+                                     : first + in_group * 4 + r * 2 + 1 - h;
+    }
 
     // What follows is for groups that start at this bit of their row.
-    __device__ __forceinline__ void turn_to(int group_bit)
+    __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = WHOLE_BYTES ? 0 : kept(group_bit & 7);
+        shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);
         const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
-        if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
+        if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
             selectors[0] = kept(rest + 0x4321u);
             selectors[1] = kept(0x0145u + (rest & 0xff00u));
             selectors[2] = kept(0x2345u + (rest & 0x00ffu));
-        } else if constexpr (PAIRED) {
+        } else if constexpr (S::SAMPLES_ARE_PAIRED) {
 #pragma unroll
-            for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
+            for (int pair = 0; pair < (SAME_BYTES ? 1 : S::SAMPLES_PER_GROUP / 2); ++pair)
                 selectors[pair] = kept(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
             selectors[0] = kept(rest + selector(0));
@@ -375,141 +379,419 @@ struct Decoder {
         }
     }
 
-    __host__ __device__ static constexpr unsigned selector(int sample)
+    // Makes halves above BIAS of the words of the part's first `n` products.
+    __device__ __forceinline__ void decode(
+        Operands<S>& halves, const Words<S>& words, int n = S::MMAS_PER_PART) const
     {
-        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+#pragma unroll
+        for (int i = 0; i < 2 * S::GROUPS_PER_PART; ++i) {
+            const int g = i / 2, r = i % 2;
+            if (g * S::MMAS_PER_GROUP >= n)
+                continue;
+            if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10)
+                decode_pairs_of_10(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+            else if constexpr (S::SAMPLES_ARE_PAIRED)
+                decode_pairs(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+            else
+                decode_group<0>(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+        }
     }
 
-    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of what lies in one.
-    __host__ __device__ static constexpr unsigned selector_of(int leader)
+    // Takes BIAS away, by an instruction that the compiler cannot leave out or move.
+    __device__ __forceinline__ unsigned finished(unsigned halves, int) const
     {
-        const int from_first_to_other = APART * SAMPLE_BITS / 8;
-        return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
+#ifdef AUTOTUNE_HOST
+        return unbiased(halves);
+#else
+        constexpr unsigned LESS = BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001;
+        unsigned result;
+        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(result) : "r"(halves), "r"(LESS));
+        return result;
+#endif
     }
 
-    __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
+    __device__ __forceinline__ static unsigned unbiased(unsigned halves)
+    {
+        return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
+    }
 
-    // The two registers of products `STEP` of a group, for one row.
+private:
+    // ---- groups of samples that are taken one by one: the two registers of product IN_GROUP of a group, and behind it
     template <int IN_GROUP>
     __device__ __forceinline__ void decode_group(
-        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
     {
-        if constexpr (IN_GROUP < GROUP_STEPS) {
+        if constexpr (IN_GROUP < S::MMAS_PER_GROUP) {
             if constexpr (NARROW) {
                 const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
                 const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
-                samples[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
-                samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
+                halves[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
+                halves[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
             } else {
                 unsigned aligned[ALIGNED_WORDS];
                 unsigned whole[SHIFTED_WORDS];  // from a byte on
 #pragma unroll
                 for (int w = 0; w < SHIFTED_WORDS; ++w)
-                    whole[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                    whole[w] = __byte_perm(words[w], words[w + 1 < S::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = WHOLE_BYTES
+                    aligned[w] = S::STEPS_ARE_BYTES
                         ? whole[w]
                         : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
-                constexpr int S = IN_GROUP * 4;
-                samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
-                samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
+                constexpr int A = IN_GROUP * 4;
+                halves[first + IN_GROUP][r] = two_halves(place<A, 16>(aligned), place<A + 1, 0>(aligned));
+                halves[first + IN_GROUP][2 + r] = two_halves(place<A + 2, 16>(aligned), place<A + 3, 0>(aligned));
             }
-            decode_group<IN_GROUP + 1>(samples, first, r, words);
+            decode_group<IN_GROUP + 1>(halves, first, r, words);
+        }
+    }
+
+    __host__ __device__ static constexpr unsigned selector(int sample)
+    {
+        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+    }
+
+    // Returns which two bytes one PRMT takes for a sample, most significant first.
+    __host__ __device__ static constexpr int byte_of(int sample)
+    {
+        const int first = sample * SAMPLE_BITS / 8;
+        const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
+        return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
+    }
+
+    // Returns the bits behind it in those two bytes.
+    __host__ __device__ static constexpr int shift_of(int sample)
+    {
+        return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
+    }
+
+    // Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
+    template <int SAMPLE, int AT>
+    __device__ __forceinline__ static unsigned place(const unsigned (&group)[ALIGNED_WORDS])
+    {
+        constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
+        constexpr int word = (end - 1) / 32;
+        constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
+        constexpr bool in_two = end - SAMPLE_BITS < word * 32;
+        if constexpr (right < 0)
+            return group[word] << -right;
+        else if constexpr (in_two)
+            return __funnelshift_r(group[word], group[word - in_two], right);
+        else
+            return group[word] >> right;
+    }
+
+    // ---- pairs of samples that start at the same bit of a byte: the registers of a group's products, from `first` on
+    __device__ __forceinline__ void decode_pairs(
+        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+    {
+#pragma unroll
+        for (int pair = 0; pair < S::SAMPLES_PER_GROUP / 2; ++pair) {
+            const int leader = leader_of(pair);
+            const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
+            halves[first + pair / 2][pair % 2 * 2 + r] =
+                two_halves(bytes >> ((last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS));
         }
     }
 
     // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
     // group.
     __device__ __forceinline__ void decode_pairs_of_10(
-        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
     {
-        constexpr int LAST = GROUP_WORDS - 1;
+        constexpr int LAST = S::WORDS_PER_GROUP - 1;
         const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
         const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
-        samples[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
-        samples[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
-        samples[first + GROUP_STEPS - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
-        samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+        halves[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
+        halves[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
+        halves[first + S::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        halves[first + S::MMAS_PER_GROUP - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
-    // The registers of a group's products, from `first` on, for one row.
-    __device__ __forceinline__ void decode_pairs(
-        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    // Returns the first sample of pair `pair` of a group.
+    __host__ __device__ static constexpr int leader_of(int pair)
     {
-#pragma unroll
-        for (int pair = 0; pair < GROUP / 2; ++pair) {
-            const int leader = leader_of(pair);
-            const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
-            samples[first + pair / 2][pair % 2 * 2 + r] =
-                two_halves(bytes >> ((last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS));
+        return S::BYTE_PERIOD == 1 ? 2 * pair : pair;
+    }
+
+    // Selects the bytes of sample `leader`, most significant first, and of the one BYTE_PERIOD behind it; where a
+    // sample lies in one byte, twice that byte.
+    __host__ __device__ static constexpr unsigned selector_of(int leader)
+    {
+        const int from_first_to_other = S::BYTE_PERIOD * SAMPLE_BITS / 8;
+        return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
+    }
+
+    __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
+
+    // ---- fields to halves
+    // Makes halves above BIAS of samples in the low SAMPLE_BITS of halves, whatever is above them.
+    __device__ __forceinline__ static unsigned two_halves(unsigned fields)
+    {
+        constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+        const unsigned lower = and_xor(fields, LOW * 0x10001, (EXPONENT | BIAS) * 0x10001);  // 1024 + the low bits
+        if constexpr (TOP_BITS == 0) {
+            return lower;
+        } else {
+            constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
+            const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
+            // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
+            const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
+            return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
         }
     }
 
-    // Samples of the part's first `n` products, above BIAS.
-    __device__ __forceinline__ void decode(
-        unsigned (&samples)[PART_STEPS][4], const Words& words, int n = PART_STEPS) const
+    // The same of two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
+    __device__ __forceinline__ static unsigned two_halves(unsigned high, unsigned low)
     {
-#pragma unroll
-        for (int i = 0; i < 2 * PART_GROUPS; ++i) {
-            const int g = i / 2, r = i % 2;
-            if (g * GROUP_STEPS >= n)
-                continue;
-            if constexpr (PAIRED && SAMPLE_BITS == 10)
-                decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
-            else if constexpr (PAIRED)
-                decode_pairs(samples, g * GROUP_STEPS, r, words[r][g]);
-            else
-                decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
+        if constexpr (TOP_BITS == 0) {
+            constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+            return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+        } else {
+            constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+            return two_halves(and_xor(low, ALL, and_xor(high, ALL << 16, 0)));
         }
+    }
+
+    __device__ __forceinline__ static __half2 as_halves(unsigned word)
+    {
+        return *reinterpret_cast<const __half2*>(&word);
+    }
+
+    __device__ __forceinline__ static unsigned as_word(__half2 halves)
+    {
+        return *reinterpret_cast<const unsigned*>(&halves);
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
-// at any bit if steps are not whole bytes; its copies, at a multiple of 16 bytes before it.
-// Rows    lie in boxes, for the copy engine of sm_90, whose rows are a multiple of 16 bytes apart: BOX_PITCH, the nearest
-//         to ROW_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
-//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
-constexpr int STAGE_BITS = STAGE * STEP_BITS;
-// The last products may take more than their step's.
-constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
-    + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-constexpr long long BOX_PITCH = (ROW_BYTES + 8) / 16 * 16;
-constexpr int DRIFT = static_cast<int>(ROW_BYTES - BOX_PITCH);
-constexpr int BOX_ROWS = DRIFT == 0 ? ROWS : 8;
-constexpr int MOST_DRIFT = (BOX_ROWS - 1) * (DRIFT < 0 ? -DRIFT : DRIFT);
-constexpr int FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;  // of a box's first row
-static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
-constexpr int FIRST_BIT = MOST_DRIFT * 8 + (WHOLE_BYTES ? 120 : 127);  // of a stage, behind its copies, at most
-// The words of the stage's last group, wherever it starts, end within them.
-constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
-constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
+// Weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the largest
+// is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+// Needs     S: Shape; D: DecodeHalves, whose sample_of says which sample meets which row
+// Provides  WeightHalves: split, and the constants of its scale, for weights_mixed.cuh
+//           take, words_of: what a lane has of a block, as mma.sync takes it, for weights_ring.cuh and
+//           weights_fragments.cuh
+#include <cuda_fp16.h>
 
-// Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
-__host__ __device__ constexpr int turns_of(int lanes_a_row)
+template <class S, class D>
+struct WeightHalves {
+    typedef ushort4 Parts;  // (re high, re low, im high, im low)
+
+    static constexpr int LARGEST = 14;  // the exponent of the largest weight
+    static constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
+    // Of a largest weight of 2^-100, below which the scale would overflow.
+    static constexpr unsigned LEAST_EXPONENT = 27;
+    static constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
+    static constexpr int OCTETS_PER_UNIT = 1;  // octets of columns, which have whole outputs
+    static constexpr bool ALTERNATES_REGISTERS = false;  // see words_of
+    static constexpr int COLUMNS_EARLIER = 0;  // that a sample's first operand is multiplied with
+
+    __device__ __forceinline__ static Parts split(float re, float im)
+    {
+        const ushort2 r = halves_of(re), i = halves_of(im);
+        return make_ushort4(r.x, r.y, i.x, i.y);
+    }
+
+    struct Taken {
+        unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
+    };
+
+    // Takes, for product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
+    __device__ __forceinline__ static Taken take(
+        const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
+    {
+        const int column = lane / 4, own = lane % 4 * S::SAMPLES_PER_GROUP;
+        const int back = own - column / 4 * DECIMATION - skew;
+        const int first = block * S::SAMPLES_PER_STEP - unit * (2 * DECIMATION);
+        const unsigned short* const parts = &weights->x + column % 4;
+        Taken taken;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int of_row_0 = D::sample_of(product, i / 2, i % 2);
+            const bool is_own =
+                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
+            const unsigned place = is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS);
+            taken.halves[i / 2][i % 2] = parts[place * 4];
+        }
+        return taken;
+    }
+
+    // Makes the two registers.
+    __device__ __forceinline__ static void words_of(unsigned (&words)[OCTETS_PER_UNIT][2], const Taken& taken, int)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            words[0][r] = taken.halves[r][0] | taken.halves[r][1] << 16;
+    }
+
+private:
+    __device__ __forceinline__ static ushort2 halves_of(float x)
+    {
+        const __half high = __float2half_rn(x);
+        const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+        return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+    }
+};
+
+// Weights are fetched, multiplied by the mixer's phasors, scaled and split, by the block.
+// Needs     S: Shape; W: WeightHalves or WeightBytes, which says how they are split; lib/phase.cuh
+// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its S::place_of_weight
+template <class S, class W>
+struct MixedWeights {
+    typedef typename W::Parts Parts;
+    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, S::N_THREADS);  // at most
+    typedef float Fetched[WEIGHTS_PER_THREAD];
+
+    Parts weights[S::place_of_weight(TAPS) + 1];  // a zero behind the last one
+    unsigned largest[S::N_WARPS];  // of the warp's share of the weights, as bits
+
+    // Fetches a thread's weights, before all else: behind samples they would wait for all of those.
+    __device__ __forceinline__ static void fetch(Fetched& fetched, const float* __restrict__ weights)
+    {
+#pragma unroll
+        for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
+            fetched[i] = is_weight(i) ? weights[own_weight(i)] : 0.0f;
+    }
+
+    // Mixes weights to `scratch`, by the whole block. Returns what sums are to be multiplied by.
+    __device__ __forceinline__ static float mix(unsigned char* scratch, const Fetched& fetched, Frequency frequency)
+    {
+        MixedWeights& mixed = *reinterpret_cast<MixedWeights*>(scratch);
+        // The phasor of weight k is the product of those of weights k % 32, the lane's own, and k - k % 32, which lane
+        // i % 32 has of the warp's i-th 32 weights.
+        constexpr int FAR = ceil_div(WEIGHTS_PER_THREAD, 32);
+        const int lane = threadIdx.x % 32;
+        const float2 near = unit_vector(advance(frequency, lane));
+        float2 far[FAR];
+#pragma unroll
+        for (int i = 0; i < FAR; ++i)
+            far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
+        if (threadIdx.x == 0)
+            mixed.weights[S::place_of_weight(TAPS)] = {};  // which is no weight
+        unsigned most = 0;
+#pragma unroll
+        for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
+            most = max(most, __float_as_uint(fabsf(fetched[i])));  // floats above 0 are in the order of their bits
+        most = __reduce_max_sync(0xffffffff, most);
+        if (lane == 0)
+            mixed.largest[threadIdx.x / 32] = most;
+        __syncthreads();  // the largest of each warp is there
+#pragma unroll
+        for (int w = 0; w < S::N_WARPS; ++w)
+            most = max(most, mixed.largest[w]);
+        const unsigned exponent = max(most + W::ALMOST >> 23, W::LEAST_EXPONENT);
+        const float scale = __uint_as_float((254 + W::LARGEST - exponent) << 23);
+#pragma unroll
+        for (int i = 0; i < WEIGHTS_PER_THREAD; ++i) {
+            const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
+            const float far_im = __shfl_sync(0xffffffff, far[i / 32].y, i % 32);
+            const float2 phasor = multiply(near, make_float2(far_re, far_im));
+            const float weight = fetched[i] * scale;
+            if (is_weight(i))
+                mixed.weights[S::place_of_weight(own_weight(i))] = W::split(weight * phasor.x, weight * phasor.y);
+        }
+        __syncthreads();  // the mixed weights are complete
+        return __uint_as_float((exponent - W::LARGEST - W::SAMPLE_SCALE) << 23);
+    }
+
+    __device__ __forceinline__ static const Parts* weights_in(const unsigned char* scratch)
+    {
+        return reinterpret_cast<const MixedWeights*>(scratch)->weights;
+    }
+
+private:
+    // Each 32 next to each other are of a warp: weight k is one of lane k % 32.
+    __device__ __forceinline__ static int own_weight(int i)
+    {
+        return threadIdx.x + i * S::N_THREADS;
+    }
+
+    __device__ __forceinline__ static bool is_weight(int i)
+    {
+        return (i + 1) * S::N_THREADS <= TAPS || own_weight(i) < TAPS;
+    }
+};
+
+// Weights as mma.sync takes them: fragments in registers, or in shared memory where there are too many.
+// Needs     S: Shape; W: WeightHalves; weights_mixed.cuh
+// Provides  WeightFragments, made by the whole block; `fragment`
+template <class S, class W>
+struct WeightFragments {
+    typedef MixedWeights<S, W> Mixed;
+
+    uint2 own[S::WEIGHTS_ARE_SHARED ? 1 : S::N_FRAGMENTS];
+    const uint2* shared;
+
+    // `scratch`: begins with the mixed weights, behind which fragments are made.
+    __device__ __forceinline__ WeightFragments(unsigned char* scratch, int skew)
+        : shared(reinterpret_cast<const uint2*>(scratch + S::FRAGMENTS_AT) + threadIdx.x % 32)
+    {
+        uint2* const fragments = reinterpret_cast<uint2*>(scratch + S::FRAGMENTS_AT);
+#pragma unroll 1
+        for (int i = threadIdx.x; i < S::N_FRAGMENTS * 32; i += S::N_THREADS) {
+            const int octet = i / 32 % S::OCTETS_PER_TILE, product = i / 32 / S::OCTETS_PER_TILE % S::MMAS_PER_STEP;
+            const int block = i / 32 / S::OCTETS_PER_TILE / S::MMAS_PER_STEP;
+            const typename W::Taken taken =
+                W::take(Mixed::weights_in(scratch), block, product, octet, i % 32, skew);
+            unsigned words[W::OCTETS_PER_UNIT][2];
+            W::words_of(words, taken, i % 32);
+            fragments[i] = make_uint2(words[0][0], words[0][1]);
+        }
+        __syncthreads();  // the fragments are complete
+        if constexpr (!S::WEIGHTS_ARE_SHARED) {
+#pragma unroll
+            for (int i = 0; i < S::N_FRAGMENTS; ++i)
+                own[i] = shared[i * 32];
+            __syncthreads();  // all have theirs: windows may take the place of the fragments
+        }
+    }
+
+    __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
+    {
+        const int i = (block * S::MMAS_PER_STEP + product) * S::OCTETS_PER_TILE + octet;
+        return S::WEIGHTS_ARE_SHARED ? shared[i * 32] : own[S::WEIGHTS_ARE_SHARED ? 0 : i];
+    }
+};
+
+// Pipeline, by cp.async: lanes copy a warp's samples to shared memory, a stage of all its rows at a time.
+// Needs     S: Shape; lib/async.cuh
+// Provides  CpAsyncPipeline: begin_stage, wait_for_stage; where the stage at hand starts (offset, drift, start, shift)
+// TAKES_ALL  or only what the copy engine of pipeline_tma.cuh leaves: stages near the ends of the buffer
+// A stage of a row starts at any byte, and at any bit if steps are not whole bytes; its copies start at the multiple of
+// 16 bytes before it.
+// Rows    lie in boxes, as the copy engine wants them: BOX_PITCH apart, the multiple of 16 bytes that is nearest to
+//         RUN_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
+//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
+
+// Returns how many copies a lane begins for a stage, with so many lanes a row.
+template <class S>
+__host__ __device__ constexpr int copies_by(int lanes_per_row)
 {
-    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+    return ceil_div(S::PIECES_PER_ROW, lanes_per_row) * ceil_div(S::ROWS_PER_WARP, 32 / lanes_per_row);
 }
 
+// Returns how many lanes copy pieces of one row: the largest of few numbers that needs the fewest copies.
+template <class S>
 __host__ __device__ constexpr int best_lanes()
 {
-    int best = PIECES < 32 ? PIECES : 32;
-    if (DRIFT != 0 && BOX_ROWS % (32 / best) != 0)
+    int best = S::PIECES_PER_ROW < 32 ? S::PIECES_PER_ROW : 32;
+    if (S::DRIFT != 0 && S::ROWS_PER_BOX % (32 / best) != 0)
         best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
-        if (turns_of(lanes) < turns_of(best))
+        if (copies_by<S>(lanes) < copies_by<S>(best))
             best = lanes;
     return best;
 }
 
-struct Copier {
-    static constexpr int LANES = best_lanes();  // that copy pieces of one row
+template <class S, bool TAKES_ALL>
+struct CpAsyncPipeline {
+    static constexpr int LANES = best_lanes<S>();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
-    static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
+    static constexpr int UNUSED_BYTES =
+        (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
+    static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
+    // Of a row, at most.
+    static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
+    static constexpr int FAR = 1 << 30;
 
     const int lane_row;
     const int lane_piece;
@@ -525,85 +807,88 @@ struct Copier {
     int slot;  // where it goes
 
     // `first_byte`: of the warp's first row.
-    __device__ __forceinline__ Copier(
-        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+    __device__ __forceinline__ CpAsyncPipeline(
+        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
+        long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte - FIRST_DRIFT & ~15ll),
-          is_inside(first_byte >= FIRST_DRIFT && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte - FIRST_DRIFT & 15)), drift(FIRST_DRIFT + lane / 4 * DRIFT),
-          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
+          n_bytes(n_bytes), first(first_byte - S::FIRST_DRIFT & ~15ll),
+          is_inside(
+              first_byte >= S::FIRST_DRIFT && first_byte + (S::ROWS_PER_WARP - 1) * S::RUN_BYTES + RUN_SPAN <= n_bytes),
+          offset(static_cast<int>(first_byte - S::FIRST_DRIFT & 15)), drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT),
+          start(offset * 8 - S::BITS_PER_STAGE & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one.
-    __device__ __forceinline__ int start_of_stage() const
+    // Begins the copies of the next stage. Closes a group in any case, so that the number under way stays the same.
+    __device__ __forceinline__ void begin_stage()
     {
-        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
-    }
-
-    // The next stage is read.
-    __device__ __forceinline__ void read_next()
-    {
-        if constexpr (!ALIKE)
-            start = start + STAGE_BITS & 127;
-    }
-
-    // Words, where stages are whole words, by which the stage that is read starts further than the first one.
-    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
-
-    // Closes a group in any case, so that the number of groups under way stays the same.
-    __device__ __forceinline__ void next_stage()
-    {
-        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            if (is_inside)
+        if (stage < S::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (TAKES_ALL && is_inside)
                 copy<true>();
             else
                 copy<false>();
         }
         close_group();
         ++stage;
-        slot = slot + 1 < STAGES ? slot + 1 : 0;
+        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
     }
 
-    // For the oldest stage under way.
+    // Waits for the oldest stage under way.
     __device__ __forceinline__ void wait_for_stage()
     {
-        wait_for_groups<STAGES - 1>();
+        wait_for_groups<S::N_STAGES - 1>();
         __syncwarp();  // for every lane
         read_next();
     }
 
+    // The next stage is read.
+    __device__ __forceinline__ void read_next()
+    {
+        if constexpr (!S::STAGES_START_ALIKE)
+            start = start + S::BITS_PER_STAGE & 127;
+    }
+
+    // Returns where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
+    {
+        return S::STAGES_START_ALIKE ? stage * (S::BITS_PER_STAGE / 8)
+                                     : (offset * 8 + stage * S::BITS_PER_STAGE) / 128 * 16;
+    }
+
+    // Returns by how many words the stage that is read starts further than the first one, where stages are whole words.
+    __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
+
+private:
     // What lies outside of the buffer is 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
-        constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
-        static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
-        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + start_of_stage() + lane_row * BOX_PITCH + lane_piece * 16;
+        constexpr int ROW_COPIES = ceil_div(S::ROWS_PER_WARP, ROWS_AT_ONCE);
+        static_assert((S::ROWS_PER_WARP - 1) * S::RUN_BYTES + S::PIECES_PER_ROW * 16 < FAR, "places are ints");
+        const int pieces = stage + 1 < S::STAGES_PER_RUN ? S::PIECES_PER_ROW : LAST_PIECES;
+        const long long from = first + start_of_stage() + lane_row * S::BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
-        uint4* const to = stages + slot * (ROWS * PITCH);
+        uint4* const to = stages + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll
-        for (int i = 0; i < turns_of(LANES); ++i) {
-            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
-            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
-            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+        for (int i = 0; i < copies_by<S>(LANES); ++i) {
+            const int r = i % ROW_COPIES * ROWS_AT_ONCE, p = i / ROW_COPIES * LANES;
+            // All lanes have a piece to copy, but for the last rows and the last pieces.
+            if ((r + ROWS_AT_ONCE > S::ROWS_PER_WARP && lane_row + r >= S::ROWS_PER_WARP)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int further = r % BOX_ROWS * BOX_PITCH + r / BOX_ROWS * (BOX_ROWS * ROW_BYTES) + p * 16;
+            const int further =
+                r % S::ROWS_PER_BOX * S::BOX_PITCH + r / S::ROWS_PER_BOX * (S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * PITCH + p, address + further);
+                copy_async(to + r * S::STAGE_PITCH + p, address + further);
             } else {
                 // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
                 const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * PITCH + p, address + further, n);
+                copy_async(to + r * S::STAGE_PITCH + p, address + further, n);
             }
         }
     }
-
-    static constexpr int FAR = 1 << 30;
 
     __device__ __forceinline__ static int capped(long long n)
     {
@@ -611,220 +896,168 @@ struct Copier {
     }
 };
 
-// Words of the part's first `n` products. `from`: the lane's first one of its first row.
-__device__ __forceinline__ void load_part(Words& words, const unsigned* from, int n = PART_STEPS)
-{
-#pragma unroll
-    for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
-        const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        if (g * PART_STEPS < n * PART_GROUPS)
-            words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
-    }
-}
+// Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
+// Needs     S: Shape; lib/phase.cuh, lib/vector.cuh
+// Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
+// Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
+//           bytes.
+// Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
+//           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
+//           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
+template <class S>
+struct Epilogue {
+    static constexpr int OUTPUTS_PER_PHASOR = S::OUTPUTS_PER_WINDOW < 32 ? S::OUTPUTS_PER_WINDOW : 32;
+    static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
+    static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
+    static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
+    // Outputs whose samples are whole bytes, wherever they start.
+    static constexpr int LEAD_UNIT =
+        BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
+    // Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row
+    // alone.
+    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
+    static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
 
-// Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
-// of their share. Lanes take those of outputs next to each other, DECIMATION apart, and of groups of samples: the
-// definition leaves room between them, so that most do not meet in a bank.
-__host__ __device__ constexpr unsigned place_of_weight(unsigned k)
-{
-    return k + (k >> 4) * 1;
-}
-
-// Or of the zero: there is no such weight, below 0 neither.
-__device__ __forceinline__ unsigned place_of_any(int k)
-{
-    return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
-}
-
-constexpr int PLACES = place_of_weight(TAPS) + 1;
-constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
-
-constexpr int FRAGMENT_BYTES = FRAGMENTS * 32 * 8;
-constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int FRAGMENTS_AT = SHARED_WEIGHTS && WINDOWS_BYTES > MIXED_BYTES ? WINDOWS_BYTES : MIXED_BYTES;
-constexpr int MADE_BYTES = FRAGMENTS_AT + FRAGMENT_BYTES > WINDOWS_BYTES ? FRAGMENTS_AT + FRAGMENT_BYTES : WINDOWS_BYTES;
-
-struct Shared {
-    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];
-    alignas(16) unsigned char scratch[MADE_BYTES];  // mixed weights and their fragments, then the windows
-};
-static_assert(sizeof(Shared) == 39936, "what the definition asks for at launch");
-
-// Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
-// largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-typedef ushort4 Parts;  // (re high, re low, im high, im low)
-
-constexpr int LARGEST = 14;  // the exponent of the largest weight
-constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
-constexpr unsigned LEAST_EXPONENT = 27;  // of a largest weight of 2^-100, below which the scale would overflow
-constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
-constexpr int TOGETHER = 1;  // octets of columns, which have whole outputs
-
-__device__ __forceinline__ ushort2 halves_of(float x)
-{
-    const __half high = __float2half_rn(x);
-    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
-    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
-}
-
-__device__ __forceinline__ Parts split(float re, float im)
-{
-    const ushort2 r = halves_of(re), i = halves_of(im);
-    return make_ushort4(r.x, r.y, i.x, i.y);
-}
-
-struct Taken {
-    unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
-};
-
-// Of product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
-__device__ __forceinline__ Taken take_weights(
-    const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
-{
-    const int column = lane / 4, own = lane % 4 * GROUP;
-    const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
-    const unsigned short* const parts = &weights->x + column % 4;
-    Taken taken;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int of_row_0 = sample_of(product, i / 2, i % 2);
-        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-        const unsigned place = is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS);
-        taken.halves[i / 2][i % 2] = parts[place * 4];
-    }
-    return taken;
-}
-
-// The two registers.
-__device__ __forceinline__ void words_of(unsigned (&words)[TOGETHER][2], const Taken& taken, int)
-{
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-        words[0][r] = taken.halves[r][0] | taken.halves[r][1] << 16;
-}
-
-// Weights: fetched, mixed, scaled and split by the block.
-struct Mixed {
-    Parts weights[PLACES];
-    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
-};
-static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
-
-constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
-typedef float Fetched[OWN_WEIGHTS];
-
-// Each 32 next to each other are of a warp: weight k is one of lane k % 32.
-__device__ __forceinline__ int own_weight(int i)
-{
-    return threadIdx.x + i * WGS;
-}
-
-__device__ __forceinline__ bool is_weight(int i)
-{
-    return (i + 1) * WGS <= TAPS || own_weight(i) < TAPS;
-}
-
-// A thread's weights, before all else: behind samples they would wait for all of those.
-__device__ __forceinline__ void fetch_weights(Fetched& fetched, const float* __restrict__ weights)
-{
-#pragma unroll
-    for (int i = 0; i < OWN_WEIGHTS; ++i)
-        fetched[i] = is_weight(i) ? weights[own_weight(i)] : 0.0f;
-}
-
-// Mixed weights, by the whole block. Returns what sums are to be multiplied by.
-__device__ __forceinline__ float mix_weights(unsigned char* scratch, const Fetched& weights, Frequency frequency)
-{
-    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    // The turn of weight k is the product of those of weights k % 32, the lane's own, and k - k % 32, which lane i % 32
-    // has of the warp's i-th 32 weights.
-    constexpr int FAR = ceil_div(OWN_WEIGHTS, 32);
-    const int lane = threadIdx.x % 32;
-    const float2 near = unit_vector(advance(frequency, lane));
-    float2 far[FAR];
-#pragma unroll
-    for (int i = 0; i < FAR; ++i)
-        far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
-    if (threadIdx.x == 0)
-        mixed.weights[place_of_weight(TAPS)] = {};  // which is no weight
-    unsigned largest = 0;
-#pragma unroll
-    for (int i = 0; i < OWN_WEIGHTS; ++i)
-        largest = max(largest, __float_as_uint(fabsf(weights[i])));  // floats above 0 are in the order of their bits
-    largest = __reduce_max_sync(0xffffffff, largest);
-    if (lane == 0)
-        mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w)
-        largest = max(largest, mixed.largest[w]);
-    const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
-    const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-#pragma unroll
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
-        const float far_im = __shfl_sync(0xffffffff, far[i / 32].y, i % 32);
-        const float2 turn = multiply(near, make_float2(far_re, far_im));
-        const float weight = weights[i] * scale;
-        if (is_weight(i))
-            mixed.weights[place_of_weight(own_weight(i))] = split(weight * turn.x, weight * turn.y);
-    }
-    __syncthreads();  // the mixed weights are complete
-    return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
-}
-
-__device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scratch)
-{
-    return reinterpret_cast<const Mixed*>(scratch)->weights;
-}
-
-// Fragments of the weights as mma.sync takes them: in registers, or in shared memory where there are too many.
-struct Weights {
-    uint2 own[SHARED_WEIGHTS ? 1 : FRAGMENTS];
-    const uint2* shared;
-
-    // By the whole block, from mixed weights.
-    __device__ __forceinline__ Weights(unsigned char* scratch, int skew)
-        : shared(reinterpret_cast<const uint2*>(scratch + FRAGMENTS_AT) + threadIdx.x % 32)
+    // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
+    // bytes; fewer, if only they are a whole number of bytes of samples.
+    __device__ __forceinline__ static int lead_of(const float2* row)
     {
-        uint2* const fragments = reinterpret_cast<uint2*>(scratch + FRAGMENTS_AT);
-#pragma unroll 1
-        for (int i = threadIdx.x; i < FRAGMENTS * 32; i += WGS) {
-            const int octet = i / 32 % OCTETS, product = i / 32 / OCTETS % K_STEPS, block = i / 32 / OCTETS / K_STEPS;
-            const Taken taken = take_weights(mixed_weights(scratch), block, product, octet, i % 32, skew);
-            unsigned words[TOGETHER][2];
-            words_of(words, taken, i % 32);
-            fragments[i] = make_uint2(words[0][0], words[0][1]);
-        }
-        __syncthreads();  // the fragments are complete
-        if constexpr (!SHARED_WEIGHTS) {
-#pragma unroll
-            for (int i = 0; i < FRAGMENTS; ++i)
-                own[i] = shared[i * 32];
-            __syncthreads();  // all have theirs: windows may take the place of the fragments
-        }
+        return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / LEAD_UNIT * LEAD_UNIT;
     }
 
-    __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
+    // A lane's two outputs of OUTPUTS_PER_PHASOR. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may
+    // have any length, and leads are of LEAD_UNIT outputs, the two are half of them apart, so that lanes still store
+    // next to each other.
+    struct Pair {
+        const bool is_paired;
+        const int apart;
+        const int first;
+        float2 phasors[2];  // from the first of OUTPUTS_PER_PHASOR outputs to these, and out of the weights' scale
+
+        __device__ __forceinline__ Pair(int lane, const float2* row, int lead)
+            : is_paired(LEAD_UNIT == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
+              apart(is_paired ? 1 : LANES_PER_ROW), first(lane % LANES_PER_ROW * (is_paired ? 2 : 1))
+        {
+        }
+
+        __device__ __forceinline__ void make_phasors(Frequency frequency)
+        {
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                phasors[i] = unit_vector(advance(frequency, (first + i * apart) * DECIMATION));
+        }
+
+        __device__ __forceinline__ void scale_phasors(float scale)
+        {
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                phasors[i].x *= scale, phasors[i].y *= scale;
+        }
+    };
+
+    const int lane;
+    float* const window;
+    const Frequency frequency;
+    const Phase phase;  // of output -lead
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    const int n_rows;  // that are stored: ROWS_PER_WARP, or one less
+    const int begin, end;  // of what is in the baseband of these rows, from the first output on
+    const bool is_whole;  // that is all
+    const Pair pair;
+    float2* const to;  // where the first of the pair goes, of the first OUTPUTS_PER_PHASOR
+
+    // `first`: output of the warp's first run, counted from output -lead.
+    __device__ __forceinline__ Epilogue(
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        const Pair& pair, long long first, int n_rows)
+        : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
+          first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
+          end(static_cast<int>(
+              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * S::OUTPUTS_PER_RUN))))),
+          is_whole(begin == 0 && end == n_rows * S::OUTPUTS_PER_RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first)
     {
-        const int i = (block * K_STEPS + product) * OCTETS + octet;
-        return SHARED_WEIGHTS ? shared[i * 32] : own[SHARED_WEIGHTS ? 0 : i];
+    }
+
+    // Stores outputs [at, at + OUTPUTS_PER_WINDOW) of each run, or those of them that it has.
+    __device__ __forceinline__ void drain(int at)
+    {
+        if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
+            const int row = lane % S::ROWS_PER_WARP, second = lane / S::ROWS_PER_WARP;
+            const long long output = first + lead + row * S::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
+            float* const phasors = window + row * S::WINDOW_PITCH + 2 * S::OUTPUTS_PER_WINDOW + second * 2;
+            *reinterpret_cast<float2*>(phasors) = unit_vector(phase + advance(frequency, output * DECIMATION));
+        }
+        __syncwarp();  // the window and its phasors are complete
+        const float* const outputs = window + lane / LANES_PER_ROW * S::WINDOW_PITCH;
+#pragma unroll
+        for (int part = 0; part < S::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
+            const int phasor = 2 * (at / OUTPUTS_PER_PHASOR + part) % 4;
+            const float* const phasors = outputs + 2 * S::OUTPUTS_PER_WINDOW + phasor;
+            const float* const from = outputs + part * (2 * OUTPUTS_PER_PHASOR) + pair.first * 2;
+            const int offset = at + part * OUTPUTS_PER_PHASOR;
+            if (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0 && offset + pair.first >= S::OUTPUTS_PER_RUN)
+                continue;  // the run ends in this window; what is behind it was never put
+            if (pair.is_paired && (is_whole || is_inside(offset))) {
+#pragma unroll
+                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE)
+                    if (r + ROWS_PER_STORE < S::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * S::WINDOW_PITCH);
+                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * S::WINDOW_PITCH);
+                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * S::WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * S::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
+                    }
+            } else {
+                const int output = offset + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first - begin;
+                const bool has_second = S::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
+                    || offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;
+#pragma unroll UNPAIRED_STORES
+                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * S::WINDOW_PITCH);
+                    const float2 a = rotated<0>(two[0], phasors + r * S::WINDOW_PITCH);
+                    const float2 b = rotated<1>(two[pair.apart], phasors + r * S::WINDOW_PITCH);
+                    if (is_stored(output + r * S::OUTPUTS_PER_RUN))
+                        to[offset + r * S::OUTPUTS_PER_RUN] = a;
+                    if (has_second && is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart))
+                        to[offset + r * S::OUTPUTS_PER_RUN + pair.apart] = b;
+                }
+            }
+        }
+        __syncwarp();  // nobody reads the window any more
+    }
+
+private:
+    // Returns whether outputs [offset, offset + OUTPUTS_PER_PHASOR) of all runs, or those that these have, are in the
+    // baseband.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        return offset >= begin
+            && (n_rows - 1) * S::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, S::OUTPUTS_PER_RUN) <= end;
+    }
+
+    // `output`: from the first one in the baseband on.
+    __device__ __forceinline__ bool is_stored(int output) const
+    {
+        return static_cast<unsigned>(output) < static_cast<unsigned>(end - begin);
+    }
+
+    // Rotates the lane's first or second output of OUTPUTS_PER_PHASOR.
+    template <int I>
+    __device__ __forceinline__ float2 rotated(float2 y, const float* phasor) const
+    {
+        return multiply(y, multiply(*reinterpret_cast<const float2*>(phasor), pair.phasors[I]));
     }
 };
 
-// Of a task, counted from the first one's.
-__device__ __forceinline__ long long first_output(int task)
-{
-    return static_cast<long long>(task) * (ROWS * RUN);
-}
-
+// MMA, by mma.sync: the products of a warp with one fragment of weights each.
+// Needs     nothing
+// Provides  Tile, of sums; multiply_add
 struct Tile {
     float at[4];  // rows l4 l3 l2 and 8 + l4 l3 l2, two columns of each
 };
-typedef Tile Tiles[LIVE][OCTETS];
-typedef unsigned Samples[PART_STEPS][4];  // of a part: a lane's fragments
 
-// a b + c
+// Returns a b + c.
 __device__ __forceinline__ Tile multiply_add(const unsigned (&a)[4], uint2 b, const Tile& c)
 {
     Tile sum = c;
@@ -841,198 +1074,152 @@ __device__ __forceinline__ Tile multiply_add(const unsigned (&a)[4], uint2 b, co
     return sum;
 }
 
-// Outputs whose samples are whole bytes, wherever they start.
-constexpr int WHOLE =
-    DECIMATION * SAMPLE_BITS % 8 == 0 ? 1 : DECIMATION * SAMPLE_BITS % 4 == 0 ? 2 : DECIMATION * SAMPLE_BITS % 2 == 0 ? 4 : 8;
+// Mainloop, by mma.sync: part after part; the next part is decoded while tensor cores multiply this one.
+// Needs     S: Shape; D: DecodeHalves; F: WeightFragments; P: CpAsyncPipeline; E: Epilogue; part.cuh, mma_sync.cuh
+// Provides  MainloopSync: run, for a warp, once
+// A tile moves to the place before its own with the product that adds to it, since sums may be written to other
+// registers than they are read from: place 0 is done.
+template <class S, class D, class F, class P, class E>
+struct MainloopSync {
+    typedef Tile Tiles[S::N_TILES][S::OCTETS_PER_TILE];
+    static_assert(S::BITS_PER_STEP % 32 == 0 && S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP);
+    static_assert(S::STEPS_PER_STAGE % S::STEPS_PER_ITERATION == 0, "whole iterations a stage");
+    static_assert(S::STEPS_PER_WINDOW % S::STEPS_PER_ITERATION == 0, "whole iterations a window");
+    static_assert(S::DRIFT == 0, "rows start alike within 16 bytes");
 
-// Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
-// whole number of bytes of samples.
-__device__ __forceinline__ int lead_of(const float2* row)
-{
-    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
-}
+    Words<S> words;  // of the next part
+    Operands<S> part;  // the one at hand
+    Tiles tiles = {};  // sums
 
-// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
-// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
-// lanes that take them say.
-constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
-constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
-constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
-// Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row alone.
-constexpr int UNPAIRED_STORES = WHOLE == 1 ? 1 : ROWS / ROWS_A_STORE;
-static_assert(WINDOW % STEP == 0 && RUN % STEP == 0 && RUN % 2 == 0, "whole steps, and pairs; a last window may be cut");
-
-// A lane's two outputs of TURN. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may have any length, and
-// leads are of WHOLE outputs, the two are half of them apart, so that lanes still store next to each other.
-struct LanePair {
-    const bool is_paired;
-    const int apart;
-    const int first;
-    float2 turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
-
-    __device__ __forceinline__ LanePair(int lane, const float2* row, int lead)
-        : is_paired(WHOLE == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
-          apart(is_paired ? 1 : LANES_A_ROW), first(lane % LANES_A_ROW * (is_paired ? 2 : 1))
+    // Takes the runs of a warp, step after step. `lane_words`: the lane's first word of its first row of the first
+    // stage.
+    __device__ __forceinline__ void run(
+        P& pipeline, E& epilogue, const D& decode, const unsigned* lane_words, const F& weights)
     {
-    }
-
-    __device__ __forceinline__ void make_turns(Frequency frequency)
-    {
+        pipeline.wait_for_stage();
+        const unsigned* from = lane_words;
+        load_words<S>(words, from);
+        decode_part(part, words, decode);
+        int slot = 0;
+        int stage_end = S::STEPS_PER_STAGE - S::WARM_UP_STEPS;
+#pragma unroll 1
+        for (int step = -S::WARM_UP_STEPS; step < S::END_STEP;) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-            turns[i] = unit_vector(advance(frequency, (first + i * apart) * DECIMATION));
-    }
-
-    __device__ __forceinline__ void scale_turns(float scale)
-    {
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-            turns[i].x *= scale, turns[i].y *= scale;
-    }
-};
-
-struct Writer {
-    const int lane;
-    float* const window;
-    const Frequency frequency;
-    const Phase phase;  // of output -lead
-    const long long first;  // output of the warp's runs; those before the lead are below 0
-    const int lead;
-    const int n_rows;  // that are stored: ROWS, or one less
-    const int begin, end;  // of what is in the baseband of these rows, from the first output on
-    const bool is_whole;  // that is all
-    const LanePair pair;
-    float2* const to;  // where the first of the pair goes, of the first TURN
-
-    __device__ __forceinline__ Writer(
-        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
-        const LanePair& pair, long long first, int n_rows)
-        : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
-          first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
-          end(static_cast<int>(max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * RUN))))),
-          is_whole(begin == 0 && end == n_rows * RUN), pair(pair),
-          to(row + (first - lead) + lane / LANES_A_ROW * RUN + pair.first)
-    {
-    }
-
-    // Outputs [at, at + WINDOW) of each run, or those of them that it has.
-    __device__ __forceinline__ void drain(int at)
-    {
-        if (at % (2 * TURN) == 0) {
-            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
-            float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
-            *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
-        }
-        __syncwarp();  // the window and its turns are complete
-        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
-#pragma unroll
-        for (int part = 0; part < WINDOW / TURN; ++part) {
-            const int turn = 2 * (at / TURN + part) % 4;
-            const float* const turns = outputs + 2 * WINDOW + turn;
-            const float* const from = outputs + part * (2 * TURN) + pair.first * 2;
-            const int offset = at + part * TURN;
-            if (RUN % WINDOW != 0 && offset + pair.first >= RUN)
-                continue;  // the run ends in this window; what is behind it was never put
-            if (pair.is_paired && (is_whole || is_inside(offset))) {
-#pragma unroll
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
-                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows) {
-                        const Floats<4> y = load_floats<4>(from + r * WINDOW_PITCH);
-                        const float2 a = turned<0>(make_float2(y.at[0], y.at[1]), turns + r * WINDOW_PITCH);
-                        const float2 b = turned<1>(make_float2(y.at[2], y.at[3]), turns + r * WINDOW_PITCH);
-                        store_floats<4>(&to[offset + r * RUN].x, {a.x, a.y, b.x, b.y});
+            for (int i = 0; i < S::STEPS_PER_ITERATION * S::PARTS_PER_STEP; ++i) {
+                Operands<S> next;
+                if (i + 1 < S::STEPS_PER_ITERATION * S::PARTS_PER_STEP) {
+                    load_words<S>(words, from + (i + 1) * S::PART_STRIDE);
+                } else {
+                    from += S::STEPS_PER_ITERATION * S::PARTS_PER_STEP * S::PART_STRIDE;
+                    if (step + S::STEPS_PER_ITERATION == S::END_STEP) {
+                        from = lane_words + slot * STAGE_WORDS;  // what becomes of these words is not used
+                    } else if (step + S::STEPS_PER_ITERATION == stage_end) {
+                        __syncwarp();  // nobody reads the stage any more
+                        pipeline.begin_stage();
+                        pipeline.wait_for_stage();
+                        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
+                        from = lane_words + slot * STAGE_WORDS + pipeline.shift();
+                        stage_end += S::STEPS_PER_STAGE;
                     }
-            } else {
-                const int output = offset + lane / LANES_A_ROW * RUN + pair.first - begin;
-                const bool has_second = RUN % TURN == 0 || offset + pair.first + pair.apart < RUN;
-#pragma unroll UNPAIRED_STORES
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
-                    const float2* const two = reinterpret_cast<const float2*>(from + r * WINDOW_PITCH);
-                    const float2 a = turned<0>(two[0], turns + r * WINDOW_PITCH);
-                    const float2 b = turned<1>(two[pair.apart], turns + r * WINDOW_PITCH);
-                    if (is_stored(output + r * RUN))
-                        to[offset + r * RUN] = a;
-                    if (has_second && is_stored(output + r * RUN + pair.apart))
-                        to[offset + r * RUN + pair.apart] = b;
+                    load_words<S>(words, from);
+                }
+                multiply_part(tiles, part, weights, i % S::PARTS_PER_STEP);
+                decode_part(next, words, decode);
+                if (i % S::PARTS_PER_STEP == S::PARTS_PER_STEP - 1)
+                    put(epilogue, tiles[0], step, i / S::PARTS_PER_STEP);
+#pragma unroll
+                for (int w = 0; w < S::MMAS_PER_PART * 4; ++w)
+                    part[w / 4][w % 4] = next[w / 4][w % 4];
+            }
+            step += S::STEPS_PER_ITERATION;
+            if (step > 0 && step % S::STEPS_PER_WINDOW == 0)
+                epilogue.drain(step * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+        }
+    }
+
+private:
+    static constexpr int STAGE_WORDS = S::ROWS_PER_WARP * S::STAGE_PITCH * 4;
+
+    __device__ __forceinline__ static void decode_part(Operands<S>& operands, const Words<S>& words, const D& decode)
+    {
+        decode.decode(operands, words);
+#pragma unroll
+        for (int i = 0; i < S::MMAS_PER_PART * 4; ++i)
+            operands[i / 4][i % 4] = D::unbiased(operands[i / 4][i % 4]);
+    }
+
+    // Adds part number `part` of a step, MMAS_PER_PART fragments of samples times its weights, to all tiles. What the
+    // first product of a step adds to is the tile in the place behind; behind the last there is a new one.
+    __device__ __forceinline__ static void multiply_part(
+        Tiles& tiles, const Operands<S>& samples, const F& weights, int part)
+    {
+        constexpr Tile NEW = {};
+        if constexpr (S::MMAS_PER_CHAIN == 0) {
+#pragma unroll
+            for (int k = 0; k < S::MMAS_PER_PART; ++k) {
+#pragma unroll
+                for (int i = 0; i < S::N_TILES * S::OCTETS_PER_TILE; ++i) {
+                    const int t = i / S::OCTETS_PER_TILE, o = i % S::OCTETS_PER_TILE;
+                    const uint2 b = weights.fragment(S::N_TILES - 1 - t, part * S::MMAS_PER_PART + k, o);
+                    const int from = part == 0 && k == 0 ? t + 1 : t;
+                    tiles[t][o] = multiply_add(samples[k], b, from < S::N_TILES ? tiles[from % S::N_TILES][o] : NEW);
                 }
             }
+        } else {
+#pragma unroll
+            for (int i = 0; i < S::N_TILES * S::OCTETS_PER_TILE; ++i) {
+                const int t = i / S::OCTETS_PER_TILE, o = i % S::OCTETS_PER_TILE;
+                Tile chain = NEW;
+#pragma unroll
+                for (int k = 0; k < S::MMAS_PER_PART; ++k) {
+                    const uint2 b = weights.fragment(S::N_TILES - 1 - t, part * S::MMAS_PER_PART + k, o);
+                    chain = multiply_add(samples[k], b, chain);
+                }
+                const int from = part == 0 ? t + 1 : t;
+#pragma unroll
+                for (int c = 0; c < 4; ++c)
+                    tiles[t][o].at[c] = (from < S::N_TILES ? tiles[from % S::N_TILES][o].at[c] : 0.0f) + chain.at[c];
+            }
         }
-        __syncwarp();  // nobody reads the window any more
     }
 
-    // Whether outputs [offset, offset + TURN) of all runs, or those that these have, are in the baseband.
-    __device__ __forceinline__ bool is_inside(int offset) const
+    // Puts the tile of step `step` + `u` into the window: a lane has one part of one output of an octet, for two rows.
+    __device__ __forceinline__ static void put(
+        const E& epilogue, const Tile (&tile)[S::OCTETS_PER_TILE], int step, int u)
     {
-        return offset >= begin && (n_rows - 1) * RUN + min(offset + TURN, RUN) <= end;
-    }
-
-    // An output, from the first one in the baseband on.
-    __device__ __forceinline__ bool is_stored(int output) const
-    {
-        return static_cast<unsigned>(output) < static_cast<unsigned>(end - begin);
-    }
-
-    // The lane's first or second output of TURN.
-    template <int I>
-    __device__ __forceinline__ float2 turned(float2 y, const float* turn) const
-    {
-        return multiply(y, multiply(*reinterpret_cast<const float2*>(turn), pair.turns[I]));
+        const int first = (step & (S::STEPS_PER_WINDOW - 1)) * (2 * S::OUTPUTS_PER_STEP);
+        float* const at = epilogue.window + epilogue.lane / 4 * S::WINDOW_PITCH + epilogue.lane % 4 + first;
+#pragma unroll
+        for (int o = 0; o < S::OCTETS_PER_TILE; ++o) {
+            const int place = (u * S::OUTPUTS_PER_STEP + 2 * o) * 2;
+            at[place] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
+            at[place + 8 * S::WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+        }
     }
 };
 
-// To the window, the tile of step `step` + `u`: a lane has one part of one output of an octet, for two rows.
-__device__ __forceinline__ void put(const Writer& writer, const Tile (&tile)[OCTETS], int step, int u)
+typedef DecodeHalves<Shape> Decode;
+typedef WeightHalves<Shape, Decode> Weights;
+typedef MixedWeights<Shape, Weights> Mixed;
+typedef WeightFragments<Shape, Weights> Fragments;
+typedef CpAsyncPipeline<Shape, true> Pipeline;
+typedef Epilogue<Shape> Output;
+typedef MainloopSync<Shape, Decode, Fragments, Pipeline, Output> Mainloop;
+
+struct Shared {
+    alignas(16) uint4 stages[Shape::N_WARPS][Shape::N_STAGES][Shape::ROWS_PER_WARP][Shape::STAGE_PITCH];
+    alignas(16) unsigned char scratch[Shape::SCRATCH_BYTES];  // mixed weights and their fragments, then the windows
+};
+static_assert(sizeof(Shared) == Shape::SHARED_BYTES, "what the definition asks for at launch");
+static_assert(sizeof(Mixed) <= Shape::MIXED_BYTES, "what is set aside for it");
+
+// Returns the first output of a task, counted from the first one's.
+__device__ __forceinline__ long long first_output(int task)
 {
-    const int first = (step & (WINDOW / STEP - 1)) * (2 * STEP);
-    float* const at = writer.window + writer.lane / 4 * WINDOW_PITCH + writer.lane % 4 + first;
-#pragma unroll
-    for (int o = 0; o < OCTETS; ++o) {
-        at[(u * STEP + 2 * o) * 2] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-        at[(u * STEP + 2 * o) * 2 + 8 * WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
-    }
+    return static_cast<long long>(task) * (Shape::ROWS_PER_WARP * Shape::OUTPUTS_PER_RUN);
 }
 
-// Part number `part` of a step, PART_STEPS fragments of samples, times its weights, added to all tiles. What the first
-// product of a step adds to is the tile in the place behind; behind the last there is a new one.
-__device__ __forceinline__ void multiply_part(Tiles& tiles, const Samples& samples, const Weights& weights, int part)
-{
-    constexpr Tile NEW = {};
-    if constexpr (CHAIN == 0) {
-#pragma unroll
-        for (int k = 0; k < PART_STEPS; ++k) {
-#pragma unroll
-            for (int i = 0; i < LIVE * OCTETS; ++i) {
-                const int t = i / OCTETS, o = i % OCTETS;
-                const uint2 b = weights.fragment(LIVE - 1 - t, part * PART_STEPS + k, o);
-                const int from = part == 0 && k == 0 ? t + 1 : t;
-                tiles[t][o] = multiply_add(samples[k], b, from < LIVE ? tiles[from % LIVE][o] : NEW);
-            }
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < LIVE * OCTETS; ++i) {
-            const int t = i / OCTETS, o = i % OCTETS;
-            Tile chain = NEW;
-#pragma unroll
-            for (int k = 0; k < PART_STEPS; ++k)
-                chain = multiply_add(samples[k], weights.fragment(LIVE - 1 - t, part * PART_STEPS + k, o), chain);
-            const int from = part == 0 ? t + 1 : t;
-#pragma unroll
-            for (int c = 0; c < 4; ++c)
-                tiles[t][o].at[c] = (from < LIVE ? tiles[from % LIVE][o].at[c] : 0.0f) + chain.at[c];
-        }
-    }
-}
-
-__device__ __forceinline__ void unpack(Samples& samples, const Words& words, const Decoder& decoder)
-{
-    decoder.decode(samples, words);
-#pragma unroll
-    for (int i = 0; i < PART_STEPS * 4; ++i)
-        samples[i / 4][i % 4] = unbiased(samples[i / 4][i % 4]);
-}
-
-extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
+extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
     long long row_bytes)
@@ -1041,78 +1228,41 @@ extern "C" __global__ void __launch_bounds__(WGS, 4) ddc(
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
-    Fetched fetched;
-    fetch_weights(fetched, weights);
+    Mixed::Fetched fetched;
+    Mixed::fetch(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
-    const int lead = lead_of(row);
+    const int lead = Output::lead_of(row);
     // The last task first: where samples end, copies take longer.
-    const int task = (gridDim.x - 1 - blockIdx.x) * WARPS + warp;
+    const int task = (gridDim.x - 1 - blockIdx.x) * Shape::N_WARPS + warp;
+    // Outputs whose samples a task takes before those of its first ones, by as much as its warm-up is longer than it
+    // must be.
+    constexpr int N_BEFORE = (Shape::WARM_UP_STEPS - Shape::N_TILES + 1) * Shape::OUTPUTS_PER_STEP;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + task * (ROWS * ROW_BYTES)
-        - (static_cast<long long>(lead) + (WARM_UP - LIVE + 1) * STEP) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = skew_of(first_byte);
+    long long first_byte = row_bytes * blockIdx.y + task * (Shape::ROWS_PER_WARP * Shape::RUN_BYTES)
+        - (static_cast<long long>(lead) + N_BEFORE) * DECIMATION * SAMPLE_BITS / 8;
+    const int skew = Decode::skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    Copier copier(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
-    LanePair pair(lane, row, lead);
+    Pipeline pipeline(lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte);
+    Output::Pair pair(lane, row, lead);
 #pragma unroll 1  // the code of stages once
-    for (int i = 0; i < STAGES; ++i) {
-        copier.next_stage();
+    for (int i = 0; i < Shape::N_STAGES; ++i) {
+        pipeline.begin_stage();
         if (i == 0) {  // while the first one's copies wait for each other, and weights are on their way
-            pair.make_turns(frequency);
-            pair.scale_turns(mix_weights(shared.scratch, fetched, frequency));
+            pair.make_phasors(frequency);
+            pair.scale_phasors(Mixed::mix(shared.scratch, fetched, frequency));
         }
     }
-    const Weights fragments(shared.scratch, skew);
-    const Decoder decoder(static_cast<int>(first_byte & 15));
-    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, pair, first_output(task), ROWS);
+    const Fragments fragments(shared.scratch, skew);
+    const Decode decode(static_cast<int>(first_byte & 15));
+    float* const window =
+        reinterpret_cast<float*>(shared.scratch) + warp * (Shape::ROWS_PER_WARP * Shape::WINDOW_PITCH);
+    Output output(lane, window, row, n_out, lead, frequency, phase, pair, first_output(task), Shape::ROWS_PER_WARP);
     const unsigned* const lane_words =
-        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + decoder.first_word();
+        reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]) + (decode.bit >> 5);
 
     if (first_output(task) >= n_out + lead)
         return;
-    copier.wait_for_stage();
-    const unsigned* from = lane_words;
-    Words words;
-    load_part(words, from);
-    Samples part;
-    unpack(part, words, decoder);
-    Tiles tiles = {};
-    int slot = 0;
-    int stage_end = STAGE - WARM_UP;
-#pragma unroll 1
-    for (int step = -WARM_UP; step < RUN / STEP;) {
-        // Part after part: the next one's samples are unpacked while tensor cores multiply this one's.
-#pragma unroll
-        for (int i = 0; i < UNROLL * PARTS; ++i) {
-            Samples next;
-            if (i + 1 < UNROLL * PARTS) {
-                load_part(words, from + (i + 1) * PART_WORDS);
-            } else {
-                from += UNROLL * PARTS * PART_WORDS;
-                if (step + UNROLL == RUN / STEP) {
-                    from = lane_words + slot * (ROWS * PITCH * 4);  // what becomes of these words is not used
-                } else if (step + UNROLL == stage_end) {
-                    __syncwarp();  // nobody reads the stage any more
-                    copier.next_stage();
-                    copier.wait_for_stage();
-                    slot = slot + 1 < STAGES ? slot + 1 : 0;
-                    from = lane_words + slot * (ROWS * PITCH * 4) + copier.shift();
-                    stage_end += STAGE;
-                }
-                load_part(words, from);
-            }
-            multiply_part(tiles, part, fragments, i % PARTS);
-            unpack(next, words, decoder);
-            if (i % PARTS == PARTS - 1)
-                put(writer, tiles[0], step, i / PARTS);
-#pragma unroll
-            for (int w = 0; w < PART_STEPS * 4; ++w)
-                part[w / 4][w % 4] = next[w / 4][w % 4];
-        }
-        step += UNROLL;
-        if (step > 0 && step % (WINDOW / STEP) == 0)
-            writer.drain(step * STEP - WINDOW);
-    }
+    Mainloop mainloop;
+    mainloop.run(pipeline, output, decode, lane_words, fragments);
 }

@@ -10,7 +10,6 @@
 constexpr int TAPS = 200;  // weights of the filter
 constexpr int DECIMATION = 31;  // samples from one output to the next
 constexpr int SAMPLE_BITS = 10;
-constexpr int WGS = 128;  // blockDim.x
 
 // N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
 template <int N>
@@ -45,6 +44,16 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
     asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
     return result;
 #endif
+}
+
+// Keeps a number in a register: the compiler must not make it again from others wherever it is used.
+template <class Number>
+__device__ __forceinline__ Number kept(Number number)
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
 }
 
 // A phase is a 64-bit fraction of a cycle, so that wrapping of integers is wrapping of the phase: exact for ever.
@@ -230,251 +239,244 @@ __device__ __forceinline__ void copy_box(
 #endif
 }
 
-// ALGORITHM tensor, MMA wgmma or wgmma_int8: the products of ddc/tensor.cuh, by the four warps of a warpgroup together
-// and while they unpack the samples of the next step. The runs of the four are the 64 rows of a product.
-// Steps   as there: STEP_SAMPLES new samples of each row, and STEP more outputs done. A tile stays in the place where
-//         it began, since wgmma adds to sums where they are. So the weights move: they lie in shared memory as a
-//         ring of blocks, unrolled, and each step reads it from one block further back.
-//             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  1       L = LIVE
+// ALGORITHM tensor, MMA wgmma or wgmma_int8: the products of kernel_sync.cuh, by the four warps of a warpgroup together
+// and while they decode the samples of the next step. The runs of the four are the 64 rows of a product. For sm_90a
+// only.
+// Steps   as there: SAMPLES_PER_STEP new samples of each row, and OUTPUTS_PER_STEP more outputs done. A tile stays in
+//         the place where it began, since wgmma adds to sums where they are. So the weights move: they lie in shared
+//         memory as a ring of blocks, unrolled, and each step reads it from one block further back.
+//             blocks in memory     0  L-1 L-2 ..  1   0  L-1 ..  2       L = N_TILES
 //             step v, v % L = 0   |tile places 0 to L-1|                  place i meets block (v - i) mod L:
 //                     v % L = 1                  |tile places 0 to L-1|   the tile begun at step v is at place v mod L
-//         The code of LIVE steps is written out, so that places are registers (tensor_wgmma_places.cuh), or there is
-//         that of one, and runs overlap (tensor_wgmma_loop.cuh). Then sums may move instead, to the places before their
-//         own with each step, and blocks L-1 L-2 .. 0 stay: half the shared memory.
+//         The code of L steps is written out, so that places are registers (mainloop_unrolled.cuh), or there is that of
+//         one, and runs overlap (mainloop_rolled.cuh). Then sums may move instead, to the places before their own with
+//         each step, and blocks L-1 L-2 .. 0 stay: half the shared memory.
 // wgmma       halves, sums in float32. Columns as there.
-// wgmma_int8  bytes, exact sums in int32. A column for each of the three bytes of the weights, of the real and of the
-//             imaginary part of each output, byte after byte of a tile of up to four outputs. Samples of more than 8
-//             bits are two bytes, and have columns of zeros behind these: the lower byte is multiplied with all, and
-//             the upper one, which is worth 2^8 times as much, with those that start a byte earlier. Sums of byte i are
-//             thus worth 2^8i. Two outputs have such zeros in any case, for whole octets.
-// Windows as there. For sm_90a only.
+// wgmma_int8  bytes, exact sums in int32 (accumulators_bytes.cuh has their columns).
 
-constexpr int STEP = 2;  // outputs of a row that a step begins
-constexpr int RUN = 64;  // outputs of a row
-constexpr int STAGE = 3;  // steps whose samples are copied together
-constexpr int STAGES = 2;  // such copies that there is room for
-constexpr int WINDOW = 32;  // outputs of a row between stores
-constexpr int MOST_PART = 2;  // products whose samples are unpacked together
+// Shape: the geometry of this variant. kernels/ddc/tensor.py derives it, under the same names, and says how; nothing
+// here is derived again, only asserted. Parts take it as their template parameter S.
+// Words    a run       consecutive outputs: a row of the samples' matrix; a warp has 16
+//          a step      OUTPUTS_PER_STEP outputs of each row begin, a tile; N_TILES tiles are under way
+//          a part      products of a step whose samples are in registers together
+//          a stage     steps whose samples are copied together
+//          a window    outputs of each row that are stored together
+//          a group     consecutive samples that a lane decodes together; lane l1 l0 of a row takes each fourth one
+struct Shape {
+    // The block
+    static constexpr int N_THREADS = 128;  // blockDim.x
+    static constexpr int N_WARPS = 4;
+    static constexpr int MIN_BLOCKS = 3;  // of a multiprocessor, which has registers for them
+    static constexpr int ROWS_PER_WARP = 16;  // of a matrix of samples
 
-constexpr int WARPS = WGS / 32;
-constexpr int ROWS = 16;  // of a warp
-constexpr int STEP_SAMPLES = STEP * DECIMATION;
-constexpr int STEP_BITS = STEP_SAMPLES * SAMPLE_BITS;
-constexpr int PRODUCT = 16;  // samples of a row that a product takes: 32 bytes
-constexpr int K_STEPS = 4;  // of a step; if they are not whole, samples of the next step fill them up
-constexpr int LIVE = ceil_div(TAPS + (STEP - 1) * DECIMATION, STEP_SAMPLES);
-constexpr int OCTETS = STEP * 4 / 8;  // of columns of a tile
-constexpr int COLUMNS = (LIVE * OCTETS + 0) * 8;  // of a product: an even number of octets of bytes, above 4
-constexpr int WARM_UP = LIVE - 1;  // steps before the first outputs of a run are done
-// Or runs take the samples of their last outputs, which the next runs begin with.
-constexpr bool OVERLAPS = true;
-constexpr int TASK_STEPS = RUN / STEP + (OVERLAPS ? 0 : WARM_UP);
-constexpr int END = TASK_STEPS - WARM_UP;  // the step behind the last one: step 0 is the first whose outputs are done
-constexpr int TASK_STAGES = ceil_div(TASK_STEPS, STAGE);
-constexpr int WINDOW_STEPS = WINDOW / STEP;
-constexpr int OVERLAP_AT = 2 * WINDOW + 4;  // behind a row's outputs and their turns, what it has of the run before it
-// Words; an odd multiple of 4, for stores by 8 rows of 4 lanes without conflicts.
-constexpr int WINDOW_PITCH = OVERLAP_AT + (OVERLAPS ? ceil_div(2 * STEP * WARM_UP, 8) * 8 : 0);
-static_assert(WARPS % 4 == 0, "whole warpgroups");
-static_assert(LIVE == 4 && COLUMNS <= 256, "as the definition has it; what a product takes");
-static_assert(K_STEPS * PRODUCT >= STEP_SAMPLES, "products take all samples of a step");
-static_assert(STEP * 4 % 8 == 0, "whole octets a step");
-static_assert(OVERLAPS || RUN % WINDOW == 0, "whole windows a run");
-static_assert(END > 0, "what a run leaves open ends in the next one");
+    // Steps and tiles
+    static constexpr int OUTPUTS_PER_STEP = 2;  // of a row
+    static constexpr int OUTPUTS_PER_RUN = 64;
+    static constexpr int OUTPUTS_PER_WINDOW = 32;  // of a row
+    static constexpr int SAMPLES_PER_STEP = 62;  // of a row
+    static constexpr int BITS_PER_STEP = 620;  // of a row
+    static constexpr bool STEPS_ARE_BYTES = false;  // they start at any bit of a byte otherwise
+    static constexpr int STEPS_PER_ITERATION = 1;  // of the mainloop
+    static constexpr int STEPS_PER_WINDOW = 16;
+    static constexpr int STEPS_PER_RUN = 32;
+    static constexpr int WARM_UP_STEPS = 3;  // before the first outputs of a run are done
+    static constexpr int END_STEP = STEPS_PER_RUN - WARM_UP_STEPS;  // behind the last: step 0's are done first
+    static constexpr int N_TILES = 4;  // under way; also the blocks of weights, one for each
+    // The next run adds what a run's last samples begin; otherwise runs take the samples of their last outputs, too.
+    static constexpr bool RUNS_OVERLAP = true;
 
-constexpr int SAMPLE_BYTES = 1;  // operands that a sample is made into
+    // Products (MMAs): a row's samples times a block's column of weights
+    static constexpr int SAMPLES_PER_MMA = 16;  // of a row: 32 bytes of operands
+    static constexpr int OPERANDS_PER_SAMPLE = 1;
+    static constexpr int MMAS_PER_STEP = 4;  // samples of the next step fill the last one up
+    static constexpr int MMAS_PER_PART = 2;  // a step's last part may have fewer
+    static constexpr int PARTS_PER_STEP = 2;
+    static constexpr int MMAS_PER_CHAIN = 8;  // that tensor cores add before float32 does; 0: all
+    static constexpr int COLUMNS_PER_OUTPUT = 4;
+    static constexpr int OCTETS_PER_TILE = 1;  // of columns
+    static constexpr int FILL_OCTETS = 0;  // behind the last tile, where an even number is needed
+    static constexpr int COLUMNS_PER_MMA = 32;  // by wgmma: of all tiles, and what fills them up
+    static constexpr bool SUMS_MOVE = true;  // with each step; or weights do
 
-// Samples become halves in the registers that a product takes them from. Which of a step's samples is which row of the
-// weights is free: lane l1 l0 of a row takes GROUP consecutive ones, whole bytes, from each GROUP_STEPS products.
-//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if GROUP is 4; a register holds two,
-//     the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
+    // Groups of samples
+    static constexpr int BYTE_PERIOD = 4;  // samples, behind which one starts at the same bit of a byte
+    static constexpr int SAMPLES_PER_GROUP = 8;  // whole bytes
+    static constexpr int BITS_PER_GROUP = 80;
+    static constexpr int WORDS_PER_GROUP = 4;  // that a group lies in, wherever it starts
+    static constexpr int MMAS_PER_GROUP = 2;  // that whole groups are samples for
+    static constexpr int GROUPS_PER_PART = 1;  // of a lane and a row
+    static constexpr int GROUP_STRIDE = 10;  // words, from group to group of a lane
+    static constexpr int PART_STRIDE = 10;  // words, from part to part
+    static constexpr bool SAMPLES_ARE_PAIRED = false;  // halves are made two at a time
+    static constexpr bool GROUPS_START_EVEN = false;  // at an even byte, of paired samples
+    static constexpr bool GROUPS_ARE_WORDS = false;  // of bytes: they start at words
+
+    // Stages and boxes of packed samples
+    static constexpr int STEPS_PER_STAGE = 3;
+    static constexpr int N_STAGES = 2;  // that there is room for
+    static constexpr int STAGES_PER_RUN = 11;
+    static constexpr int BITS_PER_STAGE = 1860;  // of a row
+    static constexpr int PIECES_PER_ROW = 16;  // of 16 bytes, of a stage
+    static constexpr int STAGE_PITCH = 17;  // pieces, from row to row
+    static constexpr long long RUN_BYTES = 2480;  // from row to row of the samples
+    static constexpr long long BOX_PITCH = 2480;  // bytes, from row to row of a box
+    static constexpr int ROWS_PER_BOX = 16;
+    static constexpr int DRIFT = 0;  // bytes by which a row starts further behind its copies than the last
+    static constexpr int FIRST_DRIFT = 0;  // of a box's first row
+
+    // Weights
+    static constexpr int WEIGHT_GAP_SHIFT = 3;  // behind each 2^.. mixed weights in shared memory
+    static constexpr int WEIGHT_GAP = 2;  // there is room for so many, against conflicts of banks
+    static constexpr int MIXED_BYTES = 2032;  // of the mixed weights and what belongs to them
+    static constexpr int N_FRAGMENTS = 16;  // of weights, as mma.sync takes them
+    static constexpr bool WEIGHTS_ARE_SHARED = false;  // or in registers, by mma.sync
+    static constexpr int BLOCKS_IN_RING = 4;  // of weights, as wgmma takes them
+
+    // Windows of outputs
+    static constexpr int WINDOW_PITCH = 84;  // words, from row to row
+    static constexpr int OVERLAP_AT = 68;  // words of a row before what it has of the run before it
+    static constexpr int WINDOWS_BYTES = 21504;
+    static constexpr int FRAGMENTS_AT = 2032;  // bytes of the scratch memory before the fragments
+    static constexpr int SCRATCH_BYTES = 21504;  // mixed weights and fragments, then the windows
+    static constexpr int SHARED_BYTES = 60480;  // dynamic, what a launch asks for
+
+    static_assert(N_THREADS == 32 * N_WARPS);
+    static_assert(SAMPLES_PER_STEP == OUTPUTS_PER_STEP * DECIMATION && BITS_PER_STEP == SAMPLES_PER_STEP * SAMPLE_BITS);
+    static_assert(N_TILES * SAMPLES_PER_STEP >= TAPS + (OUTPUTS_PER_STEP - 1) * DECIMATION, "each tile meets all taps");
+    static_assert(MMAS_PER_STEP * SAMPLES_PER_MMA >= SAMPLES_PER_STEP, "products take all samples of a step");
+    static_assert(MMAS_PER_STEP % MMAS_PER_GROUP == 0 && MMAS_PER_PART % MMAS_PER_GROUP == 0, "whole groups a part");
+    static_assert(OUTPUTS_PER_STEP * COLUMNS_PER_OUTPUT == 8 * OCTETS_PER_TILE, "a tile has whole octets of columns");
+    static_assert(OUTPUTS_PER_WINDOW % OUTPUTS_PER_STEP == 0 && OUTPUTS_PER_RUN % OUTPUTS_PER_STEP == 0, "whole steps");
+    static_assert(RUNS_OVERLAP || OUTPUTS_PER_RUN % OUTPUTS_PER_WINDOW == 0, "whole windows a run");
+    static_assert(BITS_PER_STAGE == STEPS_PER_STAGE * BITS_PER_STEP);
+    static_assert(STAGES_PER_RUN * STEPS_PER_STAGE >= STEPS_PER_RUN);
+    static_assert(STAGE_PITCH % 2 == 1, "loads of words by 8 rows of 4 lanes are mostly free of bank conflicts");
+    static_assert(RUN_BYTES % 2 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
+    static_assert(BOX_PITCH % 16 == 0 && DRIFT == RUN_BYTES - BOX_PITCH && (DRIFT == 0 || ROWS_PER_BOX == 8));
+    static_assert(WINDOW_PITCH % 8 == 4, "stores by 8 rows of 4 lanes have no bank conflicts");
+
+    static constexpr bool STAGES_START_ALIKE = BITS_PER_STAGE % 128 == 0;  // within 16 bytes
+
+    // Returns the products of part `part` of a step.
+    __host__ __device__ static constexpr int mmas_of_part(int part)
+    {
+        return part == PARTS_PER_STEP - 1 ? MMAS_PER_STEP - part * MMAS_PER_PART : MMAS_PER_PART;
+    }
+
+    // Returns where mixed weight k lies, 8 bytes each; a zero is at TAPS. Lanes take weights of outputs next to each
+    // other, DECIMATION apart, and of groups of samples: gaps keep most of them from meeting in a bank.
+    __host__ __device__ static constexpr unsigned place_of_weight(unsigned k)
+    {
+        return k + (k >> WEIGHT_GAP_SHIFT) * WEIGHT_GAP;
+    }
+
+    // Returns the place of the zero where there is no such weight; below 0 there is none either.
+    __device__ __forceinline__ static unsigned place_of_any(int k)
+    {
+        return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
+    }
+};
+
+// A part of a step: the packed words that a lane loads of it, and the operands that they become.
+// Needs     S: Shape
+// Provides  Words, Operands; load_words, from a stage to registers
+template <class S>
+using Words = unsigned[2][S::GROUPS_PER_PART][S::WORDS_PER_GROUP];  // [row of the lane's two]
+
+template <class S>
+using Operands = unsigned[S::MMAS_PER_PART * S::OPERANDS_PER_SAMPLE][4];  // [product][register]
+
+// Loads the words of the part's first `n` products. `from`: the lane's first one of its first row.
+template <class S>
+__device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from, int n = S::MMAS_PER_PART)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * S::GROUPS_PER_PART * S::WORDS_PER_GROUP; ++i) {
+        const int r = i / (S::GROUPS_PER_PART * S::WORDS_PER_GROUP);
+        const int g = i / S::WORDS_PER_GROUP % S::GROUPS_PER_PART, w = i % S::WORDS_PER_GROUP;
+        if (g * S::MMAS_PER_PART < n * S::GROUPS_PER_PART)
+            words[r][g][w] = from[r * (8 * S::STAGE_PITCH * 4) + g * S::GROUP_STRIDE + w];
+    }
+}
+
+// Decode, to halves: packed samples become halves in the registers that a product takes them from.
+// Needs     S: Shape; lib/bits.cuh, lib/kept.cuh, part.cuh
+// Provides  skew_of, sample_of: which sample meets which row of the weights
+//           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
+//           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
+// Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes SAMPLES_PER_GROUP
+// consecutive ones, whole bytes, from each MMAS_PER_GROUP products.
+//     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if groups are of 4; a register holds
+//     two, the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
 // A half is made of a field without a conversion: below the exponent of 1024 a field is worth what it says.
 //     (field ^ sign bit) | half(1024) = 1024 + sample + 2^(SAMPLE_BITS-1), and one exact subtraction leaves the sample
 // 11 and 12 bits are two fields, of which the upper one is multiplied by 4 as it is added.
-// Of even widths, samples APART start at the same bit of a byte. They share a register, so that one PRMT finds the
-// bytes of both, and one shift and one mask serve both:
-//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + APART
+// Samples of even widths that are BYTE_PERIOD apart start at the same bit of a byte. They share a register, so that one
+// PRMT finds the bytes of both, and one shift and one mask serve both:
+//     product m, lane l, pair j of its group (register j % 2)     samples j (high half) and j + BYTE_PERIOD
 //                                                                 of 8 bits, 2 j and 2 j + 1
-// Where a group then lies in two words only if it starts at an even byte, runs may have to start APART samples earlier
-// (`skew`): the weights must leave the room.
+// Where a group then lies in two words only if it starts at an even byte, runs may have to start BYTE_PERIOD samples
+// earlier (`skew`): the weights must leave the room.
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
 #include <cuda_fp16.h>
 
-constexpr bool WHOLE_BYTES = STEP_BITS % 8 == 0;  // a step
-constexpr int APART = SAMPLE_BITS % 8 == 0 ? 1 : SAMPLE_BITS % 4 == 0 ? 2 : 4;
-constexpr int PAIR_GROUP = APART == 4 ? 8 : 4;
-constexpr bool TWO_WORDS = PAIR_GROUP * SAMPLE_BITS / 8 + 3 <= 8;  // hold a group, wherever it starts
-constexpr int ROOM = LIVE * STEP_SAMPLES - TAPS - (STEP - 1) * DECIMATION;
-constexpr bool PAIRED = WHOLE_BYTES && SAMPLE_BITS % 2 == 0
-    && MOST_PART % (PAIR_GROUP / 4) == 0
-    && (TWO_WORDS || (STEP_BITS % 16 == 0 && ROOM >= APART));
-constexpr bool STARTS_EVEN = PAIRED && !TWO_WORDS;
-constexpr int GROUP = PAIRED ? PAIR_GROUP : WHOLE_BYTES && SAMPLE_BITS % 2 == 0 ? 4 : 8;
-constexpr int GROUP_STEPS = GROUP / 4;
-constexpr int GROUP_BITS = GROUP * SAMPLE_BITS;
-constexpr int GROUP_BYTES = GROUP_BITS / 8;
-constexpr int ALIGNED_WORDS = ceil_div(GROUP_BYTES, 4);
-constexpr int SHIFTED_WORDS = ceil_div(GROUP_BITS + (WHOLE_BYTES ? 0 : 7), 32);  // from the byte on in which it starts
-// Bytes of the first word that are before a group, at most, or of a group that starts at any bit, and one it shares.
-constexpr int MOST_REST = STARTS_EVEN ? 2 : WHOLE_BYTES ? 3 : 4;
-constexpr int GROUP_WORDS = ceil_div(GROUP_BYTES + MOST_REST, 4) > 2 ? ceil_div(GROUP_BYTES + MOST_REST, 4) : 2;
-// A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they start.
-constexpr bool NARROW = WHOLE_BYTES && !PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
-
-static_assert(K_STEPS % GROUP_STEPS == 0, "products take whole groups");
-// Products whose samples are in registers together: whole groups, too.
-constexpr int PART_STEPS = MOST_PART;  // a step's last part may have fewer
-constexpr int PARTS = ceil_div(K_STEPS, PART_STEPS);
-static_assert(PART_STEPS % GROUP_STEPS == 0, "whole groups");
-
-// Products of part `part` of a step.
-__host__ __device__ constexpr int products_of(int part)
-{
-    return part == PARTS - 1 ? K_STEPS - part * PART_STEPS : PART_STEPS;
-}
-
-// The compiler must not make a number again from others wherever it is used.
-template <class Number>
-__device__ __forceinline__ Number kept(Number number)
-{
-#ifndef AUTOTUNE_HOST
-    asm volatile("" : "+r"(number));
-#endif
-    return number;
-}
-
-constexpr int PART_GROUPS = PART_STEPS / GROUP_STEPS;
-constexpr int GROUP_STRIDE = GROUP_STEPS * SAMPLE_BITS / 2;  // words from group to group: those of 16 samples a product
-constexpr int PART_WORDS = PART_GROUPS * GROUP_STRIDE;
-static_assert(GROUP_STEPS * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
-
-// The first sample of pair `pair` of a group.
-__host__ __device__ constexpr int leader_of(int pair)
-{
-    return APART == 1 ? 2 * pair : pair;
-}
-
-// The sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one); those of the
-// other rows follow GROUP samples apart.
-__host__ __device__ constexpr int sample_of(unsigned product, int r, int h)
-{
-    const int first = product / GROUP_STEPS * (4 * GROUP), in_group = product % GROUP_STEPS;
-    return PAIRED ? first + leader_of(in_group * 2 + r) + APART * (1 - h) : first + in_group * 4 + r * 2 + 1 - h;
-}
-
-// One PRMT takes the two bytes that hold it, most significant first.
-__host__ __device__ constexpr int byte_of(int sample)
-{
-    const int first = sample * SAMPLE_BITS / 8;
-    const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
-    return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
-}
-
-// Bits behind it in those two bytes.
-__host__ __device__ constexpr int shift_of(int sample)
-{
-    return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
-}
-
-// Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
-template <int SAMPLE, int AT>
-__device__ __forceinline__ unsigned place(const unsigned (&group)[ALIGNED_WORDS])
-{
-    constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
-    constexpr int word = (end - 1) / 32;
-    constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
-    constexpr bool in_two = end - SAMPLE_BITS < word * 32;
-    if constexpr (right < 0)
-        return group[word] << -right;
-    else if constexpr (in_two)
-        return __funnelshift_r(group[word], group[word - in_two], right);
-    else
-        return group[word] >> right;
-}
-
-__device__ __forceinline__ __half2 as_halves(unsigned word)
-{
-    return *reinterpret_cast<const __half2*>(&word);
-}
-
-__device__ __forceinline__ unsigned as_word(__half2 halves)
-{
-    return *reinterpret_cast<const unsigned*>(&halves);
-}
-
-constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
-constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
-constexpr unsigned EXPONENT = 0x6400;  // of 1024
-constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;  // what unbiased() takes away
-
-// Samples in the low SAMPLE_BITS of halves, whatever is above them, as halves above BIAS.
-__device__ __forceinline__ unsigned two_halves(unsigned fields)
-{
-    constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-    const unsigned lower = and_xor(fields, LOW * 0x10001, (EXPONENT | BIAS) * 0x10001);  // 1024 + the low bits
-    if constexpr (TOP_BITS == 0) {
-        return lower;
-    } else {
-        constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
-        const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
-        // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
-        const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
-        return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
-    }
-}
-
-// The same of two words, of which each has one sample in its low SAMPLE_BITS, or in those of its high half.
-__device__ __forceinline__ unsigned two_halves(unsigned high, unsigned low)
-{
-    if constexpr (TOP_BITS == 0) {
-        constexpr unsigned LOW = (1u << LOW_BITS) - 1;
-        return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
-    } else {
-        constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
-        return two_halves(and_xor(low, ALL, and_xor(high, ALL << 16, 0)));
-    }
-}
-
-__device__ __forceinline__ unsigned unbiased(unsigned halves)
-{
-    return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
-}
-
-// Samples by which the block's runs start earlier, so that groups start where they should.
-__device__ __forceinline__ int skew_of(long long first_byte)
-{
-    return STARTS_EVEN && first_byte % 2 != 0 ? APART : 0;  // an odd number of bytes
-}
-
-typedef unsigned Words[2][PART_GROUPS][GROUP_WORDS];  // [row of the lane's two]
-
-// What of unpacking depends on where in its word a lane's group starts. Where steps are whole words, always the same.
-struct Decoder {
+template <class S>
+struct DecodeHalves {
+    static constexpr int ALIGNED_WORDS = ceil_div(S::BITS_PER_GROUP, 32);
+    // From the byte on in which it starts.
+    static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
+    // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
+    // start.
+    static constexpr bool NARROW =
+        S::STEPS_ARE_BYTES && !S::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
+    static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
+    static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
+    static constexpr unsigned EXPONENT = 0x6400;  // of 1024
+    // What decoding leaves to take away.
+    static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
+    static_assert(S::MMAS_PER_GROUP * 4 == S::SAMPLES_PER_GROUP && S::OPERANDS_PER_SAMPLE == 1);
+    static_assert(S::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
-    unsigned selectors[4];  // PAIRED: of each pair, see selector_of; NARROW: of samples 0 and 1, 2 and 3; or of all
+    // Of each pair, if samples are paired, see selector_of; if NARROW, of samples 0 and 1, 2 and 3; or of all.
+    unsigned selectors[4];
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit Decoder(int rest) : bit(rest * 8 + threadIdx.x % 4 * GROUP_BITS)
+    __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
     {
-        turn_to(bit);
+        align_to(bit);
     }
 
-    __device__ __forceinline__ int first_word() const { return bit >> 5; }
+    // Returns by how many samples the block's runs start earlier, so that groups start where they should.
+    __device__ __forceinline__ static int skew_of(long long first_byte)
+    {
+        return S::GROUPS_START_EVEN && first_byte % 2 != 0 ? S::BYTE_PERIOD : 0;  // an odd number of bytes
+    }
+
+    // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one);
+    // those of the other rows follow SAMPLES_PER_GROUP samples apart.
+    __host__ __device__ static constexpr int sample_of(unsigned product, int r, int h)
+    {
+        const int first = product / S::MMAS_PER_GROUP * (4 * S::SAMPLES_PER_GROUP);
+        const int in_group = product % S::MMAS_PER_GROUP;
+        return S::SAMPLES_ARE_PAIRED ? first + leader_of(in_group * 2 + r) + S::BYTE_PERIOD * (1 - h)
+                                     : first + in_group * 4 + r * 2 + 1 - h;
+    }
 
     // What follows is for groups that start at this bit of their row.
-    __device__ __forceinline__ void turn_to(int group_bit)
+    __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = WHOLE_BYTES ? 0 : kept(group_bit & 7);
+        shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);
         const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
-        if constexpr (PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
+        if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
             selectors[0] = kept(rest + 0x4321u);
             selectors[1] = kept(0x0145u + (rest & 0xff00u));
             selectors[2] = kept(0x2345u + (rest & 0x00ffu));
-        } else if constexpr (PAIRED) {
+        } else if constexpr (S::SAMPLES_ARE_PAIRED) {
 #pragma unroll
-            for (int pair = 0; pair < (SAME_BYTES ? 1 : GROUP / 2); ++pair)
+            for (int pair = 0; pair < (SAME_BYTES ? 1 : S::SAMPLES_PER_GROUP / 2); ++pair)
                 selectors[pair] = kept(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
             selectors[0] = kept(rest + selector(0));
@@ -484,141 +486,542 @@ struct Decoder {
         }
     }
 
-    __host__ __device__ static constexpr unsigned selector(int sample)
+    // Makes halves above BIAS of the words of the part's first `n` products.
+    __device__ __forceinline__ void decode(
+        Operands<S>& halves, const Words<S>& words, int n = S::MMAS_PER_PART) const
     {
-        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+#pragma unroll
+        for (int i = 0; i < 2 * S::GROUPS_PER_PART; ++i) {
+            const int g = i / 2, r = i % 2;
+            if (g * S::MMAS_PER_GROUP >= n)
+                continue;
+            if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10)
+                decode_pairs_of_10(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+            else if constexpr (S::SAMPLES_ARE_PAIRED)
+                decode_pairs(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+            else
+                decode_group<0>(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+        }
     }
 
-    // Bytes of sample `leader`, most significant first, and of the one APART; twice the same of what lies in one.
-    __host__ __device__ static constexpr unsigned selector_of(int leader)
+    // Takes BIAS away, by an instruction that the compiler cannot leave out or move.
+    __device__ __forceinline__ unsigned finished(unsigned halves, int) const
     {
-        const int from_first_to_other = APART * SAMPLE_BITS / 8;
-        return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
+#ifdef AUTOTUNE_HOST
+        return unbiased(halves);
+#else
+        constexpr unsigned LESS = BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001;
+        unsigned result;
+        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(result) : "r"(halves), "r"(LESS));
+        return result;
+#endif
     }
 
-    __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
+    __device__ __forceinline__ static unsigned unbiased(unsigned halves)
+    {
+        return BIAS == 0 ? halves : as_word(__hadd2(as_halves(halves), __half2half2(__ushort_as_half(0x8000 | BIAS))));
+    }
 
-    // The two registers of products `STEP` of a group, for one row.
+private:
+    // ---- groups of samples that are taken one by one: the two registers of product IN_GROUP of a group, and behind it
     template <int IN_GROUP>
     __device__ __forceinline__ void decode_group(
-        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
     {
-        if constexpr (IN_GROUP < GROUP_STEPS) {
+        if constexpr (IN_GROUP < S::MMAS_PER_GROUP) {
             if constexpr (NARROW) {
                 const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
                 const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
-                samples[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
-                samples[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
+                halves[first][r] = two_halves(t0 >> shift_of(0), t0 >> shift_of(1));
+                halves[first][2 + r] = two_halves(t1 >> shift_of(2), t1 >> shift_of(3));
             } else {
                 unsigned aligned[ALIGNED_WORDS];
                 unsigned whole[SHIFTED_WORDS];  // from a byte on
 #pragma unroll
                 for (int w = 0; w < SHIFTED_WORDS; ++w)
-                    whole[w] = __byte_perm(words[w], words[w + 1 < GROUP_WORDS ? w + 1 : w], selectors[0]);
+                    whole[w] = __byte_perm(words[w], words[w + 1 < S::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = WHOLE_BYTES
+                    aligned[w] = S::STEPS_ARE_BYTES
                         ? whole[w]
                         : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
-                constexpr int S = IN_GROUP * 4;
-                samples[first + IN_GROUP][r] = two_halves(place<S, 16>(aligned), place<S + 1, 0>(aligned));
-                samples[first + IN_GROUP][2 + r] = two_halves(place<S + 2, 16>(aligned), place<S + 3, 0>(aligned));
+                constexpr int A = IN_GROUP * 4;
+                halves[first + IN_GROUP][r] = two_halves(place<A, 16>(aligned), place<A + 1, 0>(aligned));
+                halves[first + IN_GROUP][2 + r] = two_halves(place<A + 2, 16>(aligned), place<A + 3, 0>(aligned));
             }
-            decode_group<IN_GROUP + 1>(samples, first, r, words);
+            decode_group<IN_GROUP + 1>(halves, first, r, words);
+        }
+    }
+
+    __host__ __device__ static constexpr unsigned selector(int sample)
+    {
+        return byte_of(sample) * 0x1100u + 0x0100u + byte_of(sample + 1) * 0x0011u + 0x0001u;
+    }
+
+    // Returns which two bytes one PRMT takes for a sample, most significant first.
+    __host__ __device__ static constexpr int byte_of(int sample)
+    {
+        const int first = sample * SAMPLE_BITS / 8;
+        const bool in_one = (sample + 1) * SAMPLE_BITS <= (first + 1) * 8;
+        return in_one && first > 0 ? first - 1 : first;  // the second of the two, so that none is past the group's end
+    }
+
+    // Returns the bits behind it in those two bytes.
+    __host__ __device__ static constexpr int shift_of(int sample)
+    {
+        return (byte_of(sample) + 2) * 8 - (sample + 1) * SAMPLE_BITS;
+    }
+
+    // Bits [at, at + SAMPLE_BITS) are sample number SAMPLE of a group, most significant bit first.
+    template <int SAMPLE, int AT>
+    __device__ __forceinline__ static unsigned place(const unsigned (&group)[ALIGNED_WORDS])
+    {
+        constexpr int end = (SAMPLE + 1) * SAMPLE_BITS;
+        constexpr int word = (end - 1) / 32;
+        constexpr int right = (word + 1) * 32 - end - AT;  // how far to shift
+        constexpr bool in_two = end - SAMPLE_BITS < word * 32;
+        if constexpr (right < 0)
+            return group[word] << -right;
+        else if constexpr (in_two)
+            return __funnelshift_r(group[word], group[word - in_two], right);
+        else
+            return group[word] >> right;
+    }
+
+    // ---- pairs of samples that start at the same bit of a byte: the registers of a group's products, from `first` on
+    __device__ __forceinline__ void decode_pairs(
+        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+    {
+#pragma unroll
+        for (int pair = 0; pair < S::SAMPLES_PER_GROUP / 2; ++pair) {
+            const int leader = leader_of(pair);
+            const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
+            halves[first + pair / 2][pair % 2 * 2 + r] =
+                two_halves(bytes >> ((last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS));
         }
     }
 
     // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
     // group.
     __device__ __forceinline__ void decode_pairs_of_10(
-        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
     {
-        constexpr int LAST = GROUP_WORDS - 1;
+        constexpr int LAST = S::WORDS_PER_GROUP - 1;
         const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
         const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
-        samples[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
-        samples[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
-        samples[first + GROUP_STEPS - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
-        samples[first + GROUP_STEPS - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+        halves[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
+        halves[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
+        halves[first + S::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        halves[first + S::MMAS_PER_GROUP - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
-    // The registers of a group's products, from `first` on, for one row.
-    __device__ __forceinline__ void decode_pairs(
-        unsigned (&samples)[PART_STEPS][4], int first, int r, const unsigned (&words)[GROUP_WORDS]) const
+    // Returns the first sample of pair `pair` of a group.
+    __host__ __device__ static constexpr int leader_of(int pair)
     {
-#pragma unroll
-        for (int pair = 0; pair < GROUP / 2; ++pair) {
-            const int leader = leader_of(pair);
-            const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
-            samples[first + pair / 2][pair % 2 * 2 + r] =
-                two_halves(bytes >> ((last_byte_of(leader) + 1) * 8 - (leader + 1) * SAMPLE_BITS));
+        return S::BYTE_PERIOD == 1 ? 2 * pair : pair;
+    }
+
+    // Selects the bytes of sample `leader`, most significant first, and of the one BYTE_PERIOD behind it; where a
+    // sample lies in one byte, twice that byte.
+    __host__ __device__ static constexpr unsigned selector_of(int leader)
+    {
+        const int from_first_to_other = S::BYTE_PERIOD * SAMPLE_BITS / 8;
+        return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
+    }
+
+    __host__ __device__ static constexpr int last_byte_of(int sample) { return ((sample + 1) * SAMPLE_BITS - 1) / 8; }
+
+    // ---- fields to halves
+    // Makes halves above BIAS of samples in the low SAMPLE_BITS of halves, whatever is above them.
+    __device__ __forceinline__ static unsigned two_halves(unsigned fields)
+    {
+        constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+        const unsigned lower = and_xor(fields, LOW * 0x10001, (EXPONENT | BIAS) * 0x10001);  // 1024 + the low bits
+        if constexpr (TOP_BITS == 0) {
+            return lower;
+        } else {
+            constexpr unsigned TOP = ((1u << TOP_BITS) - 1) << 8;  // worth 256 each
+            const unsigned upper = and_xor(fields >> 2, TOP * 0x10001, (EXPONENT | 128u << TOP_BITS) * 0x10001);
+            // 256 (top bits, signed) - 256, so that 4 times it takes the lower part's 1024 away as well
+            const __half2 top = __hadd2(as_halves(upper), __half2half2(__int2half_rn(-(1280 + (128 << TOP_BITS)))));
+            return as_word(__hfma2(top, __half2half2(__int2half_rn(4)), as_halves(lower)));
         }
     }
 
-    // Samples of the part's first `n` products, above BIAS.
-    __device__ __forceinline__ void decode(
-        unsigned (&samples)[PART_STEPS][4], const Words& words, int n = PART_STEPS) const
+    // The same of two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
+    __device__ __forceinline__ static unsigned two_halves(unsigned high, unsigned low)
     {
-#pragma unroll
-        for (int i = 0; i < 2 * PART_GROUPS; ++i) {
-            const int g = i / 2, r = i % 2;
-            if (g * GROUP_STEPS >= n)
-                continue;
-            if constexpr (PAIRED && SAMPLE_BITS == 10)
-                decode_pairs_of_10(samples, g * GROUP_STEPS, r, words[r][g]);
-            else if constexpr (PAIRED)
-                decode_pairs(samples, g * GROUP_STEPS, r, words[r][g]);
-            else
-                decode_group<0>(samples, g * GROUP_STEPS, r, words[r][g]);
+        if constexpr (TOP_BITS == 0) {
+            constexpr unsigned LOW = (1u << LOW_BITS) - 1;
+            return and_xor(low, LOW, and_xor(high, LOW << 16, BIAS * 0x10001));
+        } else {
+            constexpr unsigned ALL = (1u << SAMPLE_BITS) - 1;
+            return two_halves(and_xor(low, ALL, and_xor(high, ALL << 16, 0)));
         }
+    }
+
+    __device__ __forceinline__ static __half2 as_halves(unsigned word)
+    {
+        return *reinterpret_cast<const __half2*>(&word);
+    }
+
+    __device__ __forceinline__ static unsigned as_word(__half2 halves)
+    {
+        return *reinterpret_cast<const unsigned*>(&halves);
     }
 };
 
-// Copies a warp's samples to shared memory, a stage of all ROWS rows at a time. A stage of a row starts at any byte, and
-// at any bit if steps are not whole bytes; its copies, at a multiple of 16 bytes before it.
-// Rows    lie in boxes, for the copy engine of sm_90, whose rows are a multiple of 16 bytes apart: BOX_PITCH, the nearest
-//         to ROW_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
-//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
-constexpr int STAGE_BITS = STAGE * STEP_BITS;
-// The last products may take more than their step's.
-constexpr int READ_BITS = (STAGE - 1) * STEP_BITS + K_STEPS * (PRODUCT * SAMPLE_BITS);
-constexpr long long ROW_BYTES = static_cast<long long>(RUN) * DECIMATION / 8 * SAMPLE_BITS
-    + static_cast<long long>(RUN) * DECIMATION % 8 * SAMPLE_BITS / 8;  // from row to row
-constexpr long long BOX_PITCH = (ROW_BYTES + 8) / 16 * 16;
-constexpr int DRIFT = static_cast<int>(ROW_BYTES - BOX_PITCH);
-constexpr int BOX_ROWS = DRIFT == 0 ? ROWS : 8;
-constexpr int MOST_DRIFT = (BOX_ROWS - 1) * (DRIFT < 0 ? -DRIFT : DRIFT);
-constexpr int FIRST_DRIFT = DRIFT < 0 ? MOST_DRIFT : 0;  // of a box's first row
-static_assert(8 * ROW_BYTES % 16 == 0, "a lane reads of rows 8 apart, which start alike within 16 bytes");
-constexpr int FIRST_BIT = MOST_DRIFT * 8 + (WHOLE_BYTES ? 120 : 127);  // of a stage, behind its copies, at most
-// The words of the stage's last group, wherever it starts, end within them.
-constexpr int PIECES = ceil_div((READ_BITS + FIRST_BIT - GROUP_BITS) / 32 * 4 + GROUP_WORDS * 4, 16);
-constexpr int PITCH = PIECES | 1;  // odd: loads of words by 8 rows of 4 lanes are then mostly free of bank conflicts
-constexpr bool ALIKE = STAGE_BITS % 128 == 0;  // all stages start alike within 16 bytes
+// Weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the largest
+// is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
+// Needs     S: Shape; D: DecodeHalves, whose sample_of says which sample meets which row
+// Provides  WeightHalves: split, and the constants of its scale, for weights_mixed.cuh
+//           take, words_of: what a lane has of a block, as mma.sync takes it, for weights_ring.cuh and
+//           weights_fragments.cuh
+#include <cuda_fp16.h>
 
-// Of a row, that lanes copy together: the largest of few shapes that needs the fewest turns.
-__host__ __device__ constexpr int turns_of(int lanes_a_row)
+template <class S, class D>
+struct WeightHalves {
+    typedef ushort4 Parts;  // (re high, re low, im high, im low)
+
+    static constexpr int LARGEST = 14;  // the exponent of the largest weight
+    static constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
+    // Of a largest weight of 2^-100, below which the scale would overflow.
+    static constexpr unsigned LEAST_EXPONENT = 27;
+    static constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
+    static constexpr int OCTETS_PER_UNIT = 1;  // octets of columns, which have whole outputs
+    static constexpr bool ALTERNATES_REGISTERS = false;  // see words_of
+    static constexpr int COLUMNS_EARLIER = 0;  // that a sample's first operand is multiplied with
+
+    __device__ __forceinline__ static Parts split(float re, float im)
+    {
+        const ushort2 r = halves_of(re), i = halves_of(im);
+        return make_ushort4(r.x, r.y, i.x, i.y);
+    }
+
+    struct Taken {
+        unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
+    };
+
+    // Takes, for product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
+    __device__ __forceinline__ static Taken take(
+        const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
+    {
+        const int column = lane / 4, own = lane % 4 * S::SAMPLES_PER_GROUP;
+        const int back = own - column / 4 * DECIMATION - skew;
+        const int first = block * S::SAMPLES_PER_STEP - unit * (2 * DECIMATION);
+        const unsigned short* const parts = &weights->x + column % 4;
+        Taken taken;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int of_row_0 = D::sample_of(product, i / 2, i % 2);
+            const bool is_own =
+                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
+            const unsigned place = is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS);
+            taken.halves[i / 2][i % 2] = parts[place * 4];
+        }
+        return taken;
+    }
+
+    // Makes the two registers.
+    __device__ __forceinline__ static void words_of(unsigned (&words)[OCTETS_PER_UNIT][2], const Taken& taken, int)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            words[0][r] = taken.halves[r][0] | taken.halves[r][1] << 16;
+    }
+
+private:
+    __device__ __forceinline__ static ushort2 halves_of(float x)
+    {
+        const __half high = __float2half_rn(x);
+        const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
+        return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
+    }
+};
+
+// Accumulators of halves, by wgmma: float32, whose columns are the high and the low part of the same number.
+// Needs     S: Shape
+// Provides  Accumulators: Sum; which numbers of a finished tile a lane has (first_row_of, first_number_of, row_of,
+//           place_of), and numbers_of, which makes them of its sums; pin
+// A lane's numbers are of its first row, the warp's row `lane` / 4, and of the row 8 further.
+template <class S>
+struct AccumulatorsHalves {
+    typedef float Sum;
+    static constexpr int NUMBERS_PER_TILE = S::OCTETS_PER_TILE * 2;  // a part of an output of each octet, of two rows
+
+    __device__ __forceinline__ static int first_row_of(int lane)
+    {
+        return lane / 4;
+    }
+
+    __device__ __forceinline__ static int first_number_of(int lane)
+    {
+        return lane % 4;
+    }
+
+    // Returns 1 where number `i` is of the second row.
+    __host__ __device__ static constexpr int row_of(int i)
+    {
+        return i % 2;
+    }
+
+    // Returns where number `i` goes in its row, from the lane's first one.
+    __host__ __device__ static constexpr int place_of(int i)
+    {
+        return i / 2 * 4;
+    }
+
+    __device__ __forceinline__ static void numbers_of(float (&numbers)[NUMBERS_PER_TILE], const Sum* tile, int)
+    {
+#pragma unroll
+        for (int i = 0; i < NUMBERS_PER_TILE; ++i)
+            numbers[i] = tile[i * 2] + tile[i * 2 + 1] * 0x1p-11f;
+    }
+
+    // What uses the sum stays behind this.
+    __device__ __forceinline__ static void pin(Sum& sum)
+    {
+#ifndef AUTOTUNE_HOST
+        asm volatile("" : "+f"(sum));
+#endif
+    }
+};
+
+typedef DecodeHalves<Shape> Decode;
+typedef WeightHalves<Shape, Decode> Weights;
+typedef AccumulatorsHalves<Shape> Accumulators;
+
+// Weights are fetched, multiplied by the mixer's phasors, scaled and split, by the block.
+// Needs     S: Shape; W: WeightHalves or WeightBytes, which says how they are split; lib/phase.cuh
+// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its S::place_of_weight
+template <class S, class W>
+struct MixedWeights {
+    typedef typename W::Parts Parts;
+    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, S::N_THREADS);  // at most
+    typedef float Fetched[WEIGHTS_PER_THREAD];
+
+    Parts weights[S::place_of_weight(TAPS) + 1];  // a zero behind the last one
+    unsigned largest[S::N_WARPS];  // of the warp's share of the weights, as bits
+
+    // Fetches a thread's weights, before all else: behind samples they would wait for all of those.
+    __device__ __forceinline__ static void fetch(Fetched& fetched, const float* __restrict__ weights)
+    {
+#pragma unroll
+        for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
+            fetched[i] = is_weight(i) ? weights[own_weight(i)] : 0.0f;
+    }
+
+    // Mixes weights to `scratch`, by the whole block. Returns what sums are to be multiplied by.
+    __device__ __forceinline__ static float mix(unsigned char* scratch, const Fetched& fetched, Frequency frequency)
+    {
+        MixedWeights& mixed = *reinterpret_cast<MixedWeights*>(scratch);
+        // The phasor of weight k is the product of those of weights k % 32, the lane's own, and k - k % 32, which lane
+        // i % 32 has of the warp's i-th 32 weights.
+        constexpr int FAR = ceil_div(WEIGHTS_PER_THREAD, 32);
+        const int lane = threadIdx.x % 32;
+        const float2 near = unit_vector(advance(frequency, lane));
+        float2 far[FAR];
+#pragma unroll
+        for (int i = 0; i < FAR; ++i)
+            far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
+        if (threadIdx.x == 0)
+            mixed.weights[S::place_of_weight(TAPS)] = {};  // which is no weight
+        unsigned most = 0;
+#pragma unroll
+        for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
+            most = max(most, __float_as_uint(fabsf(fetched[i])));  // floats above 0 are in the order of their bits
+        most = __reduce_max_sync(0xffffffff, most);
+        if (lane == 0)
+            mixed.largest[threadIdx.x / 32] = most;
+        __syncthreads();  // the largest of each warp is there
+#pragma unroll
+        for (int w = 0; w < S::N_WARPS; ++w)
+            most = max(most, mixed.largest[w]);
+        const unsigned exponent = max(most + W::ALMOST >> 23, W::LEAST_EXPONENT);
+        const float scale = __uint_as_float((254 + W::LARGEST - exponent) << 23);
+#pragma unroll
+        for (int i = 0; i < WEIGHTS_PER_THREAD; ++i) {
+            const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
+            const float far_im = __shfl_sync(0xffffffff, far[i / 32].y, i % 32);
+            const float2 phasor = multiply(near, make_float2(far_re, far_im));
+            const float weight = fetched[i] * scale;
+            if (is_weight(i))
+                mixed.weights[S::place_of_weight(own_weight(i))] = W::split(weight * phasor.x, weight * phasor.y);
+        }
+        __syncthreads();  // the mixed weights are complete
+        return __uint_as_float((exponent - W::LARGEST - W::SAMPLE_SCALE) << 23);
+    }
+
+    __device__ __forceinline__ static const Parts* weights_in(const unsigned char* scratch)
+    {
+        return reinterpret_cast<const MixedWeights*>(scratch)->weights;
+    }
+
+private:
+    // Each 32 next to each other are of a warp: weight k is one of lane k % 32.
+    __device__ __forceinline__ static int own_weight(int i)
+    {
+        return threadIdx.x + i * S::N_THREADS;
+    }
+
+    __device__ __forceinline__ static bool is_weight(int i)
+    {
+        return (i + 1) * S::N_THREADS <= TAPS || own_weight(i) < TAPS;
+    }
+};
+
+// Weights as wgmma takes them: a ring of blocks in shared memory.
+// Needs     S: Shape; W: WeightHalves or WeightBytes; lib/tma.cuh (publish_writes), weights_mixed.cuh
+// Provides  WeightRing, in shared memory: fill, by the whole block; address, and the descriptor of a product's blocks
+// Blocks    of each product of a step, with L = N_TILES: 0, L-1, L-2 .. 1, 0, L-1 .. 2, so that blocks (v - i) mod L
+//           for i = 0 .. L-1 follow each other, whatever v is; or, where sums move, L-1, L-2 .. 0 once. A block is
+//           OCTETS_PER_TILE octets of 8 columns.
+// Layout    as hardware reads it: a product's samples of a column are two pieces of 16 bytes; the first ones of all
+//           columns follow each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an
+//           octet is register r of lane c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
+// Zeros     an octet of columns before the blocks, for upper bytes of samples, which are multiplied with columns that
+//           start earlier; and one behind them, which fills products up. Each is there where it is needed: bases may be
+//           empty.
+template <bool IS_THERE>
+struct ZerosBefore {
+    unsigned before[32];
+};
+template <>
+struct ZerosBefore<false> {
+};
+
+template <bool IS_THERE>
+struct ZerosBehind {
+    unsigned behind[32];
+};
+template <>
+struct ZerosBehind<false> {
+};
+
+template <class S>
+struct RingBlocks : ZerosBefore<(S::OPERANDS_PER_SAMPLE > 1)> {
+    unsigned words[S::MMAS_PER_STEP][2][S::BLOCKS_IN_RING][S::OCTETS_PER_TILE][32];  // [product][piece][block][octet]
+};
+
+template <class S, class W>
+struct WeightRing : RingBlocks<S>, ZerosBehind<(S::FILL_OCTETS > 0)> {
+    typedef MixedWeights<S, W> Mixed;
+    static constexpr int PIECE_WORDS = S::BLOCKS_IN_RING * S::OCTETS_PER_TILE * 32;  // of a product's first pieces
+
+    // Fills the ring from the mixed weights in `scratch`, which are not needed any more when it returns.
+    __device__ __forceinline__ void fill(const unsigned char* scratch, int skew, int warp, int lane)
+    {
+        constexpr int UNITS = S::OCTETS_PER_TILE / W::OCTETS_PER_UNIT;
+        const int first = W::ALTERNATES_REGISTERS ? lane / 4 % 2 * PIECE_WORDS + lane : lane;
+        const int second = W::ALTERNATES_REGISTERS ? first ^ 4 : PIECE_WORDS + lane;
+        // Each block once, for both its places. The weights of a unit are loaded before the words of the one before it
+        // are stored: the compiler cannot tell that these do not change them.
+        int at = warp % S::N_TILES, product = warp / S::N_TILES;
+        typename W::Taken taken = W::take(Mixed::weights_in(scratch), block_at(at), product, 0, lane, skew);
+#pragma unroll 1
+        for (int i = warp; i < S::MMAS_PER_STEP * S::N_TILES; i += S::N_WARPS) {
+            unsigned(*const to)[32] = this->words[product][0][at];
+            const bool is_twice = !S::SUMS_MOVE && at < S::N_TILES - 1;
+            const int block = block_at(at), of = product;
+            at += S::N_WARPS % S::N_TILES, product += S::N_WARPS / S::N_TILES;
+            if (at >= S::N_TILES)
+                at -= S::N_TILES, ++product;
+#pragma unroll
+            for (int unit = 0; unit < UNITS; ++unit) {
+                const bool is_last = unit + 1 == UNITS;  // behind the last block, what follows is not used
+                const typename W::Taken next = W::take(
+                    Mixed::weights_in(scratch), is_last ? block_at(at) : block, is_last ? product : of,
+                    is_last ? 0 : unit + 1, lane, skew);
+                unsigned made[W::OCTETS_PER_UNIT][2];
+                W::words_of(made, taken, lane);
+#pragma unroll
+                for (int o = 0; o < W::OCTETS_PER_UNIT; ++o) {
+                    unsigned* const octet = to[unit * W::OCTETS_PER_UNIT + o];
+                    octet[first] = made[o][0];
+                    octet[second] = made[o][1];
+                    if (is_twice) {
+                        octet[S::N_TILES * S::OCTETS_PER_TILE * 32 + first] = made[o][0];
+                        octet[S::N_TILES * S::OCTETS_PER_TILE * 32 + second] = made[o][1];
+                    }
+                }
+                taken = next;
+            }
+        }
+        if constexpr (S::OPERANDS_PER_SAMPLE > 1)
+            if (threadIdx.x < 32)
+                this->before[threadIdx.x] = 0;
+        if constexpr (S::FILL_OCTETS > 0)
+            if (threadIdx.x < 32)
+                this->behind[threadIdx.x] = 0;
+        publish_writes();
+        __syncthreads();  // the ring is complete
+    }
+
+    // Returns where the blocks of the first product start, in units of 16 bytes, as the hardware wants to be told.
+    __device__ __forceinline__ unsigned address() const
+    {
+        return static_cast<unsigned>(__cvta_generic_to_shared(&this->words)) >> 4;
+    }
+
+    // Describes the N_TILES blocks from `block` on, for product `product` of a step; step v needs them from -v mod
+    // N_TILES. No swizzle; 128 bytes from octet to octet. `ring`: its address; `before`: columns by which it starts
+    // earlier. Source: PTX ISA, "Matrix Descriptor Format".
+    __device__ __forceinline__ static unsigned long long blocks_of(
+        unsigned ring, int product, int block, int before = 0)
+    {
+        constexpr unsigned PIECE = PIECE_WORDS * 4 / 16, OCTET = 128 / 16;
+        const int columns = (product * 2 * S::BLOCKS_IN_RING + block) * (S::OCTETS_PER_TILE * 8) - before;
+        return static_cast<unsigned long long>(OCTET) << 32 | (ring + ((PIECE << 16) + columns));
+    }
+
+private:
+    // Returns the block of weights at place `at` of them, and again N_TILES further on.
+    __device__ __forceinline__ static int block_at(int at)
+    {
+        return S::SUMS_MOVE ? S::N_TILES - 1 - at : at == 0 ? 0 : S::N_TILES - at;
+    }
+};
+
+// Pipeline, by cp.async: lanes copy a warp's samples to shared memory, a stage of all its rows at a time.
+// Needs     S: Shape; lib/async.cuh
+// Provides  CpAsyncPipeline: begin_stage, wait_for_stage; where the stage at hand starts (offset, drift, start, shift)
+// TAKES_ALL  or only what the copy engine of pipeline_tma.cuh leaves: stages near the ends of the buffer
+// A stage of a row starts at any byte, and at any bit if steps are not whole bytes; its copies start at the multiple of
+// 16 bytes before it.
+// Rows    lie in boxes, as the copy engine wants them: BOX_PITCH apart, the multiple of 16 bytes that is nearest to
+//         RUN_BYTES. So rows drift within their box: each starts by DRIFT bytes further behind its copies than the
+//         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
+
+// Returns how many copies a lane begins for a stage, with so many lanes a row.
+template <class S>
+__host__ __device__ constexpr int copies_by(int lanes_per_row)
 {
-    return ceil_div(PIECES, lanes_a_row) * ceil_div(ROWS, 32 / lanes_a_row);
+    return ceil_div(S::PIECES_PER_ROW, lanes_per_row) * ceil_div(S::ROWS_PER_WARP, 32 / lanes_per_row);
 }
 
+// Returns how many lanes copy pieces of one row: the largest of few numbers that needs the fewest copies.
+template <class S>
 __host__ __device__ constexpr int best_lanes()
 {
-    int best = PIECES < 32 ? PIECES : 32;
-    if (DRIFT != 0 && BOX_ROWS % (32 / best) != 0)
+    int best = S::PIECES_PER_ROW < 32 ? S::PIECES_PER_ROW : 32;
+    if (S::DRIFT != 0 && S::ROWS_PER_BOX % (32 / best) != 0)
         best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
-        if (turns_of(lanes) < turns_of(best))
+        if (copies_by<S>(lanes) < copies_by<S>(best))
             best = lanes;
     return best;
 }
 
-struct Copier {
-    static constexpr int LANES = best_lanes();  // that copy pieces of one row
+template <class S, bool TAKES_ALL>
+struct CpAsyncPipeline {
+    static constexpr int LANES = best_lanes<S>();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
-    static constexpr int UNUSED_BYTES = (TASK_STAGES * STAGE - TASK_STEPS) * STEP_BITS / 8;
-    static constexpr int LAST_PIECES = PIECES - UNUSED_BYTES / 16;
-    static constexpr long long TASK_BYTES = (TASK_STAGES - 1ll) * STAGE_BITS / 8 + PITCH * 16;  // of a row, at most
+    static constexpr int UNUSED_BYTES =
+        (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
+    static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
+    // Of a row, at most.
+    static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
+    static constexpr int FAR = 1 << 30;
 
     const int lane_row;
     const int lane_piece;
@@ -634,82 +1037,88 @@ struct Copier {
     int slot;  // where it goes
 
     // `first_byte`: of the warp's first row.
-    __device__ __forceinline__ Copier(
-        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte)
+    __device__ __forceinline__ CpAsyncPipeline(
+        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
+        long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte - FIRST_DRIFT & ~15ll),
-          is_inside(first_byte >= FIRST_DRIFT && first_byte + (ROWS - 1) * ROW_BYTES + TASK_BYTES <= n_bytes),
-          offset(static_cast<int>(first_byte - FIRST_DRIFT & 15)), drift(FIRST_DRIFT + lane / 4 * DRIFT),
-          start(offset * 8 - STAGE_BITS & 127), stage(0), slot(0)
+          n_bytes(n_bytes), first(first_byte - S::FIRST_DRIFT & ~15ll),
+          is_inside(
+              first_byte >= S::FIRST_DRIFT && first_byte + (S::ROWS_PER_WARP - 1) * S::RUN_BYTES + RUN_SPAN <= n_bytes),
+          offset(static_cast<int>(first_byte - S::FIRST_DRIFT & 15)), drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT),
+          start(offset * 8 - S::BITS_PER_STAGE & 127), stage(0), slot(0)
     {
     }
 
-    // Where the copies of the next stage start, from those of the first one.
-    __device__ __forceinline__ int start_of_stage() const
+    // Begins the copies of the next stage. Closes a group in any case, so that the number under way stays the same.
+    __device__ __forceinline__ void begin_stage()
     {
-        return ALIKE ? stage * (STAGE_BITS / 8) : (offset * 8 + stage * STAGE_BITS) / 128 * 16;
+        if (stage < S::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+            if (TAKES_ALL && is_inside)
+                copy<true>();
+            else
+                copy<false>();
+        }
+        close_group();
+        ++stage;
+        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
+    }
+
+    // Waits for the oldest stage under way.
+    __device__ __forceinline__ void wait_for_stage()
+    {
+        wait_for_groups<S::N_STAGES - 1>();
+        __syncwarp();  // for every lane
+        read_next();
     }
 
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
-        if constexpr (!ALIKE)
-            start = start + STAGE_BITS & 127;
+        if constexpr (!S::STAGES_START_ALIKE)
+            start = start + S::BITS_PER_STAGE & 127;
     }
 
-    // Words, where stages are whole words, by which the stage that is read starts further than the first one.
-    __device__ __forceinline__ int shift() const { return ALIKE ? 0 : start - offset * 8 >> 5; }
-
-    // Closes a group in any case, so that the number of groups under way stays the same.
-    __device__ __forceinline__ void next_stage()
+    // Returns where the copies of the next stage start, from those of the first one.
+    __device__ __forceinline__ int start_of_stage() const
     {
-        if (stage < TASK_STAGES && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
-            copy<false>();  // what the engine does not
-        }
-        close_group();
-        ++stage;
-        slot = slot + 1 < STAGES ? slot + 1 : 0;
+        return S::STAGES_START_ALIKE ? stage * (S::BITS_PER_STAGE / 8)
+                                     : (offset * 8 + stage * S::BITS_PER_STAGE) / 128 * 16;
     }
 
-    // For the oldest stage under way.
-    __device__ __forceinline__ void wait_for_stage()
-    {
-        wait_for_groups<STAGES - 1>();
-        __syncwarp();  // for every lane
-        read_next();
-    }
+    // Returns by how many words the stage that is read starts further than the first one, where stages are whole words.
+    __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
+private:
     // What lies outside of the buffer is 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
-        constexpr int ROW_TURNS = ceil_div(ROWS, ROWS_AT_ONCE);
-        static_assert((ROWS - 1) * ROW_BYTES + PIECES * 16 < FAR, "places of pieces are ints");
-        const int pieces = stage + 1 < TASK_STAGES ? PIECES : LAST_PIECES;
-        const long long from = first + start_of_stage() + lane_row * BOX_PITCH + lane_piece * 16;
+        constexpr int ROW_COPIES = ceil_div(S::ROWS_PER_WARP, ROWS_AT_ONCE);
+        static_assert((S::ROWS_PER_WARP - 1) * S::RUN_BYTES + S::PIECES_PER_ROW * 16 < FAR, "places are ints");
+        const int pieces = stage + 1 < S::STAGES_PER_RUN ? S::PIECES_PER_ROW : LAST_PIECES;
+        const long long from = first + start_of_stage() + lane_row * S::BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
-        uint4* const to = stages + slot * (ROWS * PITCH);
+        uint4* const to = stages + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll
-        for (int i = 0; i < turns_of(LANES); ++i) {
-            const int r = i % ROW_TURNS * ROWS_AT_ONCE, p = i / ROW_TURNS * LANES;
-            // All lanes have a piece of this turn, but for the last turns of rows and of pieces.
-            if ((r + ROWS_AT_ONCE > ROWS && lane_row + r >= ROWS)
+        for (int i = 0; i < copies_by<S>(LANES); ++i) {
+            const int r = i % ROW_COPIES * ROWS_AT_ONCE, p = i / ROW_COPIES * LANES;
+            // All lanes have a piece to copy, but for the last rows and the last pieces.
+            if ((r + ROWS_AT_ONCE > S::ROWS_PER_WARP && lane_row + r >= S::ROWS_PER_WARP)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
-            const int further = r % BOX_ROWS * BOX_PITCH + r / BOX_ROWS * (BOX_ROWS * ROW_BYTES) + p * 16;
+            const int further =
+                r % S::ROWS_PER_BOX * S::BOX_PITCH + r / S::ROWS_PER_BOX * (S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * PITCH + p, address + further);
+                copy_async(to + r * S::STAGE_PITCH + p, address + further);
             } else {
                 // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
                 const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * PITCH + p, address + further, n);
+                copy_async(to + r * S::STAGE_PITCH + p, address + further, n);
             }
         }
     }
-
-    static constexpr int FAR = 1 << 30;
 
     __device__ __forceinline__ static int capped(long long n)
     {
@@ -717,33 +1126,19 @@ struct Copier {
     }
 };
 
-// Words of the part's first `n` products. `from`: the lane's first one of its first row.
-__device__ __forceinline__ void load_part(Words& words, const unsigned* from, int n = PART_STEPS)
-{
-#pragma unroll
-    for (int i = 0; i < 2 * PART_GROUPS * GROUP_WORDS; ++i) {
-        const int r = i / (PART_GROUPS * GROUP_WORDS), g = i / GROUP_WORDS % PART_GROUPS, w = i % GROUP_WORDS;
-        if (g * PART_STEPS < n * PART_GROUPS)
-            words[r][g][w] = from[r * (8 * PITCH * 4) + g * GROUP_STRIDE + w];
-    }
-}
+// Pipeline, by the copy engine of sm_90 (TMA): all rows of a warp's stage at once, as one or two boxes of an array
+// whose rows are BOX_PITCH apart, and longer than that.
+// Needs     S: Shape; lib/tma.cuh, pipeline_cp_async.cuh
+// Provides  TmaPipeline: begin_stage, follow_stage, wait_for_stage, wait_for_begun; `pieces` says where stages start
+// Where a box could reach out of the buffer, lanes copy pieces (pipeline_cp_async.cuh); and on the host, which looks
+// for races only where no barriers in shared memory are used.
+template <class S>
+struct TmaPipeline {
+    static constexpr int BOX_BYTES = S::ROWS_PER_BOX * S::STAGE_PITCH * 16;
+    static constexpr int STAGE_BYTES = S::ROWS_PER_WARP * S::STAGE_PITCH * 16;
+    static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
-// Copies a warp's samples to shared memory by the copy engine of sm_90: all rows of a stage at once, as one or two boxes
-// of an array whose rows are BOX_PITCH apart, and longer than that. Where a box could reach out of the buffer, lanes copy
-// pieces, as in ddc/tensor_copy.cuh; and on the host, which looks for races only where no barriers in shared memory
-// are used.
-constexpr int BOX_BYTES = BOX_ROWS * PITCH * 16;
-static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
-
-// 0, but not before what `loaded` is made of has been loaded: __syncwarp() does not wait for loads that are under way, and
-// the copy engine does not queue behind them.
-__device__ __forceinline__ int zero_behind(unsigned loaded)
-{
-    return static_cast<int>(loaded & blockIdx.z);  // which is 0 in all launches, and the compiler cannot tell
-}
-
-struct StageCopier {
-    Copier pieces;
+    CpAsyncPipeline<S, false> pieces;
     const bool leads;  // the lane that has boxes copied
     const TensorMap* const map;
     const unsigned to;  // the first stage
@@ -752,17 +1147,17 @@ struct StageCopier {
     const int x;  // and where in it the first one starts, in words
 
     // `first_byte`: of the warp's first row.
-    __device__ __forceinline__ StageCopier(
-        int lane, uint4 (*stages)[ROWS][PITCH], const unsigned char* samples, long long n_bytes, long long first_byte,
-        unsigned long long* barriers, const TensorMap& map)
+    __device__ __forceinline__ TmaPipeline(
+        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
+        long long first_byte, unsigned long long* barriers, const TensorMap& map)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
-          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / BOX_PITCH)),
-          x(static_cast<int>(pieces.first % BOX_PITCH / 4))
+          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / S::BOX_PITCH)),
+          x(static_cast<int>(pieces.first % S::BOX_PITCH / 4))
     {
 #ifndef AUTOTUNE_HOST
         if (leads) {
 #pragma unroll
-            for (int i = 0; i < STAGES; ++i)
+            for (int i = 0; i < S::N_STAGES; ++i)
                 init_barrier(this->barriers + 8 * i, 1);
             publish_barriers();
         }
@@ -770,54 +1165,49 @@ struct StageCopier {
 #endif
     }
 
-    __device__ __forceinline__ bool by_boxes() const
+    // Begins the next stage in the place of one that has been read; `loaded`: made of the words that were loaded last
+    // from there. __syncwarp() does not wait for loads that are under way, and the copy engine does not queue behind
+    // them.
+    __device__ __forceinline__ void follow_stage(unsigned loaded)
     {
-#ifdef AUTOTUNE_HOST
-        return false;
-#else
-        return pieces.is_inside;
-#endif
+        begin_stage(static_cast<int>(loaded & blockIdx.z));  // which is 0 in all launches, and the compiler cannot tell
     }
 
-    // `loaded`: made of the words that were loaded last from the stage that was in its place.
-    __device__ __forceinline__ void next_stage(unsigned loaded)
-    {
-        begin_stage(zero_behind(loaded));
-    }
-
-    // `zero`: behind all that was loaded from its place.
+    // Begins the copies of the next stage; `zero`: known only when all that was loaded from its place has been.
     __device__ __forceinline__ void begin_stage(int zero)
     {
         if (!by_boxes()) {
-            pieces.next_stage();
+            pieces.begin_stage();
             return;
         }
 #ifndef AUTOTUNE_HOST
-        if (pieces.stage < TASK_STAGES && leads) {
+        if (pieces.stage < S::STAGES_PER_RUN && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             const int start = x + pieces.start_of_stage() / 4 + zero;
-            const unsigned stage = to + pieces.slot * (ROWS * PITCH * 16);
-            arrive_and_expect(barrier, ROWS * PITCH * 16);
+            const unsigned stage = to + pieces.slot * STAGE_BYTES;
+            arrive_and_expect(barrier, STAGE_BYTES);
 #pragma unroll
-            for (int b = 0; b < ROWS / BOX_ROWS; ++b)
-                copy_box(stage + b * BOX_BYTES, map, barrier, start + b * static_cast<int>(BOX_ROWS * ROW_BYTES / 4), y);
+            for (int b = 0; b < S::ROWS_PER_WARP / S::ROWS_PER_BOX; ++b)
+                copy_box(
+                    stage + b * BOX_BYTES, map, barrier,
+                    start + b * static_cast<int>(S::ROWS_PER_BOX * S::RUN_BYTES / 4), y);
         }
 #endif
         ++pieces.stage;
-        pieces.slot = pieces.slot + 1 < STAGES ? pieces.slot + 1 : 0;
+        pieces.slot = pieces.slot + 1 < S::N_STAGES ? pieces.slot + 1 : 0;
     }
 
-    // For the first STAGES stages, none of which is read.
+    // Waits for the first N_STAGES stages, none of which is read.
     __device__ __forceinline__ void wait_for_begun() const
     {
         wait_for_groups<0>();
 #ifndef AUTOTUNE_HOST
-        for (int i = 0; i < (STAGES < TASK_STAGES ? STAGES : TASK_STAGES) && by_boxes(); ++i)
+        for (int i = 0; i < (S::N_STAGES < S::STAGES_PER_RUN ? S::N_STAGES : S::STAGES_PER_RUN) && by_boxes(); ++i)
             wait(barriers + 8 * i, 0);
 #endif
     }
 
-    // For the stage at `slot`, the oldest under way; parity: of the turns through all slots before it.
+    // Waits for the stage at `slot`, the oldest under way; parity: of the rounds through all slots before it.
     __device__ __forceinline__ void wait_for_stage(int slot, unsigned parity)
     {
         if (!by_boxes()) {
@@ -829,384 +1219,173 @@ struct StageCopier {
 #endif
         pieces.read_next();
     }
-};
 
-// Where mixed weights lie: 8 bytes each, a zero behind the last one, and behind that what warps found to be the largest
-// of their share. Lanes take those of outputs next to each other, DECIMATION apart, and of groups of samples: the
-// definition leaves room between them, so that most do not meet in a bank.
-__host__ __device__ constexpr unsigned place_of_weight(unsigned k)
-{
-    return k + (k >> 3) * 2;
-}
-
-// Or of the zero: there is no such weight, below 0 neither.
-__device__ __forceinline__ unsigned place_of_any(int k)
-{
-    return place_of_weight(min(static_cast<unsigned>(k), static_cast<unsigned>(TAPS)));
-}
-
-constexpr int PLACES = place_of_weight(TAPS) + 1;
-constexpr int MIXED_BYTES = ceil_div(8 * PLACES + 4 * WARPS, 16) * 16;
-
-constexpr int WINDOWS_BYTES = WARPS * ROWS * WINDOW_PITCH * 4;
-constexpr int SCRATCH_BYTES = MIXED_BYTES > WINDOWS_BYTES ? MIXED_BYTES : WINDOWS_BYTES;
-
-constexpr bool SUMS_MOVE = true;
-constexpr int RING_BLOCKS = SUMS_MOVE ? LIVE : 2 * LIVE - 1;
-
-constexpr int PIECE_WORDS = RING_BLOCKS * OCTETS * 32;  // of a product's first pieces
-
-struct Ring {
-    unsigned words[K_STEPS][2][RING_BLOCKS][OCTETS][32];
-};
-
-struct Shared {
-    alignas(16) Ring ring;
-    alignas(16) uint4 stages[WARPS][STAGES][ROWS][PITCH];  // at a multiple of 128 bytes, as the ring has 128 an octet
-    alignas(16) unsigned char scratch[SCRATCH_BYTES];  // mixed weights, and then the windows
-    alignas(16) unsigned long long barriers[WARPS][STAGES];
-};
-static_assert(sizeof(Shared) == 60480, "what the definition asks for at launch");
-
-// Mixed weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the
-// largest is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-typedef ushort4 Parts;  // (re high, re low, im high, im low)
-
-constexpr int LARGEST = 14;  // the exponent of the largest weight
-constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
-constexpr unsigned LEAST_EXPONENT = 27;  // of a largest weight of 2^-100, below which the scale would overflow
-constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
-constexpr int TOGETHER = 1;  // octets of columns, which have whole outputs
-
-__device__ __forceinline__ ushort2 halves_of(float x)
-{
-    const __half high = __float2half_rn(x);
-    const __half low = __float2half_rn((x - __half2float(high)) * 2048.0f);
-    return make_ushort2(__half_as_ushort(high), __half_as_ushort(low));
-}
-
-__device__ __forceinline__ Parts split(float re, float im)
-{
-    const ushort2 r = halves_of(re), i = halves_of(im);
-    return make_ushort4(r.x, r.y, i.x, i.y);
-}
-
-struct Taken {
-    unsigned short halves[2][2];  // that a lane has of a product: of both registers that mma.sync takes
-};
-
-// Of product `product` of a step, what a block of weights has for the lane's column of octet `unit`.
-__device__ __forceinline__ Taken take_weights(
-    const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
-{
-    const int column = lane / 4, own = lane % 4 * GROUP;
-    const int back = own - column / 4 * DECIMATION - skew, first = block * STEP_SAMPLES - unit * (2 * DECIMATION);
-    const unsigned short* const parts = &weights->x + column % 4;
-    Taken taken;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int of_row_0 = sample_of(product, i / 2, i % 2);
-        const bool is_own = K_STEPS * PRODUCT == STEP_SAMPLES || own + of_row_0 < STEP_SAMPLES;
-        const unsigned place = is_own ? place_of_any(back + (first + of_row_0)) : place_of_weight(TAPS);
-        taken.halves[i / 2][i % 2] = parts[place * 4];
+private:
+    __device__ __forceinline__ bool by_boxes() const
+    {
+#ifdef AUTOTUNE_HOST
+        return false;
+#else
+        return pieces.is_inside;
+#endif
     }
-    return taken;
-}
-
-// The two registers.
-__device__ __forceinline__ void words_of(unsigned (&words)[TOGETHER][2], const Taken& taken, int)
-{
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-        words[0][r] = taken.halves[r][0] | taken.halves[r][1] << 16;
-}
-
-// Weights: fetched, mixed, scaled and split by the block.
-struct Mixed {
-    Parts weights[PLACES];
-    unsigned largest[WARPS];  // of the warp's share of the weights, as bits
 };
-static_assert(sizeof(Mixed) <= MIXED_BYTES && sizeof(Parts) == sizeof(float2), "what is set aside for it");
 
-constexpr int OWN_WEIGHTS = ceil_div(TAPS, WGS);  // of a thread, at most
-typedef float Fetched[OWN_WEIGHTS];
+// Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
+// Needs     S: Shape; lib/phase.cuh, lib/vector.cuh
+// Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
+// Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
+//           bytes.
+// Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
+//           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
+//           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
+template <class S>
+struct Epilogue {
+    static constexpr int OUTPUTS_PER_PHASOR = S::OUTPUTS_PER_WINDOW < 32 ? S::OUTPUTS_PER_WINDOW : 32;
+    static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
+    static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
+    static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
+    // Outputs whose samples are whole bytes, wherever they start.
+    static constexpr int LEAD_UNIT =
+        BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
+    // Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row
+    // alone.
+    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
+    static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
 
-// Each 32 next to each other are of a warp: weight k is one of lane k % 32.
-__device__ __forceinline__ int own_weight(int i)
-{
-    return threadIdx.x + i * WGS;
-}
-
-__device__ __forceinline__ bool is_weight(int i)
-{
-    return (i + 1) * WGS <= TAPS || own_weight(i) < TAPS;
-}
-
-// A thread's weights, before all else: behind samples they would wait for all of those.
-__device__ __forceinline__ void fetch_weights(Fetched& fetched, const float* __restrict__ weights)
-{
-#pragma unroll
-    for (int i = 0; i < OWN_WEIGHTS; ++i)
-        fetched[i] = is_weight(i) ? weights[own_weight(i)] : 0.0f;
-}
-
-// Mixed weights, by the whole block. Returns what sums are to be multiplied by.
-__device__ __forceinline__ float mix_weights(unsigned char* scratch, const Fetched& weights, Frequency frequency)
-{
-    Mixed& mixed = *reinterpret_cast<Mixed*>(scratch);
-    // The turn of weight k is the product of those of weights k % 32, the lane's own, and k - k % 32, which lane i % 32
-    // has of the warp's i-th 32 weights.
-    constexpr int FAR = ceil_div(OWN_WEIGHTS, 32);
-    const int lane = threadIdx.x % 32;
-    const float2 near = unit_vector(advance(frequency, lane));
-    float2 far[FAR];
-#pragma unroll
-    for (int i = 0; i < FAR; ++i)
-        far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
-    if (threadIdx.x == 0)
-        mixed.weights[place_of_weight(TAPS)] = {};  // which is no weight
-    unsigned largest = 0;
-#pragma unroll
-    for (int i = 0; i < OWN_WEIGHTS; ++i)
-        largest = max(largest, __float_as_uint(fabsf(weights[i])));  // floats above 0 are in the order of their bits
-    largest = __reduce_max_sync(0xffffffff, largest);
-    if (lane == 0)
-        mixed.largest[threadIdx.x / 32] = largest;
-    __syncthreads();  // the largest of each warp is there
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w)
-        largest = max(largest, mixed.largest[w]);
-    const unsigned exponent = max(largest + ALMOST >> 23, LEAST_EXPONENT);
-    const float scale = __uint_as_float((254 + LARGEST - exponent) << 23);
-#pragma unroll
-    for (int i = 0; i < OWN_WEIGHTS; ++i) {
-        const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
-        const float far_im = __shfl_sync(0xffffffff, far[i / 32].y, i % 32);
-        const float2 turn = multiply(near, make_float2(far_re, far_im));
-        const float weight = weights[i] * scale;
-        if (is_weight(i))
-            mixed.weights[place_of_weight(own_weight(i))] = split(weight * turn.x, weight * turn.y);
+    // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
+    // bytes; fewer, if only they are a whole number of bytes of samples.
+    __device__ __forceinline__ static int lead_of(const float2* row)
+    {
+        return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / LEAD_UNIT * LEAD_UNIT;
     }
-    __syncthreads();  // the mixed weights are complete
-    return __uint_as_float((exponent - LARGEST - SAMPLE_SCALE) << 23);
-}
 
-__device__ __forceinline__ const Parts* mixed_weights(const unsigned char* scratch)
-{
-    return reinterpret_cast<const Mixed*>(scratch)->weights;
-}
+    // A lane's two outputs of OUTPUTS_PER_PHASOR. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may
+    // have any length, and leads are of LEAD_UNIT outputs, the two are half of them apart, so that lanes still store
+    // next to each other.
+    struct Pair {
+        const bool is_paired;
+        const int apart;
+        const int first;
+        float2 phasors[2];  // from the first of OUTPUTS_PER_PHASOR outputs to these, and out of the weights' scale
 
-// The ring of weights: blocks 0, L-1, L-2 .. 1, 0, L-1 .. 1 of each product of a step, with L = LIVE, so that blocks
-// (v - i) mod L for i = 0 .. L-1 follow each other, whatever v is; or, where sums move, L-1, L-2 .. 0 once. A block is
-// OCTETS octets of 8 columns.
-// What hardware reads: a product's samples of a column are two pieces of 16 bytes; the first ones of all columns follow
-// each other, and the second ones behind them. Word l1 l0 of piece r of column c2 c1 c0 of an octet is register r of lane
-// c2 c1 c0 l1 l0 of the fragment that mma.sync takes.
-// The block of weights at place `at` of them, and again LIVE further on.
-__device__ __forceinline__ int block_at(int at)
-{
-    return SUMS_MOVE ? LIVE - 1 - at : at == 0 ? 0 : LIVE - at;
-}
-
-// By the whole block, from mixed weights, which are not needed any more when it returns.
-__device__ __forceinline__ void fill_ring(Ring& ring, const unsigned char* scratch, int skew, int warp, int lane)
-{
-    constexpr int UNITS = OCTETS / TOGETHER;
-    const int first = lane, second = PIECE_WORDS + lane;
-    // Each block once, for both its places. The weights of a unit are loaded before the words of the one before it are
-    // stored: the compiler cannot tell that these do not change them.
-    int at = warp % LIVE, product = warp / LIVE;
-    Taken taken = take_weights(mixed_weights(scratch), block_at(at), product, 0, lane, skew);
-#pragma unroll 1
-    for (int i = warp; i < K_STEPS * LIVE; i += WARPS) {
-        unsigned(*const to)[32] = ring.words[product][0][at];
-        const bool is_twice = !SUMS_MOVE && at < LIVE - 1;
-        const int block = block_at(at), of = product;
-        at += WARPS % LIVE, product += WARPS / LIVE;
-        if (at >= LIVE)
-            at -= LIVE, ++product;
-#pragma unroll
-        for (int unit = 0; unit < UNITS; ++unit) {
-            const bool is_last = unit + 1 == UNITS;  // behind the last block, what follows is not used
-            const Taken next = take_weights(
-                mixed_weights(scratch), is_last ? block_at(at) : block, is_last ? product : of, is_last ? 0 : unit + 1, lane,
-                skew);
-            unsigned words[TOGETHER][2];
-            words_of(words, taken, lane);
-#pragma unroll
-            for (int o = 0; o < TOGETHER; ++o) {
-                unsigned* const octet = to[unit * TOGETHER + o];
-                octet[first] = words[o][0];
-                octet[second] = words[o][1];
-                if (is_twice) {
-                    octet[LIVE * OCTETS * 32 + first] = words[o][0];
-                    octet[LIVE * OCTETS * 32 + second] = words[o][1];
-                }
-            }
-            taken = next;
+        __device__ __forceinline__ Pair(int lane, const float2* row, int lead)
+            : is_paired(LEAD_UNIT == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
+              apart(is_paired ? 1 : LANES_PER_ROW), first(lane % LANES_PER_ROW * (is_paired ? 2 : 1))
+        {
         }
-    }
-    publish_writes();
-    __syncthreads();  // the ring is complete
-}
 
-// Where the blocks of the first product start, in units of 16 bytes, as the hardware wants to be told.
-__device__ __forceinline__ unsigned address_of(const Ring& ring)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(&ring.words)) >> 4;
-}
-
-// Describes the LIVE blocks from `block` on, for product `product` of a step; step v needs them from -v mod LIVE. No
-// swizzle; 128 bytes from octet to octet. `before`: columns by which it starts earlier. Source: PTX ISA, "Matrix
-// Descriptor Format".
-__device__ __forceinline__ unsigned long long blocks_of(unsigned ring, int product, int block, int before = 0)
-{
-    constexpr unsigned PIECE = PIECE_WORDS * 4 / 16, OCTET = 128 / 16;
-    const int columns = (product * 2 * RING_BLOCKS + block) * (OCTETS * 8) - before;
-    return static_cast<unsigned long long>(OCTET) << 32 | (ring + ((PIECE << 16) + columns));
-}
-
-// Outputs whose samples are whole bytes, wherever they start.
-constexpr int WHOLE =
-    DECIMATION * SAMPLE_BITS % 8 == 0 ? 1 : DECIMATION * SAMPLE_BITS % 4 == 0 ? 2 : DECIMATION * SAMPLE_BITS % 2 == 0 ? 4 : 8;
-
-// Outputs before a row's first, so that the first of them lies at a multiple of 128 bytes; fewer, if only they are a
-// whole number of bytes of samples.
-__device__ __forceinline__ int lead_of(const float2* row)
-{
-    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / WHOLE * WHOLE;
-}
-
-// A warp's window of finished outputs: [ROWS][WINDOW], and behind each row the turns of two of its outputs, TURN apart:
-// e^(2 pi i (f D j + phase)). Of every TURN outputs the first has such a turn, and the others are so far from it as the
-// lanes that take them say.
-constexpr int TURN = WINDOW < 32 ? WINDOW : 32;
-constexpr int LANES_A_ROW = TURN / 2;  // that store outputs of one row, two each
-constexpr int ROWS_A_STORE = 32 / LANES_A_ROW;
-// Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row alone.
-constexpr int UNPAIRED_STORES = WHOLE == 1 ? 1 : ROWS / ROWS_A_STORE;
-static_assert(WINDOW % STEP == 0 && RUN % STEP == 0 && RUN % 2 == 0, "whole steps, and pairs; a last window may be cut");
-
-// A lane's two outputs of TURN. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may have any length, and
-// leads are of WHOLE outputs, the two are half of them apart, so that lanes still store next to each other.
-struct LanePair {
-    const bool is_paired;
-    const int apart;
-    const int first;
-    float2 turns[2];  // from the first of TURN outputs to the lane's two, and out of the weights' scale
-
-    __device__ __forceinline__ LanePair(int lane, const float2* row, int lead)
-        : is_paired(WHOLE == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
-          apart(is_paired ? 1 : LANES_A_ROW), first(lane % LANES_A_ROW * (is_paired ? 2 : 1))
-    {
-    }
-
-    __device__ __forceinline__ void make_turns(Frequency frequency)
-    {
+        __device__ __forceinline__ void make_phasors(Frequency frequency)
+        {
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-            turns[i] = unit_vector(advance(frequency, (first + i * apart) * DECIMATION));
-    }
+            for (int i = 0; i < 2; ++i)
+                phasors[i] = unit_vector(advance(frequency, (first + i * apart) * DECIMATION));
+        }
 
-    __device__ __forceinline__ void scale_turns(float scale)
-    {
+        __device__ __forceinline__ void scale_phasors(float scale)
+        {
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-            turns[i].x *= scale, turns[i].y *= scale;
-    }
-};
+            for (int i = 0; i < 2; ++i)
+                phasors[i].x *= scale, phasors[i].y *= scale;
+        }
+    };
 
-struct Writer {
     const int lane;
     float* const window;
     const Frequency frequency;
     const Phase phase;  // of output -lead
     const long long first;  // output of the warp's runs; those before the lead are below 0
     const int lead;
-    const int n_rows;  // that are stored: ROWS, or one less
+    const int n_rows;  // that are stored: ROWS_PER_WARP, or one less
     const int begin, end;  // of what is in the baseband of these rows, from the first output on
     const bool is_whole;  // that is all
-    const LanePair pair;
-    float2* const to;  // where the first of the pair goes, of the first TURN
+    const Pair pair;
+    float2* const to;  // where the first of the pair goes, of the first OUTPUTS_PER_PHASOR
 
-    __device__ __forceinline__ Writer(
+    // `first`: output of the warp's first run, counted from output -lead.
+    __device__ __forceinline__ Epilogue(
         int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
-        const LanePair& pair, long long first, int n_rows)
+        const Pair& pair, long long first, int n_rows)
         : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
           first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
-          end(static_cast<int>(max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * RUN))))),
-          is_whole(begin == 0 && end == n_rows * RUN), pair(pair),
-          to(row + (first - lead) + lane / LANES_A_ROW * RUN + pair.first)
+          end(static_cast<int>(
+              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * S::OUTPUTS_PER_RUN))))),
+          is_whole(begin == 0 && end == n_rows * S::OUTPUTS_PER_RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first)
     {
     }
 
-    // Outputs [at, at + WINDOW) of each run, or those of them that it has.
+    // Stores outputs [at, at + OUTPUTS_PER_WINDOW) of each run, or those of them that it has.
     __device__ __forceinline__ void drain(int at)
     {
-        if (at % (2 * TURN) == 0) {
-            const long long output = first + lead + lane % ROWS * RUN + at + lane / ROWS * TURN;
-            float* const turns = window + lane % ROWS * WINDOW_PITCH + 2 * WINDOW + lane / ROWS * 2;
-            *reinterpret_cast<float2*>(turns) = unit_vector(phase + advance(frequency, output * DECIMATION));
+        if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
+            const int row = lane % S::ROWS_PER_WARP, second = lane / S::ROWS_PER_WARP;
+            const long long output = first + lead + row * S::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
+            float* const phasors = window + row * S::WINDOW_PITCH + 2 * S::OUTPUTS_PER_WINDOW + second * 2;
+            *reinterpret_cast<float2*>(phasors) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
-        __syncwarp();  // the window and its turns are complete
-        const float* const outputs = window + lane / LANES_A_ROW * WINDOW_PITCH;
+        __syncwarp();  // the window and its phasors are complete
+        const float* const outputs = window + lane / LANES_PER_ROW * S::WINDOW_PITCH;
 #pragma unroll
-        for (int part = 0; part < WINDOW / TURN; ++part) {
-            const int turn = 2 * (at / TURN + part) % 4;
-            const float* const turns = outputs + 2 * WINDOW + turn;
-            const float* const from = outputs + part * (2 * TURN) + pair.first * 2;
-            const int offset = at + part * TURN;
-            if (RUN % WINDOW != 0 && offset + pair.first >= RUN)
+        for (int part = 0; part < S::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
+            const int phasor = 2 * (at / OUTPUTS_PER_PHASOR + part) % 4;
+            const float* const phasors = outputs + 2 * S::OUTPUTS_PER_WINDOW + phasor;
+            const float* const from = outputs + part * (2 * OUTPUTS_PER_PHASOR) + pair.first * 2;
+            const int offset = at + part * OUTPUTS_PER_PHASOR;
+            if (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0 && offset + pair.first >= S::OUTPUTS_PER_RUN)
                 continue;  // the run ends in this window; what is behind it was never put
             if (pair.is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE)
-                    if (r + ROWS_A_STORE < ROWS || r + lane / LANES_A_ROW < n_rows) {
-                        const Floats<4> y = load_floats<4>(from + r * WINDOW_PITCH);
-                        const float2 a = turned<0>(make_float2(y.at[0], y.at[1]), turns + r * WINDOW_PITCH);
-                        const float2 b = turned<1>(make_float2(y.at[2], y.at[3]), turns + r * WINDOW_PITCH);
-                        store_floats<4>(&to[offset + r * RUN].x, {a.x, a.y, b.x, b.y});
+                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE)
+                    if (r + ROWS_PER_STORE < S::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * S::WINDOW_PITCH);
+                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * S::WINDOW_PITCH);
+                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * S::WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * S::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
                     }
             } else {
-                const int output = offset + lane / LANES_A_ROW * RUN + pair.first - begin;
-                const bool has_second = RUN % TURN == 0 || offset + pair.first + pair.apart < RUN;
+                const int output = offset + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first - begin;
+                const bool has_second = S::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
+                    || offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;
 #pragma unroll UNPAIRED_STORES
-                for (int r = 0; r < ROWS; r += ROWS_A_STORE) {
-                    const float2* const two = reinterpret_cast<const float2*>(from + r * WINDOW_PITCH);
-                    const float2 a = turned<0>(two[0], turns + r * WINDOW_PITCH);
-                    const float2 b = turned<1>(two[pair.apart], turns + r * WINDOW_PITCH);
-                    if (is_stored(output + r * RUN))
-                        to[offset + r * RUN] = a;
-                    if (has_second && is_stored(output + r * RUN + pair.apart))
-                        to[offset + r * RUN + pair.apart] = b;
+                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * S::WINDOW_PITCH);
+                    const float2 a = rotated<0>(two[0], phasors + r * S::WINDOW_PITCH);
+                    const float2 b = rotated<1>(two[pair.apart], phasors + r * S::WINDOW_PITCH);
+                    if (is_stored(output + r * S::OUTPUTS_PER_RUN))
+                        to[offset + r * S::OUTPUTS_PER_RUN] = a;
+                    if (has_second && is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart))
+                        to[offset + r * S::OUTPUTS_PER_RUN + pair.apart] = b;
                 }
             }
         }
         __syncwarp();  // nobody reads the window any more
     }
 
-    // Whether outputs [offset, offset + TURN) of all runs, or those that these have, are in the baseband.
+private:
+    // Returns whether outputs [offset, offset + OUTPUTS_PER_PHASOR) of all runs, or those that these have, are in the
+    // baseband.
     __device__ __forceinline__ bool is_inside(int offset) const
     {
-        return offset >= begin && (n_rows - 1) * RUN + min(offset + TURN, RUN) <= end;
+        return offset >= begin
+            && (n_rows - 1) * S::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, S::OUTPUTS_PER_RUN) <= end;
     }
 
-    // An output, from the first one in the baseband on.
+    // `output`: from the first one in the baseband on.
     __device__ __forceinline__ bool is_stored(int output) const
     {
         return static_cast<unsigned>(output) < static_cast<unsigned>(end - begin);
     }
 
-    // The lane's first or second output of TURN.
+    // Rotates the lane's first or second output of OUTPUTS_PER_PHASOR.
     template <int I>
-    __device__ __forceinline__ float2 turned(float2 y, const float* turn) const
+    __device__ __forceinline__ float2 rotated(float2 y, const float* phasor) const
     {
-        return multiply(y, multiply(*reinterpret_cast<const float2*>(turn), pair.turns[I]));
+        return multiply(y, multiply(*reinterpret_cast<const float2*>(phasor), pair.phasors[I]));
     }
 };
 
-typedef float Sum;
-typedef Sum Sums[COLUMNS / 2];  // [LIVE][OCTETS][4]: tiles
+typedef Accumulators::Sum Sum;
 
 // Products by the four warps of a warpgroup, for sm_90a only: A is 64 rows of 32 bytes in registers, as for lib/mma.cuh
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
@@ -1289,344 +1468,404 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
     return (SWIZZLE_64 | GROUP) + ((address >> 4) + UNUSED);
 }
 
-// What steps by wgmma are made of, whatever their products are, and whether chains of them are cut.
+// MMA, by wgmma: the products of a warpgroup with all blocks that a step meets, and its sums.
+// Needs     S: Shape; A: Accumulators; lib/wgmma.cuh
+// Provides  Wgmma: Sums; product, and product_of_lower for the lower bytes of samples; wait, for all products;
+//           finish, which makes operands of what decoding left; put_tile and put_place, from sums to the window
+template <class S, class A>
+struct Wgmma {
+    typedef typename A::Sum Sum;
+    typedef Sum Sums[S::COLUMNS_PER_MMA / 2];  // [N_TILES][OCTETS_PER_TILE][4]: tiles
+    static constexpr int SUMS_PER_TILE = S::OCTETS_PER_TILE * 4;
 
-// Wait for the products. To the compiler they are over where they start: what uses the sums must not move to before
-// here.
-__device__ __forceinline__ void wait_for_sums(Sums& sums)
-{
-    wait_for_products<0>();
-#ifndef AUTOTUNE_HOST
-#pragma unroll
-    for (int i = 0; i < COLUMNS / 2; ++i)
-        asm volatile("" : "+f"(sums[i]));
-#endif
-}
-
-// A lane's numbers of the outputs of a tile: what they are made of, and where they go. They are of its first row, the
-// warp's row `lane` / 4, and, if it has numbers of two, of the row 8 further.
-constexpr int TILE_NUMBERS = OCTETS * 2;  // a part of an output of each octet, of two rows
-typedef float Numbers[TILE_NUMBERS];
-
-__device__ __forceinline__ int first_row_of(int lane)
-{
-    return lane / 4;
-}
-
-__device__ __forceinline__ int first_number_of(int lane)
-{
-    return lane % 4;
-}
-
-__host__ __device__ constexpr int row_of(int i)
-{
-    return i % 2;
-}
-
-__host__ __device__ constexpr int place_of(int i)
-{
-    return i / 2 * 4;
-}
-
-__device__ __forceinline__ void numbers_of(Numbers& numbers, const Sum* tile, int lane)
-{
-#pragma unroll
-    for (int i = 0; i < TILE_NUMBERS; ++i)
-        numbers[i] = tile[i * 2] + tile[i * 2 + 1] * 0x1p-11f;
-}
-
-// The outputs of a tile, to the lane's first one of its first row.
-__device__ __forceinline__ void put_tile(float* to, const Sum* tile, int lane)
-{
-    Numbers numbers;
-    numbers_of(numbers, tile, lane);
-#pragma unroll
-    for (int i = 0; i < TILE_NUMBERS; ++i)
-        to[row_of(i) * (8 * WINDOW_PITCH) + place_of(i)] = numbers[i];
-}
-
-// Those of the tile at PLACE; zeros are left for the next tile.
-template <int PLACE>
-__device__ __forceinline__ void put_outputs(float* to, Sums& sums, int lane, Sum zero = 0)
-{
-    Sum* const tile = sums + PLACE * OCTETS * 4;
-    put_tile(to, tile, lane);
-#pragma unroll
-    for (int i = 0; i < OCTETS * 4; ++i)
-        tile[i] = zero;
-}
-
-// What products take: unpacking leaves its last instruction to here. ptxas lets products go on while the next samples
-// are made only if their registers are written by an instruction that it cannot leave out, behind any branch.
-// Of the first `n` of N operands.
-template <int N>
-__device__ __forceinline__ void take_samples(
-    unsigned (&taken)[N][4], const unsigned (&samples)[N][4], const Decoder& decoder, int n = N)
-{
-#pragma unroll
-    for (int i = 0; i < N * 4; ++i) {
-        if (i >= n * 4)
-            continue;
-        const unsigned own = samples[i / 4][i % 4];
-        unsigned& to = taken[i / 4][i % 4];
-#ifdef AUTOTUNE_HOST
-        to = unbiased(own);
-#else
-        asm volatile("add.f16x2 %0, %1, %2;" : "=r"(to) : "r"(own), "r"(BIAS == 0 ? 0 : (0x8000 | BIAS) * 0x10001));
-#endif
+    // Adds to the sums, or begins them.
+    template <bool ADDS>
+    __device__ __forceinline__ static void product(Sums& sums, const unsigned (&a)[4], unsigned long long b)
+    {
+        multiply<S::COLUMNS_PER_MMA, ADDS>(sums, a, b);
     }
-}
 
-// Steps by the code of one. Products of halves are cut into chains of CHAIN at most: a chain has registers of its own,
-// and float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and all
-// added to the sums by the tensor core.
-// Parts   of a step: PART_STEPS products, whose samples are in registers together; the last part may have fewer.
-//             part p     |take p|unpack p + 1, load p + 2|take p + 1|unpack p + 2, load p + 3| ..
-//                               |  products of p         ..          |  products of p + 1   ..
-//         Products take samples from two sets of registers in turns. The compiler would not unpack between the start of
-//         products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
+    // Waits for the products. To the compiler they are over where they start: what uses the sums must not move to
+    // before here.
+    __device__ __forceinline__ static void wait(Sums& sums)
+    {
+        wait_for_products<0>();
+#pragma unroll
+        for (int i = 0; i < S::COLUMNS_PER_MMA / 2; ++i)
+            A::pin(sums[i]);
+    }
+
+    // Makes the first `n` of N operands, which products take: decoding leaves its last instruction to here. ptxas lets
+    // products go on while the next samples are decoded only if their registers are written by an instruction that it
+    // cannot leave out, behind any branch.
+    template <int N, class D>
+    __device__ __forceinline__ static void finish(
+        unsigned (&taken)[N][4], const unsigned (&decoded)[N][4], const D& decode, int n = N)
+    {
+#pragma unroll
+        for (int i = 0; i < N * 4; ++i) {
+            if (i >= n * 4)
+                continue;
+            taken[i / 4][i % 4] = decode.finished(decoded[i / 4][i % 4], i / 4);
+        }
+    }
+
+    // Puts the outputs of a tile into the window; `to`: the lane's first one of its first row.
+    __device__ __forceinline__ static void put_tile(float* to, const Sum* tile, int lane)
+    {
+        float numbers[A::NUMBERS_PER_TILE];
+        A::numbers_of(numbers, tile, lane);
+#pragma unroll
+        for (int i = 0; i < A::NUMBERS_PER_TILE; ++i)
+            to[A::row_of(i) * (8 * S::WINDOW_PITCH) + A::place_of(i)] = numbers[i];
+    }
+
+    // Puts those of the tile at PLACE; zeros are left for the next tile.
+    template <int PLACE>
+    __device__ __forceinline__ static void put_place(float* to, Sums& sums, int lane, Sum zero = 0)
+    {
+        Sum* const tile = sums + PLACE * SUMS_PER_TILE;
+        put_tile(to, tile, lane);
+#pragma unroll
+        for (int i = 0; i < SUMS_PER_TILE; ++i)
+            tile[i] = zero;
+    }
+};
+
+// Mainloop, rolled: the code of one step, for chains that are cut (CHAIN 8) and for bytes; runs overlap.
+// Needs     S: Shape; D: Decode..; W: Weight..; R: WeightRing; M: Wgmma; A: Accumulators; P: TmaPipeline; E: Epilogue;
+//           lib/kept.cuh, lib/wgmma.cuh, part.cuh
+// Provides  MainloopRolled: run, for a warpgroup; skip, instead of it
+// Chains  Products of halves are cut into chains of MMAS_PER_CHAIN at most: a chain has registers of its own, and
+//         float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and
+//         all added to the sums by the tensor core.
+// Parts   of a step: MMAS_PER_PART products, whose operands are in registers together; the last part may have fewer.
+//             part p     |finish p|decode p + 1, load p + 2|finish p + 1|decode p + 2, load p + 3| ..
+//                                 |  products of p         ..            |  products of p + 1   ..
+//         Products take operands from two sets of registers by turns. The compiler would not decode between the start
+//         of products and a wait for them, so the wait is for those of the part before; where a chain ends, for all.
 //         Behind a step's last part follows the next step's first one. The words of a step are all loaded before its
 //         last two parts: there the stage may end, and the next one's words follow without a gap.
 // Loop    the code of one step, of at least two parts. Where sums stay, its only piece that depends on the place is the
 //         one that takes the outputs that are done, for each place another; where they move, it is the first place.
 // Runs    of a block's rows are consecutive. The outputs that the samples of a run begin and do not end are those that
-//         the samples of the next run end and do not begin: overlap-add. The first WARM_UP steps of a row leave what it
-//         has of the run before it behind its window; at the end each row adds what the next one left to the outputs
-//         that are still open. The last row of a block is there for that alone: the next block begins with it.
-typedef unsigned Samples[PART_STEPS * SAMPLE_BYTES][4];
+//         the samples of the next run end and do not begin: overlap-add. The first WARM_UP_STEPS steps of a row leave
+//         what it has of the run before it behind its window; at the end each row adds what the next one left to the
+//         outputs that are still open. The last row of a block is there for that alone: the next block begins with it.
+template <class S, class D, class W, class R, class M, class A, class P, class E>
+struct MainloopRolled {
+    typedef typename M::Sum Sum;
+    typedef typename M::Sums Sums;
+    typedef Sum DoneTile[M::SUMS_PER_TILE];
+    static constexpr bool CUTS_CHAINS = S::MMAS_PER_CHAIN > 0;
+    static constexpr int PARTS_PER_CHAIN = S::MMAS_PER_CHAIN / S::MMAS_PER_PART;
+    static_assert(S::PARTS_PER_STEP >= 2, "words are loaded two parts ahead");
+    static_assert(S::RUNS_OVERLAP && S::END_STEP > 0, "what a run leaves open ends in the next one");
+    static_assert(!CUTS_CHAINS || (S::MMAS_PER_CHAIN % S::MMAS_PER_PART == 0 && S::SUMS_MOVE),
+        "whole parts a chain, and sums that move as it is added");
 
-static_assert(PARTS >= 2, "words are loaded two parts ahead");
-constexpr int CHAIN = 8;  // products of a sum that the tensor core adds before float32 does
-constexpr int CHAIN_PARTS = CHAIN / PART_STEPS;
-static_assert(CHAIN % PART_STEPS == 0 && SUMS_MOVE, "whole parts a chain, and sums that move as it is added");
-constexpr int LAST_GROUPS = ceil_div(products_of(PARTS - 1) * PART_GROUPS, PART_STEPS);  // of a step, of its last part
-
-// What a warp reads samples from: its stages, one after the other.
-struct Stages {
-    StageCopier& copier;
-    const unsigned* const rows;  // the lane's first row of the first one
-    int slot;  // of the one at hand
-    unsigned parity;
-    int end;  // the step behind it
-    int bit;  // of the lane's first group of a step, in its row
-
-    __device__ __forceinline__ Stages(StageCopier& copier, const unsigned* rows, int bit)
-        : copier(copier), rows(rows), slot(0), parity(0), end(STAGE - WARM_UP), bit(bit)
+    // Takes the runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
+    __device__ __forceinline__ static void run(
+        P& pipeline, E& epilogue, D& decode, const unsigned* rows, float* lane_window, unsigned ring)
     {
-        copier.wait_for_stage(slot, parity);
+        Stages stages(pipeline, rows, decode.bit);
+        Sums sums = {};
+        Operands<S> decoded;
+        Words<S> words;
+        const unsigned* from = stages.words();
+        load_words<S>(words, from, S::mmas_of_part(0));
+        decode.decode(decoded, words, S::mmas_of_part(0));
+        load_words<S>(words, from + S::PART_STRIDE, S::mmas_of_part(1));
+        float* to = lane_window + (S::WARM_UP_STEPS > 0 ? S::OVERLAP_AT : 0);
+        int window_end = S::WARM_UP_STEPS > 0 ? 0 : S::STEPS_PER_WINDOW;
+        // Which the compiler cannot tell: it would keep a zero for each register of a tile, and move them all from
+        // there.
+        Sum zero = 0;
+        if constexpr (!S::SUMS_MOVE)
+            zero = kept(static_cast<int>(blockIdx.z));
+        int block = 0;  // of weights, that the first place meets
+#pragma unroll 1
+        for (int step = -S::WARM_UP_STEPS; step < S::END_STEP;) {
+            DoneTile done;
+            take_step(done, sums, decoded, words, from, stages, step, ring, block, decode);
+            if constexpr (S::SUMS_MOVE) {
+                M::put_tile(to, done, epilogue.lane);
+            } else {
+                put_place_of<0, S::N_TILES - 1>(block, to, sums, epilogue.lane, zero);
+                block = block > 0 ? block - 1 : S::N_TILES - 1;
+            }
+            to += 2 * S::OUTPUTS_PER_STEP;
+            if (++step == window_end) {
+                if (step == 0)
+                    rows_have_left();
+                else
+                    epilogue.drain(step * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+                to = lane_window;
+                window_end += S::STEPS_PER_WINDOW;
+            }
+        }
+        // Behind the block's last row there is none; what becomes of it is not stored
+        const float* const overlap = lane_window + S::OVERLAP_AT + S::WINDOW_PITCH;
+        const int n_behind = epilogue.n_rows - A::first_row_of(epilogue.lane);  // rows, from the lane's first one on
+        const float* const first = overlap - (n_behind < 1) * S::WINDOW_PITCH;
+        put_overlap<0>(epilogue, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * S::WINDOW_PITCH}, sums);
     }
 
-    // The lane's words of the step.
-    __device__ __forceinline__ const unsigned* words() const { return rows + slot * (ROWS * PITCH * 4) + (bit >> 5); }
-
-    // The words of the step behind `step`, whose last part's are `words_of_last`.
-    __device__ __forceinline__ const unsigned* next_step(int step, const Words& words_of_last)
+    // Instead of `run`, where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
+    // added to the row before the warp's `window` is not stored either.
+    __device__ __forceinline__ static void skip(float* window, int lane)
     {
-        if (step == END - 1)
-            return words();  // what becomes of these is not used
-        bit += STEP_BITS;
-        if (step + 1 == end) {
-            __syncwarp();  // nobody reads the stage any more
-            unsigned loaded = 0;
-#pragma unroll
-            for (int i = 0; i < 2 * LAST_GROUPS * GROUP_WORDS; ++i)
-                loaded |= words_of_last[i / (LAST_GROUPS * GROUP_WORDS)][i / GROUP_WORDS % LAST_GROUPS][i % GROUP_WORDS];
-            copier.next_stage(loaded);
-            if (++slot == STAGES)
-                slot = 0, parity ^= 1;
-            copier.wait_for_stage(slot, parity);
-            end += STAGE;
-            bit = copier.pieces.start + copier.pieces.drift * 8 + threadIdx.x % 4 * GROUP_BITS;
+        if (S::WARM_UP_STEPS > 0) {
+            for (int i = lane; i < 2 * S::OUTPUTS_PER_STEP * S::WARM_UP_STEPS; i += 32)
+                window[S::OVERLAP_AT + i] = 0.0f;
+            rows_have_left();
         }
-        return words();
+    }
+
+private:
+    static constexpr int LAST_GROUPS =  // of a step's last part
+        ceil_div(S::mmas_of_part(S::PARTS_PER_STEP - 1) * S::GROUPS_PER_PART, S::MMAS_PER_PART);
+
+    // What a warp loads words from: its stages, one after the other.
+    struct Stages {
+        P& pipeline;
+        const unsigned* const rows;  // the lane's first row of the first one
+        int slot;  // of the one at hand
+        unsigned parity;
+        int end;  // the step behind it
+        int bit;  // of the lane's first group of a step, in its row
+
+        __device__ __forceinline__ Stages(P& pipeline, const unsigned* rows, int bit)
+            : pipeline(pipeline), rows(rows), slot(0), parity(0), end(S::STEPS_PER_STAGE - S::WARM_UP_STEPS), bit(bit)
+        {
+            pipeline.wait_for_stage(slot, parity);
+        }
+
+        // Returns the lane's words of the step.
+        __device__ __forceinline__ const unsigned* words() const
+        {
+            return rows + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH * 4) + (bit >> 5);
+        }
+
+        // Returns the words of the step behind `step`, whose last part's are `words_of_last`.
+        __device__ __forceinline__ const unsigned* next_step(int step, const Words<S>& words_of_last)
+        {
+            if (step == S::END_STEP - 1)
+                return words();  // what becomes of these is not used
+            bit += S::BITS_PER_STEP;
+            if (step + 1 == end) {
+                __syncwarp();  // nobody reads the stage any more
+                unsigned loaded = 0;
+#pragma unroll
+                for (int i = 0; i < 2 * LAST_GROUPS * S::WORDS_PER_GROUP; ++i) {
+                    const int g = i / S::WORDS_PER_GROUP % LAST_GROUPS;
+                    loaded |= words_of_last[i / (LAST_GROUPS * S::WORDS_PER_GROUP)][g][i % S::WORDS_PER_GROUP];
+                }
+                pipeline.follow_stage(loaded);
+                if (++slot == S::N_STAGES)
+                    slot = 0, parity ^= 1;
+                pipeline.wait_for_stage(slot, parity);
+                end += S::STEPS_PER_STAGE;
+                bit = pipeline.pieces.start + pipeline.pieces.drift * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP;
+            }
+            return words();
+        }
+    };
+
+    // Adds the products of a step with the N_TILES blocks of weights from `block` on to the sums; where these move, the
+    // first of them are then `done`. decoded: the operands of its first part; words: of its second; from: where its
+    // words are. All three are then the next step's.
+    __device__ __forceinline__ static void take_step(
+        DoneTile& done, Sums& sums, Operands<S>& decoded, Words<S>& words, const unsigned*& from, Stages& stages,
+        int step, unsigned ring, int block, D& decode)
+    {
+        Sums chain;
+        Operands<S> taken[2];
+#pragma unroll
+        for (int part = 0; part < S::PARTS_PER_STEP; ++part) {
+            if (part == S::PARTS_PER_STEP - 2)
+                from = stages.next_step(step, words);
+            M::finish(taken[part % 2], decoded, decode, S::mmas_of_part(part) * S::OPERANDS_PER_SAMPLE);
+            begin_products();
+#pragma unroll
+            for (int k = 0; k < S::MMAS_PER_PART; ++k) {
+                if (k >= S::mmas_of_part(part))
+                    continue;
+                const unsigned (&operand)[4] = taken[part % 2][k * S::OPERANDS_PER_SAMPLE];
+                const int product = part * S::MMAS_PER_PART + k;
+                const unsigned long long blocks = R::blocks_of(ring, product, block, W::COLUMNS_EARLIER);
+                if constexpr (CUTS_CHAINS) {
+                    if (part % PARTS_PER_CHAIN == 0 && k == 0)
+                        M::template product<false>(chain, operand, blocks);
+                    else
+                        M::template product<true>(chain, operand, blocks);
+                } else {
+                    M::template product<true>(sums, operand, blocks);
+                    if constexpr (S::OPERANDS_PER_SAMPLE > 1)
+                        M::product_of_lower(sums, taken[part % 2][k * 2 + 1], R::blocks_of(ring, product, block));
+                }
+            }
+            close_products();
+            if (S::BITS_PER_STEP % 32 != 0 && part == S::PARTS_PER_STEP - 1)
+                decode.align_to(stages.bit);  // the next step's first part
+            decode.decode(decoded, words, S::mmas_of_part((part + 1) % S::PARTS_PER_STEP));  // while the products go on
+            const int loaded = (part + 2) % S::PARTS_PER_STEP;
+            load_words<S>(words, from + loaded * S::PART_STRIDE, S::mmas_of_part(loaded));
+            if constexpr (CUTS_CHAINS) {
+                if (part % PARTS_PER_CHAIN == PARTS_PER_CHAIN - 1 || part == S::PARTS_PER_STEP - 1) {
+                    M::wait(chain);
+                    if (part == S::PARTS_PER_STEP - 1) {
+                        move_sums(done, sums, chain);
+                    } else {
+#pragma unroll
+                        for (int i = 0; i < S::COLUMNS_PER_MMA / 2; ++i)
+                            sums[i] += chain[i];
+                    }
+                    continue;
+                }
+            } else if (part == S::PARTS_PER_STEP - 1) {
+                M::wait(sums);
+                if constexpr (S::SUMS_MOVE)
+                    move_sums(done, sums, chain);
+                continue;
+            }
+            wait_for_products<1>();  // the part before is done: its operands' registers are free
+        }
+    }
+
+    // Takes the first tile out of the sums, after adding the chain's if there is one. The others move to the places
+    // before their own, and leave zeros for a new one.
+    __device__ __forceinline__ static void move_sums(DoneTile& done, Sums& sums, const Sums& chain)
+    {
+#pragma unroll
+        for (int i = 0; i < S::N_TILES * M::SUMS_PER_TILE; ++i) {
+            Sum& to = i < M::SUMS_PER_TILE ? done[i] : sums[i - M::SUMS_PER_TILE];
+            if constexpr (CUTS_CHAINS)
+                to = sums[i] + chain[i];
+            else
+                to = sums[i];
+        }
+#pragma unroll
+        for (int i = 0; i < M::SUMS_PER_TILE; ++i)
+            sums[(S::N_TILES - 1) * M::SUMS_PER_TILE + i] = 0;
+    }
+
+    // Puts the outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few
+    // comparisons.
+    template <int FIRST, int LAST>
+    __device__ __forceinline__ static void put_place_of(int block, float* to, Sums& sums, int lane, Sum zero)
+    {
+        if constexpr (FIRST == LAST) {
+            M::template put_place<(S::N_TILES - FIRST + 1) % S::N_TILES>(to, sums, lane, zero);
+        } else {
+            constexpr int MIDDLE = (FIRST + LAST) / 2;
+            if (block <= MIDDLE)
+                put_place_of<FIRST, MIDDLE>(block, to, sums, lane, zero);
+            else
+                put_place_of<MIDDLE + 1, LAST>(block, to, sums, lane, zero);
+        }
+    }
+
+    // Puts, behind the last step, the outputs that it leaves open, tile after tile, added to what the next rows have of
+    // them; `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the
+    // lane.
+    template <int TILE>
+    __device__ __forceinline__ static void put_overlap(
+        E& epilogue, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
+    {
+        if constexpr (TILE < S::WARM_UP_STEPS) {
+            constexpr int STEP_OF = S::END_STEP + TILE;
+            constexpr int PLACE = S::SUMS_MOVE ? TILE : (S::STEPS_PER_RUN + 1 + TILE) % S::N_TILES;
+            float* const to = lane_window + STEP_OF % S::STEPS_PER_WINDOW * (2 * S::OUTPUTS_PER_STEP);
+            float numbers[A::NUMBERS_PER_TILE];
+            A::numbers_of(numbers, sums + PLACE * M::SUMS_PER_TILE, epilogue.lane);
+#pragma unroll
+            for (int i = 0; i < A::NUMBERS_PER_TILE; ++i)
+                to[A::row_of(i) * (8 * S::WINDOW_PITCH) + A::place_of(i)] =
+                    numbers[i] + overlap[A::row_of(i)][TILE * (2 * S::OUTPUTS_PER_STEP) + A::place_of(i)];
+            if constexpr ((STEP_OF + 1) % S::STEPS_PER_WINDOW == 0)
+                epilogue.drain((STEP_OF + 1) * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+            put_overlap<TILE + 1>(epilogue, lane_window, overlap, sums);
+        } else if constexpr (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0) {
+            epilogue.drain(S::OUTPUTS_PER_RUN / S::OUTPUTS_PER_WINDOW * S::OUTPUTS_PER_WINDOW);
+        }
+    }
+
+    // All rows of the block have left what the rows before them add.
+    __device__ __forceinline__ static void rows_have_left()
+    {
+        __syncthreads();
     }
 };
 
-// A tile that is done.
-typedef Sum Tile[OCTETS * 4];
+typedef MixedWeights<Shape, Weights> Mixed;
+typedef WeightRing<Shape, Weights> Ring;
+typedef TmaPipeline<Shape> Pipeline;
+typedef Epilogue<Shape> Output;
+typedef Wgmma<Shape, Accumulators> Mma;
+typedef MainloopRolled<Shape, Decode, Weights, Ring, Mma, Accumulators, Pipeline, Output> Mainloop;
 
-// Takes the first tile out of the sums, each with the chain's added to it. The others move to the places before their
-// own, and leave zeros for a new one.
-__device__ __forceinline__ void move_sums(Tile& done, Sums& sums, const Sums& chain)
-{
-#pragma unroll
-    for (int i = 0; i < LIVE * OCTETS * 4; ++i) {
-        Sum& to = i < OCTETS * 4 ? done[i] : sums[i - OCTETS * 4];
-        to = sums[i] + chain[i];
-    }
-#pragma unroll
-    for (int i = 0; i < OCTETS * 4; ++i)
-        sums[(LIVE - 1) * OCTETS * 4 + i] = 0;
-}
+struct Shared {
+    alignas(16) Ring ring;
+    alignas(16) uint4 stages[Shape::N_WARPS][Shape::N_STAGES][Shape::ROWS_PER_WARP][Shape::STAGE_PITCH];  // 128 aligned
+    alignas(16) unsigned char scratch[Shape::SCRATCH_BYTES];  // mixed weights, and then the windows
+    alignas(16) unsigned long long barriers[Shape::N_WARPS][Shape::N_STAGES];
+};
+static_assert(sizeof(Shared) == Shape::SHARED_BYTES, "what the definition asks for at launch");
+static_assert(sizeof(Ring) % 128 == 0, "boxes start at multiples of 128 bytes");
+static_assert(sizeof(Mixed) <= Shape::MIXED_BYTES, "what is set aside for it");
+static_assert(Shape::N_WARPS % 4 == 0 && Shape::COLUMNS_PER_MMA <= 256, "whole warpgroups, and what a product takes");
 
-// The products of a step with the LIVE blocks of weights, added to the sums, and these moved. samples: of its first
-// part; words: of its second; from: where its words are. All three are then the next step's.
-__device__ __forceinline__ void take_step(
-    Tile& done, Sums& sums, Samples& samples, Words& words, const unsigned*& from, Stages& stages, int step,
-    unsigned ring, Decoder& decoder)
-{
-    constexpr int block = 0;
-    Sums products;
-    Samples taken[2];
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        if (part == PARTS - 2)
-            from = stages.next_step(step, words);
-        take_samples(taken[part % 2], samples, decoder, products_of(part) * SAMPLE_BYTES);
-        begin_products();
-#pragma unroll
-        for (int k = 0; k < PART_STEPS; ++k) {
-            if (k >= products_of(part))
-                continue;
-            const unsigned long long blocks =
-                blocks_of(ring, part * PART_STEPS + k, block, 0);
-            if (part % CHAIN_PARTS == 0 && k == 0)
-                multiply<COLUMNS, false>(products, taken[part % 2][k], blocks);
-            else
-                multiply<COLUMNS>(products, taken[part % 2][k], blocks);
-        }
-        close_products();
-        if (STEP_BITS % 32 != 0 && part == PARTS - 1)
-            decoder.turn_to(stages.bit);  // the next step's first part
-        decoder.decode(samples, words, products_of((part + 1) % PARTS));  // while the products go on
-        load_part(words, from + (part + 2) % PARTS * PART_WORDS, products_of((part + 2) % PARTS));
-        if (part % CHAIN_PARTS == CHAIN_PARTS - 1 || part == PARTS - 1) {
-            wait_for_sums(products);
-            if (part == PARTS - 1) {
-                move_sums(done, sums, products);
-            } else {
-#pragma unroll
-                for (int i = 0; i < COLUMNS / 2; ++i)
-                    sums[i] += products[i];
-            }
-            continue;
-        }
-        wait_for_products<1>();  // the part before is done: its samples' registers are free
-    }
-}
-
-
-// Behind the last step: the outputs that it leaves open, tile after tile, added to what the next rows have of them;
-// `overlap`: where the lane's first one is, for both its rows. `lane_window`: where the window begins for the lane.
-template <int TILE>
-__device__ __forceinline__ void put_overlap(
-    Writer& writer, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
-{
-    if constexpr (TILE < WARM_UP) {
-        constexpr int STEP_OF = END + TILE, PLACE = SUMS_MOVE ? TILE : (TASK_STEPS + 1 + TILE) % LIVE;
-        Numbers numbers;
-        numbers_of(numbers, sums + PLACE * OCTETS * 4, writer.lane);
-#pragma unroll
-        for (int i = 0; i < TILE_NUMBERS; ++i)
-            lane_window[row_of(i) * (8 * WINDOW_PITCH) + STEP_OF % WINDOW_STEPS * (2 * STEP) + place_of(i)] =
-                numbers[i] + overlap[row_of(i)][TILE * (2 * STEP) + place_of(i)];
-        if constexpr ((STEP_OF + 1) % WINDOW_STEPS == 0)
-            writer.drain((STEP_OF + 1) * STEP - WINDOW);
-        put_overlap<TILE + 1>(writer, lane_window, overlap, sums);
-    } else if constexpr (RUN % WINDOW != 0) {
-        writer.drain(RUN / WINDOW * WINDOW);
-    }
-}
-
-// All rows of the block have left what the rows before them add.
-__device__ __forceinline__ void rows_have_left()
-{
-    __syncthreads();
-}
-
-// Instead of a task, where its outputs are not needed: the other warpgroups have the tensor cores for themselves. What is
-// added to the row before the warp's `window` is not stored either.
-__device__ __forceinline__ void take_no_task(float* window, int lane)
-{
-    if (WARM_UP > 0) {
-        for (int i = lane; i < 2 * STEP * WARM_UP; i += 32)
-            window[OVERLAP_AT + i] = 0.0f;
-        rows_have_left();
-    }
-}
-
-// The runs of a warpgroup, step after step.
-__device__ __forceinline__ void take_task(
-    StageCopier& copier, Writer& writer, Decoder& decoder, const unsigned* rows, float* lane_window, unsigned ring)
-{
-    Stages stages(copier, rows, decoder.bit);
-    Sums sums = {};
-    Samples samples;
-    Words words;
-    const unsigned* from = stages.words();
-    load_part(words, from, products_of(0));
-    decoder.decode(samples, words, products_of(0));
-    load_part(words, from + PART_WORDS, products_of(1));
-    float* to = lane_window + (WARM_UP > 0 ? OVERLAP_AT : 0);
-    int window_end = WARM_UP > 0 ? 0 : WINDOW_STEPS;
-#pragma unroll 1
-    for (int step = -WARM_UP; step < END;) {
-        Tile done;
-        take_step(done, sums, samples, words, from, stages, step, ring, decoder);
-        put_tile(to, done, writer.lane);
-        to += 2 * STEP;
-        if (++step == window_end) {
-            if (step == 0)
-                rows_have_left();
-            else
-                writer.drain(step * STEP - WINDOW);
-            to = lane_window;
-            window_end += WINDOW_STEPS;
-        }
-    }
-    // Behind the block's last row there is none; what becomes of it is not stored
-    const float* const overlap = lane_window + OVERLAP_AT + WINDOW_PITCH;
-    const int n_behind = writer.n_rows - first_row_of(writer.lane);  // rows, from the lane's first one on
-    const float* const first = overlap - (n_behind < 1) * WINDOW_PITCH;
-    put_overlap<0>(writer, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * WINDOW_PITCH}, sums);
-}
-
-extern "C" __global__ void __launch_bounds__(WGS, 3) ddc(
+extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS) ddc(
     float2* __restrict__ baseband, const unsigned char* __restrict__ samples, const float* __restrict__ weights,
     unsigned long long frequency_high, unsigned long long frequency_low, unsigned long long phase, long long n_out,
     long long row_bytes, const __grid_constant__ TensorMap map)
 {
+    constexpr int ROWS_PER_WARP = Shape::ROWS_PER_WARP;
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
     const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
-    Fetched fetched;
-    fetch_weights(fetched, weights);
+    Mixed::Fetched fetched;
+    Mixed::fetch(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};
     float2* const row = baseband + n_out * blockIdx.y;
-    const int lead = lead_of(row);
+    const int lead = Output::lead_of(row);
     // The warp's first run; past the last output: zeros, for products that need all warps.
-    const long long run = static_cast<long long>(blockIdx.x) * (WARPS * ROWS - OVERLAPS) + warp * ROWS;
+    constexpr int RUNS_PER_BLOCK = Shape::N_WARPS * ROWS_PER_WARP - Shape::RUNS_OVERLAP;
+    const long long run = static_cast<long long>(blockIdx.x) * RUNS_PER_BLOCK + warp * ROWS_PER_WARP;
     // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
-    long long first_byte = row_bytes * blockIdx.y + run * ROW_BYTES
+    long long first_byte = row_bytes * blockIdx.y + run * Shape::RUN_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
-    const int skew = skew_of(first_byte);
+    const int skew = Decode::skew_of(first_byte);
     first_byte -= skew * SAMPLE_BITS / 8;
-    StageCopier copier(
+    Pipeline pipeline(
         lane, shared.stages[warp], samples, row_bytes * gridDim.y, first_byte, shared.barriers[warp], map);
-    LanePair pair(lane, row, lead);
+    Output::Pair pair(lane, row, lead);
 #pragma unroll 1  // the code of stages once
-    for (int i = 0; i < STAGES; ++i) {
-        copier.begin_stage(0);
+    for (int i = 0; i < Shape::N_STAGES; ++i) {
+        pipeline.begin_stage(0);
         if (i == 0) {  // while the first one's copies wait for each other, and weights are on their way
-            pair.make_turns(frequency);
-            pair.scale_turns(mix_weights(shared.scratch, fetched, frequency));
+            pair.make_phasors(frequency);
+            pair.scale_phasors(Mixed::mix(shared.scratch, fetched, frequency));
         }
     }
-    fill_ring(shared.ring, shared.scratch, skew, warp, lane);
-    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS * WINDOW_PITCH);
+    shared.ring.fill(shared.scratch, skew, warp, lane);
+    float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS_PER_WARP * Shape::WINDOW_PITCH);
     // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
-    const bool is_needed = (run - warp % 4 * ROWS) * RUN - (OVERLAPS ? WARM_UP * STEP : 0) < n_out + lead;
+    const int n_before = Shape::RUNS_OVERLAP ? Shape::WARM_UP_STEPS * Shape::OUTPUTS_PER_STEP : 0;
+    const bool is_needed = (run - warp % 4 * ROWS_PER_WARP) * Shape::OUTPUTS_PER_RUN - n_before < n_out + lead;
     if (!is_needed) {
-        copier.wait_for_begun();  // a block without any, which long leads may need, must not end before them
-        take_no_task(window, lane);
+        pipeline.wait_for_begun();  // a block without any, which long leads may need, must not end before them
+        Mainloop::skip(window, lane);
         return;
     }
-    const unsigned ring = address_of(shared.ring);
-    Decoder decoder(copier.pieces.offset + copier.pieces.drift);
-    const int n_rows = OVERLAPS && warp + 1 == WARPS ? ROWS - 1 : ROWS;
-    Writer writer(lane, window, row, n_out, lead, frequency, phase, pair, run * RUN, n_rows);
-    float* const lane_window = window + first_row_of(lane) * WINDOW_PITCH + first_number_of(lane);
+    const unsigned ring = shared.ring.address();
+    Decode decode(pipeline.pieces.offset + pipeline.pieces.drift);
+    const int n_rows = Shape::RUNS_OVERLAP && warp + 1 == Shape::N_WARPS ? ROWS_PER_WARP - 1 : ROWS_PER_WARP;
+    Output output(lane, window, row, n_out, lead, frequency, phase, pair, run * Shape::OUTPUTS_PER_RUN, n_rows);
+    float* const lane_window = window + Accumulators::first_row_of(lane) * Shape::WINDOW_PITCH
+        + Accumulators::first_number_of(lane);
     const unsigned* const rows = reinterpret_cast<const unsigned*>(shared.stages[warp][0][lane / 4]);
-    take_task(copier, writer, decoder, rows, lane_window, ring);
+    Mainloop::run(pipeline, output, decode, rows, lane_window, ring);
 }

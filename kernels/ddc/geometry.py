@@ -1,0 +1,45 @@
+"""The geometry of a variant: what follows from the problem and the config, derived once for Python and CUDA alike."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from autotune import Config
+
+from .problem import Problem
+
+
+@dataclass(frozen=True)
+class Geometry(ABC):
+    """A block's share of the work, and what it needs.
+
+    The template prints attributes as its constants, under their names in capitals: ``shape.outputs_per_block`` is
+    ``OUTPUTS_PER_BLOCK``. It asserts what must hold between them, and derives none of them again.
+    """
+
+    problem: Problem
+    config: Config
+
+    @property
+    @abstractmethod
+    def n_threads(self) -> int:
+        """Returns the threads of a block."""
+
+    @property
+    @abstractmethod
+    def min_blocks(self) -> int:
+        """Returns the blocks that a multiprocessor must have registers and shared memory for."""
+
+    @property
+    @abstractmethod
+    def outputs_per_block(self) -> int:
+        """Returns the outputs that a block makes in one pass: what a grid is divided by."""
+
+    @property
+    @abstractmethod
+    def shared_bytes(self) -> int:
+        """Returns the bytes of dynamic shared memory, which the template asserts."""
+
+    @property
+    @abstractmethod
+    def registers(self) -> int:
+        """Returns about how many registers a thread needs where it needs most; with fewer, values would be spilled."""

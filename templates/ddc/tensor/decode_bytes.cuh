@@ -1,0 +1,142 @@
+// Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
+// Needs     S: Shape; lib/kept.cuh, part.cuh
+// Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
+// A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
+// second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
+// SAMPLE_BITS). Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of
+// each four. Samples that are P = BYTE_PERIOD apart start at the same bit of a byte. Four such samples share a
+// register, so that two shifts serve all four. With B = BYTES_PER_PERIOD:
+//     group              4 P samples, 4 B bytes: whole words
+//     gathered g         its bytes g, g + B, g + 2 B, g + 3 B, for g < B
+//     samples j + P (0 1 2 3), which start at bit o of byte s:     gathered s << o | gathered (s + 1) >> (8 - o)
+//     register q of a step's, for one row, which product q / 2 takes:     j = q % P of the lane's group q / P
+// Where all steps start alike within a word and the weights leave the room, runs start up to 3 P samples earlier
+// (`skew`), so that groups are words of shared memory, too (GROUPS_ARE_WORDS).
+template <class S>
+struct DecodeBytes {
+    static constexpr int BYTES_PER_PERIOD = S::BYTE_PERIOD * SAMPLE_BITS / 8;
+    static_assert(S::STEPS_ARE_BYTES, "groups start at whole bytes");
+    static_assert(S::SAMPLES_PER_GROUP == 4 * S::BYTE_PERIOD, "four samples share a register");
+    static_assert(S::WORDS_PER_GROUP == BYTES_PER_PERIOD + !S::GROUPS_ARE_WORDS);
+
+    int bit;  // of the lane's first group, in its row of a stage
+    unsigned selector;  // of the four bytes of a word in two
+    unsigned top_bits[S::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
+
+    // `rest`: where in its first 16 bytes a row starts.
+    __device__ __forceinline__ explicit DecodeBytes(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
+    {
+#pragma unroll
+        for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
+            const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
+            top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
+        }
+        align_to(bit);
+    }
+
+    // Returns by how many samples the block's runs start earlier, so that groups start where they should.
+    __device__ __forceinline__ static int skew_of(long long first_byte)
+    {
+        const int bytes = static_cast<int>(first_byte & 3);  // BYTES_PER_PERIOD is 2, or an odd number
+        return S::GROUPS_ARE_WORDS ? S::BYTE_PERIOD * (BYTES_PER_PERIOD == 2 ? bytes / 2 : bytes * BYTES_PER_PERIOD & 3)
+                                   : 0;
+    }
+
+    // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one);
+    // those of the other rows follow SAMPLES_PER_GROUP samples apart.
+    __host__ __device__ static constexpr int sample_of(unsigned product, int r, int b)
+    {
+        const unsigned q = 2 * product + r;
+        return q / S::BYTE_PERIOD * (4 * S::SAMPLES_PER_GROUP) + q % S::BYTE_PERIOD + b * S::BYTE_PERIOD;
+    }
+
+    // What follows is for groups that start at this bit of their row.
+    __device__ __forceinline__ void align_to(int group_bit)
+    {
+        selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));
+    }
+
+    // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.
+    __device__ __forceinline__ void decode(Operands<S>& bytes, const Words<S>& words, int n) const
+    {
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+            unsigned groups[S::GROUPS_PER_PART][BYTES_PER_PERIOD] = {};
+#pragma unroll
+            for (int i = 0; i < S::GROUPS_PER_PART * BYTES_PER_PERIOD; ++i) {
+                const int g = i / BYTES_PER_PERIOD, w = i % BYTES_PER_PERIOD, next = S::GROUPS_ARE_WORDS ? w : w + 1;
+                if (g * S::BYTE_PERIOD >= 2 * n)
+                    continue;
+                groups[g][w] = words[row][g][w];
+                if constexpr (!S::GROUPS_ARE_WORDS)
+                    groups[g][w] = __byte_perm(groups[g][w], words[row][g][next], selector);
+            }
+            decode_from<0>(bytes, row, groups);
+        }
+    }
+
+    // Takes the bits below a byte's own away, by an instruction that the compiler cannot leave out or move; `number`:
+    // of the operand among those of the part.
+    __device__ __forceinline__ unsigned finished(unsigned bytes, int number) const
+    {
+        const unsigned own = top_bits[number % S::OPERANDS_PER_SAMPLE];
+#ifdef AUTOTUNE_HOST
+        return bytes & own;
+#else
+        unsigned result;
+        asm volatile("and.b32 %0, %1, %2;" : "=r"(result) : "r"(bytes), "r"(own));
+        return result;
+#endif
+    }
+
+private:
+    // Register Q and those behind it, of one row.
+    template <int Q>
+    __device__ __forceinline__ void decode_from(
+        Operands<S>& bytes, int row, const unsigned (&groups)[S::GROUPS_PER_PART][BYTES_PER_PERIOD]) const
+    {
+        if constexpr (Q < 2 * S::MMAS_PER_PART) {
+            constexpr int AT = Q % S::BYTE_PERIOD * SAMPLE_BITS;
+            constexpr int OPERAND = Q / 2 * S::OPERANDS_PER_SAMPLE, R = Q % 2 * 2;
+            bytes[OPERAND][R + row] = bits_of<AT, (SAMPLE_BITS < 8 ? SAMPLE_BITS : 8)>(groups[Q / S::BYTE_PERIOD]);
+            if constexpr (S::OPERANDS_PER_SAMPLE > 1)
+                bytes[OPERAND + 1][R + row] = bits_of<AT + 8, SAMPLE_BITS - 8>(groups[Q / S::BYTE_PERIOD]);
+            decode_from<Q + 1>(bytes, row, groups);
+        }
+    }
+
+    // Bits [AT, AT + N) of four samples' BYTES_PER_PERIOD bytes each, in the top bits of bytes, whatever is below them.
+    template <int AT, int N>
+    __device__ __forceinline__ static unsigned bits_of(const unsigned (&words)[BYTES_PER_PERIOD])
+    {
+        constexpr int s = AT / 8, o = AT % 8;
+        if constexpr (o + N <= 8) {
+            return gathered<s>(words) << o;
+        } else {
+            constexpr unsigned UPPER = (0xff << o & 0xff) * 0x01010101u;
+            return gathered<s>(words) << o & UPPER | gathered<s + 1>(words) >> (8 - o) & ~UPPER;
+        }
+    }
+
+    // Byte G of a group and those BYTES_PER_PERIOD, twice and three times as many behind it.
+    template <int G>
+    __device__ __forceinline__ static unsigned gathered(const unsigned (&words)[BYTES_PER_PERIOD])
+    {
+        constexpr int b0 = G, b1 = G + BYTES_PER_PERIOD, b2 = G + 2 * BYTES_PER_PERIOD, b3 = G + 3 * BYTES_PER_PERIOD;
+        constexpr unsigned low = b0 % 4 | (b1 % 4 | (b1 / 4 > b0 / 4) * 4) << 4;  // of the words of bytes 0 and 1
+        if constexpr (BYTES_PER_PERIOD == 1) {
+            return words[0];
+        } else if constexpr (BYTES_PER_PERIOD == 2) {
+            return __byte_perm(words[0], words[1], 0x6420 + G * 0x1111);
+        } else if constexpr (BYTES_PER_PERIOD == 3) {  // two bytes of one word: 0 and 1, 1 and 2, or 2 and 3
+            constexpr unsigned middle = (b2 % 4 | (b2 / 4 > 0) * 4) << 8;
+            const unsigned most = __byte_perm(words[0], words[1], low | middle);
+            return __byte_perm(most, words[2], 0x10 | (b2 / 4 < 2 ? 2 : 4 + b2 % 4) << 8 | (4 + b3 % 4) << 12);
+        } else {
+            constexpr unsigned high = b2 % 4 | (b3 % 4 | (b3 / 4 > b2 / 4) * 4) << 4;
+            return __byte_perm(
+                __byte_perm(words[b0 / 4], words[b1 / 4], low), __byte_perm(words[b2 / 4], words[b3 / 4], high),
+                0x5410);
+        }
+    }
+};

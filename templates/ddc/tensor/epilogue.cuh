@@ -1,0 +1,153 @@
+// Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
+// Needs     S: Shape; lib/phase.cuh, lib/vector.cuh
+// Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
+// Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
+//           bytes.
+// Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
+//           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
+//           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
+template <class S>
+struct Epilogue {
+    static constexpr int OUTPUTS_PER_PHASOR = S::OUTPUTS_PER_WINDOW < 32 ? S::OUTPUTS_PER_WINDOW : 32;
+    static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
+    static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
+    static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
+    // Outputs whose samples are whole bytes, wherever they start.
+    static constexpr int LEAD_UNIT =
+        BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
+    // Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row
+    // alone.
+    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
+    static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
+
+    // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
+    // bytes; fewer, if only they are a whole number of bytes of samples.
+    __device__ __forceinline__ static int lead_of(const float2* row)
+    {
+        return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 8 % 16) / LEAD_UNIT * LEAD_UNIT;
+    }
+
+    // A lane's two outputs of OUTPUTS_PER_PHASOR. Pairs of outputs lie at multiples of 16 bytes. If not, since rows may
+    // have any length, and leads are of LEAD_UNIT outputs, the two are half of them apart, so that lanes still store
+    // next to each other.
+    struct Pair {
+        const bool is_paired;
+        const int apart;
+        const int first;
+        float2 phasors[2];  // from the first of OUTPUTS_PER_PHASOR outputs to these, and out of the weights' scale
+
+        __device__ __forceinline__ Pair(int lane, const float2* row, int lead)
+            : is_paired(LEAD_UNIT == 1 || reinterpret_cast<unsigned long long>(row - lead) % 16 == 0),
+              apart(is_paired ? 1 : LANES_PER_ROW), first(lane % LANES_PER_ROW * (is_paired ? 2 : 1))
+        {
+        }
+
+        __device__ __forceinline__ void make_phasors(Frequency frequency)
+        {
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                phasors[i] = unit_vector(advance(frequency, (first + i * apart) * DECIMATION));
+        }
+
+        __device__ __forceinline__ void scale_phasors(float scale)
+        {
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                phasors[i].x *= scale, phasors[i].y *= scale;
+        }
+    };
+
+    const int lane;
+    float* const window;
+    const Frequency frequency;
+    const Phase phase;  // of output -lead
+    const long long first;  // output of the warp's runs; those before the lead are below 0
+    const int lead;
+    const int n_rows;  // that are stored: ROWS_PER_WARP, or one less
+    const int begin, end;  // of what is in the baseband of these rows, from the first output on
+    const bool is_whole;  // that is all
+    const Pair pair;
+    float2* const to;  // where the first of the pair goes, of the first OUTPUTS_PER_PHASOR
+
+    // `first`: output of the warp's first run, counted from output -lead.
+    __device__ __forceinline__ Epilogue(
+        int lane, float* window, float2* row, long long n_out, int lead, Frequency frequency, Phase phase,
+        const Pair& pair, long long first, int n_rows)
+        : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
+          first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
+          end(static_cast<int>(
+              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * S::OUTPUTS_PER_RUN))))),
+          is_whole(begin == 0 && end == n_rows * S::OUTPUTS_PER_RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first)
+    {
+    }
+
+    // Stores outputs [at, at + OUTPUTS_PER_WINDOW) of each run, or those of them that it has.
+    __device__ __forceinline__ void drain(int at)
+    {
+        if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
+            const int row = lane % S::ROWS_PER_WARP, second = lane / S::ROWS_PER_WARP;
+            const long long output = first + lead + row * S::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
+            float* const phasors = window + row * S::WINDOW_PITCH + 2 * S::OUTPUTS_PER_WINDOW + second * 2;
+            *reinterpret_cast<float2*>(phasors) = unit_vector(phase + advance(frequency, output * DECIMATION));
+        }
+        __syncwarp();  // the window and its phasors are complete
+        const float* const outputs = window + lane / LANES_PER_ROW * S::WINDOW_PITCH;
+#pragma unroll
+        for (int part = 0; part < S::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
+            const int phasor = 2 * (at / OUTPUTS_PER_PHASOR + part) % 4;
+            const float* const phasors = outputs + 2 * S::OUTPUTS_PER_WINDOW + phasor;
+            const float* const from = outputs + part * (2 * OUTPUTS_PER_PHASOR) + pair.first * 2;
+            const int offset = at + part * OUTPUTS_PER_PHASOR;
+            if (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0 && offset + pair.first >= S::OUTPUTS_PER_RUN)
+                continue;  // the run ends in this window; what is behind it was never put
+            if (pair.is_paired && (is_whole || is_inside(offset))) {
+#pragma unroll
+                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE)
+                    if (r + ROWS_PER_STORE < S::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * S::WINDOW_PITCH);
+                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * S::WINDOW_PITCH);
+                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * S::WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * S::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
+                    }
+            } else {
+                const int output = offset + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first - begin;
+                const bool has_second = S::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
+                    || offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;
+#pragma unroll UNPAIRED_STORES
+                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * S::WINDOW_PITCH);
+                    const float2 a = rotated<0>(two[0], phasors + r * S::WINDOW_PITCH);
+                    const float2 b = rotated<1>(two[pair.apart], phasors + r * S::WINDOW_PITCH);
+                    if (is_stored(output + r * S::OUTPUTS_PER_RUN))
+                        to[offset + r * S::OUTPUTS_PER_RUN] = a;
+                    if (has_second && is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart))
+                        to[offset + r * S::OUTPUTS_PER_RUN + pair.apart] = b;
+                }
+            }
+        }
+        __syncwarp();  // nobody reads the window any more
+    }
+
+private:
+    // Returns whether outputs [offset, offset + OUTPUTS_PER_PHASOR) of all runs, or those that these have, are in the
+    // baseband.
+    __device__ __forceinline__ bool is_inside(int offset) const
+    {
+        return offset >= begin
+            && (n_rows - 1) * S::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, S::OUTPUTS_PER_RUN) <= end;
+    }
+
+    // `output`: from the first one in the baseband on.
+    __device__ __forceinline__ bool is_stored(int output) const
+    {
+        return static_cast<unsigned>(output) < static_cast<unsigned>(end - begin);
+    }
+
+    // Rotates the lane's first or second output of OUTPUTS_PER_PHASOR.
+    template <int I>
+    __device__ __forceinline__ float2 rotated(float2 y, const float* phasor) const
+    {
+        return multiply(y, multiply(*reinterpret_cast<const float2*>(phasor), pair.phasors[I]));
+    }
+};

@@ -1,0 +1,134 @@
+// Mainloop, unrolled: steps whose products are all added by the tensor core (CHAIN 0).
+// Needs     S: Shape; D: DecodeHalves; R: WeightRing; M: Wgmma; P: TmaPipeline; E: Epilogue; lib/kept.cuh,
+//           lib/wgmma.cuh, part.cuh
+// Provides  MainloopUnrolled: run, for a warpgroup; skip, instead of it
+// Loop    the code of N_TILES steps is written out, so that places are registers. A loop that ends in its middle, to
+//         copy samples or to store outputs, goes on there.
+// Time    step v starts its products; decodes the samples of step v + 1, whose words are in registers, and loads the
+//         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
+//         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
+//         registers of their own.
+template <class S, class D, class R, class M, class P, class E>
+struct MainloopUnrolled {
+    typedef typename M::Sums Sums;
+    typedef unsigned StepOperands[S::MMAS_PER_STEP][4];
+    static constexpr int STEP_STRIDE = S::PARTS_PER_STEP * S::PART_STRIDE;  // words
+    static constexpr int STAGE_WORDS = S::ROWS_PER_WARP * S::STAGE_PITCH * 4;
+    // Of a run's first step in a window.
+    static constexpr int FIRST_PLACE =
+        (S::STEPS_PER_WINDOW - S::WARM_UP_STEPS % S::STEPS_PER_WINDOW) % S::STEPS_PER_WINDOW;
+    static_assert(S::STEPS_PER_STAGE >= 2, "samples of a stage's first two steps are there when a run begins");
+    static_assert(S::BITS_PER_STEP % 32 == 0 && S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP);
+
+    // Takes the runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
+    __device__ __forceinline__ static void run(
+        P& pipeline, E& epilogue, const D& decode, const unsigned* rows, float* lane_window, unsigned ring)
+    {
+        const unsigned* const lane_words = rows + (decode.bit >> 5);
+        int slot = 0;
+        unsigned parity = 0;
+        Sums sums = {};
+        StepOperands decoded;
+        Words<S> words;
+        pipeline.wait_for_stage(slot, parity);
+        load_words<S>(words, lane_words);
+        const unsigned* next = lane_words + S::PART_STRIDE;
+        decode_step<0>(decoded, words, next, true, decode);
+        next += STEP_STRIDE;
+        int step = -S::WARM_UP_STEPS;
+        int stage_end = stage_end_after(step - 1);
+        int window_end = step - FIRST_PLACE + S::STEPS_PER_WINDOW;
+        float* to = lane_window + FIRST_PLACE * (2 * S::OUTPUTS_PER_STEP);  // so that step 0 comes first in its window
+        int place = 0;  // of the tile that step begins
+        while (true) {
+            const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
+#pragma unroll 1
+            do {
+                switch (place) {
+{% for i in range(shape.n_tiles) %}
+                case {{ i }}:
+                    take_step<{{ i }}>(sums, decoded, words, next, step + 1 < stage_end, to, ring, decode);
+                    next += STEP_STRIDE, to += 2 * S::OUTPUTS_PER_STEP;
+                    ++step;
+{% if not loop.last %}
+                    if (step == end) {
+                        place = {{ i + 1 }};
+                        break;
+                    }
+{% endif %}
+{% endfor %}
+                    place = 0;
+                }
+            } while (step != end);
+            if (step == window_end) {
+                if (step > 0)
+                    epilogue.drain(step * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+                if (step == S::END_STEP)
+                    return;
+                to = lane_window;
+                window_end += S::STEPS_PER_WINDOW;
+            }
+            if (step == S::END_STEP - 1) {
+                next = lane_words + slot * STAGE_WORDS;  // what the last step makes of it is not used
+            } else if (step == stage_end) {
+                __syncwarp();  // nobody reads the stage any more
+                unsigned loaded = 0;
+#pragma unroll
+                for (int i = 0; i < S::MMAS_PER_STEP * 4; ++i)
+                    loaded |= decoded[i / 4][i % 4];
+                pipeline.follow_stage(loaded);
+                if (++slot == S::N_STAGES)
+                    slot = 0, parity ^= 1;
+                pipeline.wait_for_stage(slot, parity);
+                next = lane_words + slot * STAGE_WORDS + pipeline.pieces.shift();
+                load_words<S>(words, next);
+                next += S::PART_STRIDE;
+                stage_end = stage_end_after(step);
+            }
+        }
+    }
+
+    // Instead of `run`, where no outputs are needed: the other warpgroups have the tensor cores for themselves.
+    __device__ __forceinline__ static void skip(float*, int) {}
+
+private:
+    // Takes step v of a run, v % N_TILES = PLACE, and decodes the step after it, whose words are in `words`; `next`:
+    // where the words behind those are. The outputs that are done go to the window at `to`.
+    template <int PLACE>
+    __device__ __forceinline__ static void take_step(
+        Sums& sums, StepOperands& decoded, Words<S>& words, const unsigned* next, bool more, float* to, unsigned ring,
+        const D& decode)
+    {
+        StepOperands taken;
+        M::finish(taken, decoded, decode);
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < S::MMAS_PER_STEP; ++k)
+            M::template product<true>(sums, taken[k], R::blocks_of(ring, k, (S::N_TILES - PLACE) % S::N_TILES));
+        close_products();
+        decode_step<0>(decoded, words, next, more, decode);  // while the products go on
+        M::wait(sums);
+        M::template put_place<(PLACE + 1) % S::N_TILES>(to, sums, 0);
+    }
+
+    // Decodes the parts of a step, from PART on. `next`: where the words of the part after this one are; behind the
+    // last part, those of the next step are loaded if there are `more`.
+    template <int PART>
+    __device__ __forceinline__ static void decode_step(
+        StepOperands& decoded, Words<S>& words, const unsigned* next, bool more, const D& decode)
+    {
+        if constexpr (PART < S::PARTS_PER_STEP) {
+            decode.decode(*reinterpret_cast<Operands<S>*>(decoded + PART * S::MMAS_PER_PART), words);
+            if (PART + 1 < S::PARTS_PER_STEP || more)
+                load_words<S>(words, next);
+            decode_step<PART + 1>(decoded, words, next + S::PART_STRIDE, more, decode);
+        }
+    }
+
+    // Returns before which step words cannot be loaded from the stage any more, if the last ones loaded were of step
+    // `step` + 1: a step before the one that they are for is begun. Or there are none.
+    __device__ __forceinline__ static int stage_end_after(int step)
+    {
+        return step + S::STEPS_PER_STAGE < S::END_STEP - 1 ? step + S::STEPS_PER_STAGE : S::END_STEP - 1;
+    }
+};

@@ -1,0 +1,78 @@
+// Weights as integers of 24 bits, and these as three signed bytes: h = byte 0 + byte 1 2^8 + byte 2 2^16. They are
+// scaled by a power of two, so that the largest is in [2^22, 2^23), less what bytes 0 and 1 may take from byte 2. Sums
+// of such products are exact.
+// Needs     S: Shape; D: DecodeBytes or DecodeFields, whose sample_of says which sample meets which row
+// Provides  WeightBytes: as weights_as_halves.cuh; BYTES_PER_WEIGHT and COLUMNS_PER_BYTE, of a tile's columns
+// Columns of a tile: bytes 0 to BYTES_PER_WEIGHT - 1 of the weights, each of both parts of up to four outputs.
+template <class S, class D>
+struct WeightBytes {
+    typedef uint2 Parts;  // of the real and the imaginary part: its bytes, 0 in the lowest bits, and 0 in the highest
+
+    static constexpr int LARGEST = 22;  // the exponent of the largest weight
+    static constexpr unsigned ALMOST = 65795;  // floats that are by so much below a power of two count as above it
+    // Of a largest weight of 2^-97, below which the scale of sums would underflow.
+    static constexpr unsigned LEAST_EXPONENT = 30;
+    static constexpr int SAMPLE_SCALE = 8 * S::OPERANDS_PER_SAMPLE - SAMPLE_BITS;  // exponent of what samples are times
+    static constexpr int BYTES_PER_WEIGHT = S::COLUMNS_PER_OUTPUT / 2;
+    static constexpr int OCTETS_PER_UNIT = S::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // which have whole outputs
+    static constexpr int COLUMNS_PER_BYTE = S::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
+    static constexpr bool ALTERNATES_REGISTERS = true;  // see words_of
+    // That the upper byte of a sample is multiplied with: it is worth 2^8 times as much.
+    static constexpr int COLUMNS_EARLIER = S::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
+    static_assert(TAPS < 1 << 15, "no sum of 383 x 128 for each tap overflows");
+
+    __device__ __forceinline__ static Parts split(float re, float im)
+    {
+        return make_uint2(bytes_of(re), bytes_of(im));
+    }
+
+    struct Taken {
+        Parts weights[4];  // that a lane has of a product: those of one register of the fragment that mma.sync takes
+    };
+
+    // Takes, for product `product` of a step and register `lane` / 4 % 2, what a block of weights has for outputs of
+    // OCTETS_PER_UNIT octets of columns, from octet `unit` OCTETS_PER_UNIT on.
+    __device__ __forceinline__ static Taken take(
+        const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
+    {
+        constexpr int OUTPUTS = COLUMNS_PER_BYTE / 2;  // of an octet
+        constexpr int REGISTER_SAMPLES = D::sample_of(0, 1, 0) - D::sample_of(0, 0, 0);  // of all products
+        const int own = lane % 4 * S::SAMPLES_PER_GROUP + (lane / 4 % 2 != 0 ? REGISTER_SAMPLES : 0);
+        const int back = own - lane / 8 % OUTPUTS * DECIMATION - skew;
+        const int first = block * S::SAMPLES_PER_STEP - unit * (4 * DECIMATION);
+        Taken taken;
+#pragma unroll
+        for (int b = 0; b < 4; ++b) {
+            const int of_row_0 = D::sample_of(product, 0, b);
+            const bool is_own =
+                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
+            taken.weights[b] = weights[is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS)];
+        }
+        return taken;
+    }
+
+    // Makes the words of these octets, of the two parts of one output: the first of them of lane `lane` of that
+    // fragment, the second one of lane `lane` ^ 4.
+    __device__ __forceinline__ static void words_of(unsigned (&words)[OCTETS_PER_UNIT][2], const Taken& taken, int lane)
+    {
+        const Parts* const all = taken.weights;
+        const int byte = lane / 8 / (COLUMNS_PER_BYTE / 2);  // of the first octet
+        const bool is_second = lane / 4 % 2 != 0;  // of the registers
+#pragma unroll
+        for (int o = 0; o < OCTETS_PER_UNIT; ++o) {
+            const unsigned selector = 0x40 + 0x11 * (o * (8 / COLUMNS_PER_BYTE) + byte);
+            const unsigned re = __byte_perm(
+                __byte_perm(all[0].x, all[1].x, selector), __byte_perm(all[2].x, all[3].x, selector), 0x5410);
+            const unsigned im = __byte_perm(
+                __byte_perm(all[0].y, all[1].y, selector), __byte_perm(all[2].y, all[3].y, selector), 0x5410);
+            words[o][0] = is_second ? im : re;  // so that no two lanes store to one bank
+            words[o][1] = is_second ? re : im;
+        }
+    }
+
+private:
+    __device__ __forceinline__ static unsigned bytes_of(float x)
+    {
+        return ((static_cast<unsigned>(__float2int_rn(x)) + 0x8080u) ^ 0x8080u) & 0xffffff;
+    }
+};
