@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def n_visibilities(self) -> int:
-        """Of one channel."""
+        """Returns the visibilities of one channel."""
         return self.n_baselines * PRODUCTS
 
 
@@ -77,7 +77,7 @@ SPACE = Space(
 
 
 def tile(config: Config) -> int:
-    """Visibilities that a block makes at once."""
+    """Returns the visibilities that a block makes at once."""
     return int(config.WGS * config.VECTOR * config.COARSEN)
 
 
@@ -104,7 +104,7 @@ def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
 
 
 def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
-    """Blocks, as GRID has it."""
+    """Returns the grid, as GRID has it."""
     if config.GRID == "channels":
         return ceil_div(problem.n_visibilities, tile(config)), problem.n_channels, 1
     tiles = ceil_div(problem.n_channels * problem.n_visibilities, tile(config))
@@ -142,21 +142,23 @@ class Accumulate(Kernel[Problem]):
         return {"n_channels": np.int32(problem.n_channels), "n_baselines": np.int32(problem.n_baselines)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Those of the accumulators; a number of baselines that no number of receivers has is found out later."""
+        """Returns the sizes of the accumulators; a number of baselines that no number of receivers has is found out
+        later.
+        """
         if len(shapes.get("accumulators", ())) != 5:
             return {}
         _, n_channels, n_baselines, _, _ = shapes["accumulators"]
         return {"n_channels": n_channels, "n_receivers": (isqrt(8 * n_baselines + 1) - 1) // 2}
 
     def work(self, problem: Problem) -> Work:
-        """An addition for each part of an accumulator, which is read once and cleared once."""
+        """Each part of an accumulator is added once, read once and cleared once."""
         parts = 2 * problem.n_channels * problem.n_visibilities
         n_bytes = parts * (16 * problem.n_accumulators + 4) + problem.n_baselines + 16
         return Work(flops=float(parts * problem.n_accumulators), bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
-        """Sums of both signs that fit, and one in 16 at or beyond an edge; each accumulator is of more than 32 bits, so
-        that all of it counts. One baseline in 8 lacks data.
+        """Draws sums of both signs that fit, and one in 16 at or beyond an edge; each accumulator is of more than 32
+        bits, so that all of it counts. One baseline in 8 lacks data.
         """
         shape = self.arrays(problem)["visibilities"].shape
         accumulators = np.empty((problem.n_accumulators, *shape), np.int64)
@@ -172,8 +174,8 @@ class Accumulate(Kernel[Problem]):
         return {"accumulators": accumulators, "saturated": np.array([2**32 - 3], np.uint64), "present": present}
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One baseline; two channels of a little more than a tile; one that fills all of two tiles that it can; and
-        tiles that hold many channels.
+        """Returns one baseline; two channels of a little more than a tile; one that fills all of two tiles that it can;
+        and tiles that hold many channels.
         """
         size = tile(config)
         longer = [n for n in range(1, size) if size < 2 * n * (n + 1) <= 2 * size]
@@ -185,7 +187,7 @@ class Accumulate(Kernel[Problem]):
         )
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """Exact: sums of 64 bits, a channel at a time."""
+        """Sums in 64 bits, exactly, a channel at a time."""
         accumulators, present = inputs["accumulators"], inputs["present"] != 0
         visibilities = np.empty(accumulators.shape[1:], np.int32)
         n_saturated = 0
@@ -202,5 +204,5 @@ class Accumulate(Kernel[Problem]):
         }
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """None: integers."""
+        """Integers are exact."""
         return Tolerance()

@@ -36,7 +36,7 @@ DTYPES: dict[str, Any] = {"float32": np.float32, "float16": np.float16, "bfloat1
 
 @dataclass(frozen=True)
 class Problem:
-    """What becomes of the samples, and how many there are."""
+    """A type of values, whether they are scaled, and how many samples there are."""
 
     out_type: str = baked("float32", "float32, float16 or bfloat16")
     scale_offset: bool = baked(False, "a float16 scale and offset for each 256 samples of a row")
@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def unit(self) -> int:
-        """Samples that a row is a multiple of."""
+        """Returns the samples that a row is a multiple of."""
         return GROUP if self.scale_offset else 8
 
     @property
@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def out_bytes(self) -> int:
-        """Bytes of one value."""
+        """Returns the bytes of one value."""
         return int(np.dtype(DTYPES[self.out_type]).itemsize)
 
 
@@ -91,17 +91,17 @@ SPACE = Space(
 
 
 def pieces(problem: Problem, config: Config) -> int:
-    """Stores that a load makes; 0 where it is less than one."""
+    """Returns the stores that a load makes; 0 where it is less than one."""
     return int(config.LOAD) * 2 * problem.out_bytes // STORE_BYTES
 
 
 def reserved_bytes(config: Config) -> int:
-    """Dynamic shared memory, which no thread touches."""
+    """Returns the bytes of dynamic shared memory, which no thread touches."""
     return 1024 * int(config.get("RESERVED", 0))
 
 
 def tile_bytes(config: Config) -> int:
-    """Input of one block."""
+    """Returns the bytes of samples of one block."""
     return int(config.WGS * config.LOAD * config.UNROLL)
 
 
@@ -138,7 +138,7 @@ def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
 
 
 def grid(problem: Problem, config: Config) -> tuple[int, int, int]:
-    """Blocks, as GRID has it."""
+    """Returns the grid, as GRID has it."""
     if config.GRID == "flat":
         return ceil_div(problem.n_bytes, tile_bytes(config)), 1, 1
     return ceil_div(problem.row_bytes, tile_bytes(config)), problem.n_freqs, problem.n_beams
@@ -198,21 +198,21 @@ class Dequantize(Kernel[Problem]):
         return {"n_bytes": np.int64(problem.n_bytes), "row_bytes": np.int64(problem.row_bytes)}
 
     def sizes(self, problem: Problem, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Those of the samples."""
+        """Returns the sizes of the samples."""
         if len(shapes.get("samples", ())) != 3:
             return {}
         n_beams, n_freqs, row_bytes = shapes["samples"]
         return {"n_beams": n_beams, "n_freqs": n_freqs, "n_times": 2 * row_bytes}
 
     def work(self, problem: Problem) -> Work:
-        """A multiply-add a sample where it is scaled; each byte moves once."""
+        """Each sample takes a multiply-add where it is scaled; each byte moves once."""
         n_samples = 2 * problem.n_bytes
         n_bytes = sum(array.n_bytes for array in self.arrays(problem).values())
         return Work(flops=2.0 * n_samples if problem.scale_offset else 0.0, bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
-        """Samples of all values alike; scales and offsets of both signs, so large that each result is finite, and so
-        unlike powers of 2 that most of them are rounded.
+        """Draws samples of all values alike; scales and offsets of both signs, so large that each result is finite, and
+        so unlike powers of 2 that most of them are rounded.
         """
         arrays = self.arrays(problem)
         inputs: dict[str, Any] = {"samples": rng.integers(0, 256, arrays["samples"].shape, dtype=np.uint8)}
@@ -223,8 +223,8 @@ class Dequantize(Kernel[Problem]):
         return inputs
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """The smallest row; rows that are a little longer than a tile, so that some start where a wide load must not;
-        and a row that is two tiles but for one of the widest loads.
+        """Returns the smallest row; rows that are a little longer than a tile, so that some start where a wide load
+        must not; and a row that is two tiles but for one of the widest loads.
         """
         tile = 2 * tile_bytes(config)
         return (
@@ -254,19 +254,21 @@ class Dequantize(Kernel[Problem]):
         return {"values": values}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """None: the product of 11 bits and 4 is exact in float32, so the sum is rounded once, fused or not."""
+        """Nothing may differ: the product of 11 bits and 4 is exact in float32, so the sum is rounded once, fused or
+        not.
+        """
         return Tolerance()
 
 
 def pairs_of_samples() -> np.ndarray:
-    """The two samples of each byte, the low nibble first: float32 [256, 2]."""
+    """Returns the two samples of each byte, the low nibble first: float32 [256, 2]."""
     byte = np.arange(256)
     nibbles = np.stack((byte % 16, byte // 16), axis=1)
     return ((nibbles ^ 8) - 8).astype(np.float32)
 
 
 def scale(samples: np.ndarray, scale_offset: np.ndarray, missing: bool) -> None:
-    """Rows of samples, each times its scale plus its offset, rounded once: float32 [n, 256] and [n, 2]."""
+    """Returns rows of samples, each times its scale plus its offset, rounded once: float32 [n, 256] and [n, 2]."""
     absent = samples == -8 if missing else None
     samples *= scale_offset[:, :1]
     samples += scale_offset[:, 1:]
@@ -275,7 +277,7 @@ def scale(samples: np.ndarray, scale_offset: np.ndarray, missing: bool) -> None:
 
 
 def rounded(values: np.ndarray, out_type: str) -> np.ndarray:
-    """float32 to the nearest of ``out_type``, to even where two are as near; bfloat16 as its bits, uint16."""
+    """Rounds float32 to the nearest of ``out_type``, to even where two are as near; bfloat16 as its bits, uint16."""
     if out_type != "bfloat16":
         return values.astype(DTYPES[out_type], copy=False)
     bits = values.view(np.uint32)

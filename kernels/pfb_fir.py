@@ -66,12 +66,12 @@ class Problem:
 
     @property
     def step(self) -> int:
-        """Samples from one spectrum to the next; also the floats, or complex numbers, of a spectrum."""
+        """Returns the samples from one spectrum to the next; also the floats, or complex numbers, of a spectrum."""
         return self.n_channels if self.is_complex else 2 * self.n_channels
 
     @property
     def n_needed(self) -> int:
-        """Samples that the spectra are made of."""
+        """Returns the samples that the spectra are made of."""
         return (self.n_spectra + self.taps - 1) * self.step
 
     @property
@@ -91,23 +91,25 @@ SPACE = Space(
 
 
 def shared_bytes(problem: Problem, config: Config) -> int:
-    """Of the stages of packed rows; the template asserts the same."""
+    """Returns the bytes of the stages of packed rows; the template asserts the same."""
     rows = config.STAGES * config.TURNS * problem.taps
     return int(rows * 16 * piece_copies(problem, config))
 
 
 def part_spectra(problem: Problem, config: Config) -> int:
-    """Spectra that a block makes: SPECTRA, rounded up to whole turns of taps."""
+    """Returns the spectra that a block makes: SPECTRA, rounded up to whole turns of taps."""
     return ceil_div(int(config.SPECTRA), problem.taps) * problem.taps
 
 
 def piece_copies(problem: Problem, config: Config) -> int:
-    """Copies of 16 bytes that hold a block's part of a row, wherever it starts, and the words that end past it."""
+    """Returns the copies of 16 bytes that hold a block's part of a row, wherever it starts, and the words that end past
+    it.
+    """
     return ceil_div(COPY_BITS - 1 + int(config.WGS * config.COLUMNS) * problem.sample_bits + 64, COPY_BITS)
 
 
 def registers(problem: Problem, config: Config) -> int:
-    """About what a thread needs; fewer would be spilled. From what NVRTC 13.0 uses for sm_90."""
+    """Returns about how many registers a thread needs; with fewer, values would be spilled. A fit to NVRTC 13.0."""
     a_column = 3 if problem.is_complex else 2
     return int(a_column * problem.taps * config.COLUMNS) + 40
 
@@ -231,7 +233,7 @@ class PfbFir(Kernel[Problem]):
         return {"n_pols": n_pols, "n_samples": n_samples, "n_spectra": n_samples // problem.step - problem.taps}
 
     def work(self, problem: Problem) -> Work:
-        """A multiply-add a tap and float; each byte moves once."""
+        """Each tap and float takes a multiply-add; each byte moves once."""
         outputs = problem.n_pols * problem.n_spectra * problem.step
         floats = 2 if problem.is_complex else 1
         read = problem.n_pols * ceil_div(problem.n_needed * problem.sample_bits, 8)
@@ -239,7 +241,7 @@ class PfbFir(Kernel[Problem]):
         return Work(flops=2.0 * problem.taps * floats * outputs, bytes=n_bytes)
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
-        """Samples of all values alike; weights of random sign and like size, so that each tap shows; any offset."""
+        """Draws samples of all values alike; weights of random sign and like size, so each tap shows; any offset."""
         shape = (problem.taps, problem.step)
         size = rng.uniform(0.5, 1.5, shape) / np.sqrt(problem.taps)
         slack = problem.n_samples - problem.n_needed
@@ -255,8 +257,8 @@ class PfbFir(Kernel[Problem]):
         return {"samples": samples, **found, "total_power": power}
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One spectrum, of samples that fill the buffer; and three more than a block makes, of two streams (of wide
-        spectra one: they are large), whose rows start at any byte.
+        """Returns one spectrum, of samples that fill the buffer; and three more than a block makes, of two streams (of
+        wide spectra one: they are large), whose rows start at any byte.
         """
         one = replace(problem, n_pols=1, n_spectra=1, n_samples=problem.taps * problem.step)
         n_spectra = part_spectra(problem, config) + 3
@@ -293,7 +295,9 @@ class PfbFir(Kernel[Problem]):
         return {"filtered": filtered, "total_power": power + inputs["total_power"]}
 
     def tolerance(self, problem: Problem) -> Mapping[str, Tolerance]:
-        """Rounding of a float32 sum of taps products; derived in docs/kernels/pfb_fir.md. The power is exact."""
+        """Allows the rounding of a float32 sum of taps products; derived in docs/kernels/pfb_fir.md. The power is
+        exact.
+        """
         rms_of_samples = np.sqrt(2.0) if problem.is_complex else 2.0**problem.sample_bits / np.sqrt(12)
         rms_of_outputs = rms_of_samples * np.sqrt(13 / 12)  # sum of the squared weights: uniform in [0.5, 1.5], squared
         rounding = Tolerance(atol=float(4 * np.sqrt(problem.taps + 4) * np.finfo(np.float32).eps * rms_of_outputs))

@@ -73,17 +73,17 @@ class Problem:
 
     @property
     def n_spectra(self) -> int:
-        """Of each receiver and polarisation."""
+        """Returns the spectra of each receiver and polarisation."""
         return self.n_heaps * self.spectra_per_heap
 
     @property
     def voltage_bytes(self) -> int:
-        """Of one complex voltage."""
+        """Returns the bytes of one complex voltage."""
         return self.bits // 4
 
     @property
     def maximum(self) -> int:
-        """The largest part of a voltage; the smallest is its negative."""
+        """Returns the largest part of a voltage; the smallest is its negative."""
         return int(2 ** (self.bits - 1)) - 1
 
 
@@ -99,7 +99,7 @@ SPACE = Space(
 
 
 def shared_bytes(problem: Problem, config: Config) -> int:
-    """Dynamic shared memory: the tile, the turns of its spectra and the counts; the template asserts the same."""
+    """Returns the bytes of dynamic shared memory: the tile, the phasors of its spectra and the counts, as asserted."""
     row = int(config.BLOCK_S) * problem.n_pols * problem.voltage_bytes + 16
     turns = 8 * int(config.BLOCK_S) * problem.n_pols
     steps = turns if config.PHASE == "accurate" and config.BLOCK_C > WARP else 8
@@ -190,7 +190,7 @@ class Postproc(Kernel[Problem]):
         }
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """One block a tile; heaps are slowest on x, receivers on z."""
+        """A block takes a tile; heaps are slowest on x, receivers on z."""
         grid = (problem.n_heaps * tiles_of_heap(problem, config), 1, problem.n_receivers)
         return Launch(grid, (int(config.WGS), 1, 1), shared_bytes(problem, config))
 
@@ -212,7 +212,7 @@ class Postproc(Kernel[Problem]):
         return {"n_receivers": n_receivers, "n_heaps": n_spectra // problem.spectra_per_heap}
 
     def work(self, problem: Problem) -> Work:
-        """Two complex products, the angle and its sine and cosine for each sample kept, each of which moves once, as
+        """Each sample kept takes two complex products, an angle and its sine and cosine, and moves once, as
         voltages do; a Nyquist channel need not.
         """
         per_channel, per_spectrum = problem.n_channels * problem.n_pols, problem.n_spectra * problem.n_pols
@@ -221,15 +221,15 @@ class Postproc(Kernel[Problem]):
         return Work(flops=16.0 * samples, bytes=n_bytes + 8 * problem.n_heaps * problem.n_receivers * problem.n_pols)
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One heap of one receiver; and, where heaps are small, two of three."""
+        """Returns one heap of one receiver; and, where heaps are small, two of three."""
         one = replace(problem, n_receivers=1, n_heaps=1)
         if problem.n_channels * problem.spectra_per_heap * problem.n_pols > SMALL_HEAP:
             return (one,)
         return (one, replace(problem, n_receivers=3, n_heaps=2))
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
-        """Spectra that become known voltages: u, turned back. A part of u is an integer and a fraction of at most 0.4,
-        far enough from where rounding changes for any rounding of float32; some are beyond what saturates. Where
+        """Makes spectra that become known voltages: u, turned back. A part of u is an integer and a fraction of at most
+        0.4, far enough from where rounding changes for any rounding of float32; some are beyond what saturates. Where
         neither delay nor phase turns and the gain is a power of two, times 1, i, -1 or -i, the fraction is a half:
         there every product is exact. The Nyquist channel holds what would show.
         """
@@ -279,13 +279,15 @@ class Postproc(Kernel[Problem]):
         return {"voltages": laid_out(problem, quantised), "saturated": inputs["saturated"].astype(np.int64) + of_heaps}
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """None: inputs keep rounding errors away from where they would show; derived in docs/kernels/postproc.md."""
+        """Nothing may differ: inputs keep rounding errors away from where they would show; derived in
+        docs/kernels/postproc.md.
+        """
         return Tolerance()
 
 
 # ---------------------------------------------------------------------- layouts
 def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
-    """Of the array; at 4 bits both parts share a byte."""
+    """Returns the shape of the array; at 4 bits both parts share a byte."""
     parts = (2,) if problem.bits == 8 else ()
     n_receivers, n_channels, n_pols = problem.n_receivers, problem.n_channels, problem.n_pols
     if problem.layout == "blocks":
@@ -295,7 +297,7 @@ def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
 
 
 def laid_out(problem: Problem, quantised: np.ndarray) -> np.ndarray:
-    """int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout; of 4 bits the real part comes low."""
+    """Returns int8 [n_receivers, n_spectra, C, n_pols, 2] in the problem's layout; of 4 bits the real one is low."""
     n_receivers, _, n_channels, n_pols, _ = quantised.shape
     if problem.bits == 8:
         voltages = quantised.view(np.int16)[..., 0]
@@ -312,7 +314,7 @@ def laid_out(problem: Problem, quantised: np.ndarray) -> np.ndarray:
 
 # ---------------------------------------------------------------------- chunks, turns and wanted voltages
 def chunks(problem: Problem) -> Iterator[tuple[int, slice]]:
-    """Receivers, and for each its spectra in slices of about CHUNK samples."""
+    """Yields receivers, and for each its spectra in slices of about CHUNK samples."""
     step = max(1, CHUNK // (problem.n_channels * problem.n_pols))
     for receiver in range(problem.n_receivers):
         for first in range(0, problem.n_spectra, step):
@@ -320,7 +322,7 @@ def chunks(problem: Problem) -> Iterator[tuple[int, slice]]:
 
 
 def rotations(phases: np.ndarray, delays: np.ndarray, n_channels: int) -> np.ndarray:
-    """e^(i (phase - pi delay (k - C/2) / C)): complex128 [..., C], as the product of a coarse and a fine table."""
+    """Makes e^(i (phase - pi delay (k - C/2) / C)): complex128 [..., C], as a product of a coarse and a fine table."""
     phases, slopes = phases.astype(np.float64)[..., np.newaxis], -np.pi * delays[..., np.newaxis] / float(n_channels)
     coarse = np.exp(1j * (phases + slopes * (np.arange(0, n_channels, FINE) - n_channels / 2)))
     fine = np.exp(1j * (slopes * np.arange(FINE)))
@@ -329,7 +331,7 @@ def rotations(phases: np.ndarray, delays: np.ndarray, n_channels: int) -> np.nda
 
 
 def wanted(problem: Problem, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """complex128: parts that are integers and a fraction of at most 0.4, some of them beyond saturation."""
+    """Draws complex128: parts that are integers and a fraction of at most 0.4, some of them beyond saturation."""
     beyond = max(1, problem.maximum // 16)
     integers = rng.integers(-problem.maximum - beyond, problem.maximum + beyond + 1, (*shape, 2))
     parts: np.ndarray = integers + rng.uniform(-0.4, 0.4, integers.shape)

@@ -1,4 +1,4 @@
-"""Which tiles of the triangle the blocks of a cluster take, so that they share what they copy, and few are idle."""
+"""Chooses the tiles of the triangle that the blocks of a cluster take: they share what they copy, and few are idle."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,7 +20,7 @@ Tile = tuple[int, int]
 
 @lru_cache(maxsize=16)
 def members(n_tiles: int, size: int) -> tuple[Member, ...]:
-    """The blocks of all clusters of ``size`` 2 or 4, cluster after cluster, for ``n_tiles`` tiles of receivers.
+    """Returns the blocks of all clusters of ``size`` 2 or 4, cluster after cluster, for ``n_tiles`` tiles of receivers.
 
     Groups of tiles share receivers among themselves; a cluster has one of ``size``, or several smaller ones.
     """
@@ -36,7 +36,7 @@ def members(n_tiles: int, size: int) -> tuple[Member, ...]:
 
 
 def groups(n_tiles: int, size: int) -> list[list[Tile]]:
-    """Tiles (j, i) with i <= j, each once, in groups that share receivers; the largest first.
+    """Returns the tiles (j, i) with i <= j, each once, in groups that share receivers; the largest first.
 
     Of four: squares of two rows, from one below the diagonal on; what is left are tiles on the diagonal and, of an even
     number of rows, the last one. Of two: one tile above the other; what is left is every other tile of the last row.

@@ -26,12 +26,11 @@ from autotune import (
     ceil_div,
 )
 
+from .problem import UNIT_BYTES, Problem
 from .space import (
     PRODUCTS,
     SPACE,
     TILE,
-    UNIT_BYTES,
-    Problem,
     cluster_members,
     cluster_size,
     converts,
@@ -46,8 +45,8 @@ POOL = (1 << 24) + 43  # random numbers that large inputs repeat: a prime, so th
 
 
 def tensor_map(problem: Problem, config: Config) -> TensorMap:
-    """Of the voltages, a unit of a receiver along the first axis. In layout blocks a box is a stage of a side; half of
-    one, as blocks of a cluster copy it.
+    """Describes the voltages, with a unit of a receiver along the first axis. In layout blocks a box is a stage of a
+    side; or half of one, as blocks of a cluster copy it.
     """
     c, b, n_receivers = problem.n_channels, problem.n_batches, problem.n_receivers
     if problem.layout == "blocks":
@@ -123,8 +122,8 @@ class Correlate(Kernel[Problem]):
         return made | {"voltages": array_in(np.float16 if floats else np.int8, *shape_of_voltages(problem))}
 
     def launch(self, problem: Problem, config: Config) -> Launch:
-        """A block for each part of the product that holds a baseline, in whole clusters; channels or chains of them on
-        y, slices on z.
+        """A block takes a part of the product that holds a baseline, in whole clusters; channels or chains of them are
+        on y, slices on z.
         """
         n, shared = n_blocks(problem, config), shared_bytes(problem, config)
         if config.MMA == "wgmma":
@@ -176,7 +175,7 @@ class Correlate(Kernel[Problem]):
         return sizes
 
     def work(self, problem: Problem) -> Work:
-        """8 operations for a complex multiply-add; voltages are read once, accumulators read and written once,
+        """A complex multiply-add is 8 operations; voltages are read once, accumulators read and written once,
         visibilities written.
         """
         n_samples = len(problem.batches) * problem.n_times
@@ -188,7 +187,9 @@ class Correlate(Kernel[Problem]):
         return Work(8.0 * n_samples * visibilities, n_bytes, unit)
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
-        """One batch; one of several, fewer than the slices; a range that fills each stage again, and one in part."""
+        """Returns one batch; one of several, fewer than the slices; and a range that fills each stage again, and one in
+        part.
+        """
         if config.MMA == "wgmma":
             units = int(config.STAGES) * (2 if problem.bits == 4 else 4)
         else:
@@ -202,8 +203,8 @@ class Correlate(Kernel[Problem]):
         )
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
-        """Integers of all values but the most negative. Halves are small integers, so that their sums are exact in
-        float32, in any order. Accumulators start from what is there.
+        """Draws integers of all values but the most negative. Halves are small integers, so that their sums are exact
+        in float32, in any order. Accumulators start from what is there.
         """
         arrays = self.arrays(problem)
         shape = arrays["voltages"].shape
@@ -223,8 +224,8 @@ class Correlate(Kernel[Problem]):
         return made
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
-        """All products of real and imaginary parts, for each slice and channel: in float32 as long as their sums are
-        exact, else in float64.
+        """Makes all products of real and imaginary parts, for each slice and channel: in float32 as long as their sums
+        are exact, else in float64.
         """
         kind = np.float64 if problem.bits == 16 else np.int64
         shape = (problem.n_slices, problem.n_channels, problem.n_baselines, PRODUCTS, 2)
@@ -250,12 +251,14 @@ class Correlate(Kernel[Problem]):
         return made
 
     def tolerance(self, problem: Problem) -> Tolerance:
-        """None: integers, and halves whose sums are exact in float32; docs/kernels/correlate.md bounds others."""
+        """Nothing is rounded: integers, and halves whose sums are exact in float32; docs/kernels/correlate.md bounds
+        others.
+        """
         return Tolerance()
 
 
 def clusters(problem: Problem, config: Config) -> list[str]:
-    """The blocks of each cluster, as the template has them."""
+    """Returns the blocks of each cluster, as the template has them."""
     size = cluster_size(config)
     blocks = [f"{{{', '.join(map(str, block))}}}" for block in cluster_members(problem, config)] if size > 1 else []
     return [", ".join(blocks[first : first + size]) for first in range(0, len(blocks), size)]
@@ -263,7 +266,7 @@ def clusters(problem: Problem, config: Config) -> list[str]:
 
 # ---------------------------------------------------------------------- voltages
 def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
-    """Of the array; at 4 bits both parts share a byte."""
+    """Returns the shape of the array; at 4 bits both parts share a byte."""
     parts = () if problem.bits == 4 else (2,)
     if problem.layout == "blocks":
         return (problem.n_channels, problem.n_batches, problem.n_receivers, 2, problem.n_times, *parts)
@@ -271,7 +274,7 @@ def shape_of_voltages(problem: Problem) -> tuple[int, ...]:
 
 
 def samples(problem: Problem, voltages: np.ndarray, channel: int, batches: range) -> np.ndarray:
-    """complex64, or of halves complex128, [times, 2 n_receivers] of one channel; polarisations change fastest."""
+    """Returns one channel, complex64 or of halves complex128, [times, 2 n_receivers]; polarisations change fastest."""
     some = slice(batches.start, batches.stop)
     if problem.layout == "blocks":
         ordered = np.moveaxis(voltages[channel, some], 3, 1)  # [batch, time, receiver, pol, ..]
@@ -285,7 +288,7 @@ def samples(problem: Problem, voltages: np.ndarray, channel: int, batches: range
 
 
 def n_lowest(problem: Problem, voltages: np.ndarray) -> int:
-    """Parts that are -128, or -8 at 4 bits, in the batches that are used."""
+    """Counts parts that are -128, or -8 at 4 bits, in the batches that are used."""
     some = slice(problem.batches.start, problem.batches.stop)
     used = voltages[:, some] if problem.layout == "blocks" else voltages[some]
     if problem.bits == 8:
@@ -294,17 +297,17 @@ def n_lowest(problem: Problem, voltages: np.ndarray) -> int:
 
 
 def pack(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
-    """Nibbles in a byte: the real part comes low."""
+    """Packs two nibbles in a byte: the real part comes low."""
     return (real & 15) | (imaginary << 4)
 
 
 def largest_half(problem: Problem) -> int:
-    """The largest integer, up to 15, of which no sum of products leaves the integers of float32."""
+    """Returns the largest integer, up to 15, of which no sum of products leaves the integers of float32."""
     return int(max(1, min(15, np.sqrt((2**24 - 1000) / (2 * problem.slice_samples)))))
 
 
 def pool(shape: tuple[int, ...]) -> int:
-    """Random numbers that an array of this shape needs, or repeats."""
+    """Returns how many random numbers an array of this shape needs, or repeats."""
     return min(int(np.prod(shape, dtype=np.int64)), POOL)
 
 
