@@ -16,9 +16,9 @@ from .devices import Target, find_device
 from .emit.writer import emit as _emit
 from .source.registry import load_kernel, reference_of
 from .source.render import render
-from .sweep.loop import Sweep, run_sweep
 from .sweep.progress import Progress, Quiet
 from .sweep.request import of_types, parse_restriction, problem_on
+from .sweep.run import Sweep, run_sweep
 from .sweep.settings import Settings
 from .sweep.settings import effort as effort_of
 from .system.limits import COUNT, check_numbers, check_type

@@ -13,14 +13,12 @@ from pathlib import Path
 from autotune.cli.console import print_table, seconds
 from autotune.core.errors import UsageError
 from autotune.sweep.final_round import side_by_side
-from autotune.sweep.loop import run_sweep
 from autotune.sweep.progress import Quiet
 from autotune.sweep.request import problems_on, resolve
+from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
-from autotune.trial.ledger import Ledger
 from autotune.trial.roofline import rates
-from autotune.trial.stations import Stations
 
 
 def main() -> None:
@@ -47,22 +45,19 @@ def main() -> None:
                     winners.append(sweep.best)
             if not winners:
                 continue
-            stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
-            for found in side_by_side(stations, winners, settings):
-                m = found.measurement
-                share = rates(kernel.work(problem), m.median_s, bench.ceilings()).efficiency
+            for found in side_by_side(kernel, problem, bench, winners, settings):
+                share = rates(kernel.work(problem), found.median_s, bench.ceilings()).efficiency
                 rows.append(
                     (
                         given.problems[number],
-                        str(found.trial.config[given.parameter]),
-                        f"{seconds(m.median_s)} ({seconds(m.q1_s)} to {seconds(m.q3_s)})",
+                        str(found.config[given.parameter]),
+                        f"{seconds(found.median_s)} ({seconds(found.q1_s)} to {seconds(found.q3_s)})",
                         "-" if share is None else f"{100 * share:.1f} %",
-                        f"{m.max_error:.2g}",
-                        f"{m.rms_error:.2g}",
-                        str(found.trial.config),
+                        f"{found.max_error:.2g}",
+                        f"{found.rms_error:.2g}",
+                        str(found.config),
                     )
                 )
-            stations.close()
     print_table(("problem", given.parameter, "median (quartiles)", "efficiency", "largest", "rms", "config"), rows)
 
 

@@ -24,7 +24,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from autotune import Config
 from autotune.campaign.plan import spread
 from autotune.core.definition import Kernel
-from autotune.records.history import Swept, read_sweeps
+from autotune.records.record import SweepRecord, read_sweeps
 from autotune.search import searcher
 from autotune.search.features import levels_of
 from autotune.search.neighbours import N_READ, SAME_DEVICE, Neighbour, octave
@@ -40,9 +40,9 @@ Times = dict[Config, float]
 class Model:
     """Seconds of every configuration of every recorded problem."""
 
-    def __init__(self, kernel: Kernel[Any], sweeps: list[Swept]) -> None:
+    def __init__(self, kernel: Kernel[Any], sweeps: list[SweepRecord]) -> None:
         self.kernel, self.device = kernel, sweeps[0].device
-        recorded = {kernel.problem(dict(s.about["problem"])): dict(s.median_s) for s in sweeps}
+        recorded = {kernel.problem(dict(s.problem)): dict(s.median_s) for s in sweeps}
         self.spaces = {p: kernel.space.enumerate(p, self.device, {}) for p in recorded}
         configs = dict.fromkeys(c for p, times in recorded.items() for c in (*times, *self.spaces[p].configs))
         self._row = {config: row for row, config in enumerate(configs)}
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.023)
     given = parser.parse_args()
     sweeps, _ = read_sweeps([given.results])
-    mine = [s for s in sweeps if s.about["kernel"] == given.kernel and s.device.name == given.device]
+    mine = [s for s in sweeps if s.kernel == given.kernel and s.device.name == given.device]
     if not mine:
         parser.error(f"{given.results} has no sweep of {given.kernel} on {given.device}")
     model = Model(load_kernel(given.kernel), mine)

@@ -15,13 +15,11 @@ from autotune import Config
 from autotune.cli.console import print_table, seconds
 from autotune.runtime.lookup import report_choice
 from autotune.sweep.final_round import side_by_side
-from autotune.sweep.loop import run_sweep
 from autotune.sweep.progress import Quiet
 from autotune.sweep.request import problems_on, resolve
+from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
-from autotune.trial.ledger import Ledger
-from autotune.trial.stations import Stations
 
 
 def main() -> None:
@@ -42,10 +40,8 @@ def main() -> None:
             assert sweep.best is not None, "nothing was correct"
             choice = replace(sweep.best, config=Config(answer["config"]))
             both = [sweep.best] if choice.config == sweep.best.config else [sweep.best, choice]
-            stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
-            finalists = side_by_side(stations, both, replace(settings, finalist_samples=60))
-            medians = {found.trial.config: found.measurement.median_s for found in finalists}
-            stations.close()
+            finalists = side_by_side(kernel, problem, bench, both, replace(settings, finalist_samples=60))
+            medians = {found.config: found.median_s for found in finalists}
             loss = medians[choice.config] / min(medians.values()) - 1
             stated = "none" if answer["expected_loss"] is None else f"{100 * answer['expected_loss']:.2f} %"
             worst = answer.get("left_out") or {}

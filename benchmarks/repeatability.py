@@ -13,12 +13,10 @@ from pathlib import Path
 
 from autotune.cli.console import ConsoleProgress, print_table, seconds
 from autotune.sweep.final_round import side_by_side
-from autotune.sweep.loop import run_sweep
 from autotune.sweep.request import problems_on, resolve
+from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
-from autotune.trial.ledger import Ledger
-from autotune.trial.stations import Stations
 
 
 def main() -> None:
@@ -40,14 +38,12 @@ def main() -> None:
             assert sweep.best is not None, "nothing was correct"
             winners.append(replace(sweep.best, number=seed))
         distinct = list({trial.config: trial for trial in winners}.values())
-        stations = Stations(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, Ledger())
-        finalists = side_by_side(stations, distinct, replace(settings, finalist_samples=200))
-        together = {f.trial.config: f for f in finalists}
-        stations.close()
+        finalists = side_by_side(kernel, problem, bench, distinct, replace(settings, finalist_samples=200))
+        together = {f.config: f for f in finalists}
     rows = []
     for trial in winners:
         found = together[trial.config]
-        alone, beside = seconds(trial.median_s), seconds(found.measurement.median_s)
+        alone, beside = seconds(trial.median_s), seconds(found.median_s)
         rows.append((trial.number, alone, beside, found.relation, str(trial.config)))
     print_table(("sweep", "median in its sweep", "among the winners", "", "config"), rows)
 

@@ -117,13 +117,13 @@ def check(job: Job, folder: Path) -> None:
     sweeps = find_sweeps(folder / "results")
     assert len(sweeps) == job.n_sweeps
     for sweep in sweeps:
-        trials, verdict = sweep.trials(), sweep.verdict()
+        trials, outcome = sweep.trials(), sweep.outcome()
         rows = [t.config["WASTE"] for t in trials]
         assert len(rows) == len(set(rows)) == N_CONFIGS, f"{sweep.path}: {rows}"
         assert [t.number for t in trials] == list(range(N_CONFIGS))
         failed = [t for t in trials if t.status != "measured" and "the formula says no" not in t.message]
         assert not failed, failed
-        assert verdict is not None and verdict["winner"]["config"]["WASTE"] == job.best, verdict
+        assert outcome is not None and outcome.winner.config["WASTE"] == job.best, outcome
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from autotune.core.errors import STATUSES
 from autotune.records.paths import sweep_path
 from autotune.trial.row import Trial
 
-from .recorded import created
+from .recorded import created, write_verdict
 
 REGISTER = [Config(ALGORITHM="register", WGS=wgs, PHASES=p) for wgs in (64, 128, 256) for p in (2, 4, 8)]
 SUBGROUP = [Config(ALGORITHM="subgroup", WGS=wgs, SG_SIZE=s) for wgs in (64, 128, 256) for s in (2, 4)] + [
@@ -59,7 +59,8 @@ def sweep(results: Path, *, device: str = "NVIDIA H200", taps: int = 16, verdict
         folder.append(trial)
     if verdict:
         winner, second, default = (_finalist(made[i], r) for i, r in ((4, "fastest"), (1, "same"), (0, "slower")))
-        folder.write_verdict(
+        write_verdict(
+            path,
             {
                 "winner": winner,
                 "default": default,
@@ -71,7 +72,7 @@ def sweep(results: Path, *, device: str = "NVIDIA H200", taps: int = 16, verdict
                 "n_configs": 15,
                 "spent_s": {"measuring": 6.0, "searching": 2.0},
                 "idle_share": 0.25,
-            }
+            },
         )
     return path
 

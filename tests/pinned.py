@@ -18,8 +18,9 @@ from autotune.trial.measure import MEASURING
 
 PINNED = Path(__file__).with_name("pinned.json")
 ROOT = Path(autotune.__file__).parent
+PARENTS = ("trial/stations.py", "trial/oracle.py", "trial/context.py")  # what they import decides nothing more
 STARTS = (
-    "trial/stations.py",
+    *PARENTS,
     "trial/worker.py",
     "devices/cuda/session.py",
     "devices/host/session.py",
@@ -40,14 +41,14 @@ def digest(path: Path) -> str:
 
 
 def _files() -> set[Path]:
-    """The Python files that the device's process imports, and stations.py; the C++ and CUDA that devices compile."""
+    """The Python files that the device's process imports, and PARENTS; the C++ and CUDA that devices compile."""
     found = {path for path in (ROOT / "devices").rglob("*") if path.suffix in (".cu", ".hpp", ".cpp")}
     unread = [ROOT / start for start in STARTS]
     while unread:
         path = unread.pop()
         if path not in found:
             found.add(path)
-            unread += [] if path.name == "stations.py" else _imported(path)
+            unread += [] if str(path.relative_to(ROOT)) in PARENTS else _imported(path)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from autotune import Config, Device
 from autotune.core.definition import baked_fields, problem_name, runtime_fields
+from autotune.core.schema import seal
 from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
 from autotune.source.registry import load_kernel
@@ -90,8 +91,13 @@ def record(
     if verdict:
         winner = min(trials, key=lambda t: t.median_s or 1.0)
         default = next((t.as_json() for t in trials if t.config == default), None)
-        folder.write_verdict({"winner": winner.as_json(), "default": default, "ties": [7]})
+        write_verdict(path, {"winner": winner.as_json(), "default": default, "ties": [7]})
     return path
+
+
+def write_verdict(path: Path, verdict: dict[str, Any]) -> None:
+    """Write the verdict.json of a sweep as it is given: an older version did not say all of an Outcome."""
+    (path / "verdict.json").write_text(json.dumps(seal(json.loads(json.dumps(verdict))), indent=2) + "\n")
 
 
 def rewrite_about(path: Path, **changes: Any) -> None:

@@ -11,8 +11,8 @@ from autotune import Config
 from autotune.devices import Target
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
-from autotune.sweep.loop import Sweep, run_sweep
 from autotune.sweep.request import problem_on
+from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 

@@ -61,7 +61,7 @@ def test_killed_three_times_it_finishes_with_the_very_set_of_an_undisturbed_swee
     assert len(configs) == len(set(configs)) == N_CONFIGS
     assert set(configs) == {t.config for t in whole.trials()}
     assert [t.number for t in killed.trials()] == list(range(N_CONFIGS))
-    assert killed.verdict() is not None
+    assert killed.outcome() is not None
 
 
 def test_a_finished_sweep_measures_nothing_when_started_again(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_second_sweep_on_a_device_waits_and_says_who_holds_it(tmp_path: Path
     first.send_signal(signal.SIGCONT)
     assert first.wait(timeout=120) == 0
     assert second.wait(timeout=120) == 0
-    assert [SweepFolder(f.path).verdict() is not None for f in find_sweeps(tmp_path)] == [True, True]
+    assert [SweepFolder(f.path).outcome() is not None for f in find_sweeps(tmp_path)] == [True, True]
 
 
 @pytest.mark.parametrize("device", ["host", "simulated"])

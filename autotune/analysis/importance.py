@@ -15,8 +15,7 @@ from math import exp, log
 from statistics import fmean
 from typing import Any
 
-from ..core.config import Value
-from ..records.recorded import merged_order
+from ..core.config import Value, merged_order
 from ..trial.row import Trial
 
 

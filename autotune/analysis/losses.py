@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Kernel
-from ..records.history import Swept
+from ..records.record import SweepRecord
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
 from ..runtime.wisdom import Entry, Fallback, Loss, Wisdom, fields_text
 
@@ -21,7 +21,7 @@ from ..runtime.wisdom import Entry, Fallback, Loss, Wisdom, fields_text
 class Emitted:
     """A sweep with the configuration that is emitted for it."""
 
-    sweep: Swept
+    sweep: SweepRecord
     entry: Entry
     fallback: Fallback
 
@@ -42,7 +42,7 @@ def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) 
             chosen = {
                 NEAREST: _chosen(kernel, one, others, NEAREST),
                 ARCHITECTURE: _chosen(kernel, one, strangers, ARCHITECTURE),
-                DEFAULT: Config(one.sweep.about["default"]),
+                DEFAULT: one.sweep.about.default,
             }
             for tier, config in chosen.items():
                 if config is not None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from ..core.config import Config
-from ..records.recorded import Recorded
+from ..records.outcome import Relation
+from ..records.record import SweepRecord
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Noise:
         return f"two measurements of a config on {self.device} differ by {shares}, from {self.n} pairs"
 
 
-def noise(sweeps: Iterable[Recorded]) -> dict[str, Noise]:
+def noise(sweeps: Iterable[SweepRecord]) -> dict[str, Noise]:
     """Returns the noise of every device that has at least two pairs, by the device's name."""
     differences: dict[str, list[float]] = {}
     for sweep in sweeps:
         found = {t.config: t.median_s for t in sweep.trials if t.median_s} if sweep.finalists else {}
         for finalist in sweep.finalists:
-            if first := found.get(Config(finalist["config"])):
-                differences.setdefault(sweep.device, []).append(abs(finalist["median_s"] / first - 1))
+            if first := found.get(finalist.config):
+                differences.setdefault(sweep.device.name, []).append(abs(finalist.median_s / first - 1))
     return {
         device: Noise(device, len(values), median(values), quantiles(values, n=20, method="inclusive")[-1])
         for device, values in differences.items()
@@ -57,14 +57,14 @@ class Pair:
         return self.after_s / self.before_s - 1
 
     @property
-    def verdict(self) -> str:
+    def relation(self) -> Relation:
         """Tells how ``after`` compares with ``before``: same, faster or slower."""
         if abs(self.change) <= self.allowed:
-            return "same"
-        return "slower" if self.change > 0 else "faster"
+            return Relation.SAME
+        return Relation.SLOWER if self.change > 0 else Relation.FASTER
 
 
-def pairs(before: Sequence[Recorded], after: Sequence[Recorded]) -> list[Pair]:
+def pairs(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[Pair]:
     """Returns the problems that both hold, of the same kernel and device.
 
     What each allows is its device's 95 % noise.
@@ -76,17 +76,17 @@ def pairs(before: Sequence[Recorded], after: Sequence[Recorded]) -> list[Pair]:
         other = others.get(sweep.title)
         if other is None or not sweep.winner or not other.winner:
             continue
-        same = dict(sweep.winner["config"]) == dict(other.winner["config"])
-        allowed = known[sweep.device].p95 if sweep.device in known else 0.0
+        same = sweep.winner.config == other.winner.config
+        allowed = known[sweep.device.name].p95 if sweep.device.name in known else 0.0
         losses = (_loss(sweep, other), _loss(other, sweep))
         exchanged = tuple(loss for loss in losses if loss is not None)
-        medians = sweep.winner["median_s"], other.winner["median_s"]
+        medians = sweep.winner.median_s, other.winner.median_s
         found.append(Pair(sweep.title, *medians, same, exchanged, allowed))
     return found
 
 
-def _loss(sweep: Recorded, other: Recorded) -> float | None:
+def _loss(sweep: SweepRecord, other: SweepRecord) -> float | None:
     """Returns what ``sweep``'s problem loses with ``other``'s winner, by the medians of ``sweep``'s search."""
     found = {t.config: t.median_s for t in sweep.trials if t.median_s}
-    winner = Config((other.winner or {})["config"])
+    winner = other.winner.config if other.winner else None
     return found[winner] / min(found.values()) - 1 if winner in found else None

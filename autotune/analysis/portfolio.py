@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.config import Config
-from ..records.history import Swept
+from ..records.record import SweepRecord
 from .subset import Subset, best_subsets
 
 N_FOLDS = 10  # folds of the cross-validation; up to LEAVE_ONE_OUT problems each form a fold of their own
@@ -59,12 +59,12 @@ class Portfolio:
     exact: bool  # True: no other choice of k is better; False: local search found it
 
 
-def tables(sweeps: Iterable[Swept]) -> list[Table]:
+def tables(sweeps: Iterable[SweepRecord]) -> list[Table]:
     """Returns one table for each (kernel, device), ordered by name."""
-    groups: defaultdict[tuple[str, str], list[Swept]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[SweepRecord]] = defaultdict(list)
     for sweep in sweeps:
         if sweep.median_s:
-            groups[sweep.about["kernel"], sweep.device.name].append(sweep)
+            groups[sweep.kernel, sweep.device.name].append(sweep)
     return [_table(*about, group) for about, group in sorted(groups.items())]
 
 
@@ -84,14 +84,14 @@ def portfolios(table: Table, k_max: int, *, cross_validate: bool = True) -> list
     ]
 
 
-def _table(kernel: str, device: str, sweeps: Sequence[Swept]) -> Table:
+def _table(kernel: str, device: str, sweeps: Sequence[SweepRecord]) -> Table:
     columns = sorted({config for sweep in sweeps for config in sweep.median_s}, key=str)
     place = {config: i for i, config in enumerate(columns)}
     regret = np.full((len(sweeps), len(columns)), np.inf)
     for row, sweep in zip(regret, sweeps, strict=True):
         row[[place[config] for config in sweep.median_s]] = list(sweep.median_s.values())
         row /= row.min()
-    return Table(kernel, device, tuple(sweep.problem for sweep in sweeps), tuple(columns), regret - 1)
+    return Table(kernel, device, tuple(sweep.about.problem_name for sweep in sweeps), tuple(columns), regret - 1)
 
 
 def _portfolio(table: Table, subset: Subset, left_out: Regret | None) -> Portfolio:

@@ -1,11 +1,11 @@
 """The content of `autotune show` as plain data: one line per sweep for many, all details for one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..records.as_measured import told
-from ..records.recorded import Recorded
-from ..runtime.wisdom import device_of
+from ..records.outcome import Finalist
+from ..records.record import SweepRecord
 from ..trial.row import Trial
 from .importance import importances
 
@@ -18,26 +18,26 @@ KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "fina
 KNOWN |= {"ceilings", "spent_s"}
 
 
-def overview(sweep: Recorded) -> dict[str, Any]:
-    """Returns one sweep as one line: what was asked and what came of it. It reads no trial if there is a verdict."""
+def overview(sweep: SweepRecord) -> dict[str, Any]:
+    """Returns one sweep as one line: what was asked and what came of it. It reads no trial if there is an outcome."""
     winner, default = sweep.winner, sweep.default
     return {
         "path": str(sweep.folder.path),
-        "device": sweep.device,
+        "device": sweep.device.name,
         "kernel": sweep.kernel,
-        "problem": sweep.problem,
-        "clock": sweep.about.get("clock", "device time"),
-        "finished": sweep.verdict is not None,
+        "problem": dict(sweep.problem),
+        "clock": sweep.about.clock or "device time",
+        "finished": sweep.outcome is not None,
         "n_trials": sum(sweep.counts.values()),
         "n_failed": sum(n for status, n in sweep.counts.items() if status != "measured"),
-        "best_s": winner["median_s"] if winner else None,
-        "default_s": default["median_s"] if default else None,
+        "best_s": winner.median_s if winner else None,
+        "default_s": default.median_s if default else None,
         "speed_up": sweep.speed_up,
-        "config": dict(winner["config"]) if winner else None,
+        "config": dict(winner.config) if winner else None,
     }
 
 
-def details(sweep: Recorded) -> dict[str, Any]:
+def details(sweep: SweepRecord) -> dict[str, Any]:
     """Returns the overview and all that the record says about how it came about."""
     return {
         **overview(sweep),
@@ -45,43 +45,45 @@ def details(sweep: Recorded) -> dict[str, Any]:
         "winner": proof(sweep, sweep.winner),
         "default": proof(sweep, sweep.default),
         "speed_up_interval": speed_up_interval(sweep),
-        "counts": sweep.counts,
-        "n_configs": (sweep.verdict or {}).get("n_configs"),
+        "counts": dict(sweep.counts),
+        "n_configs": sweep.outcome.n_configs if sweep.outcome else None,
         "failures": failures(sweep.trials),
         "spent": spent(sweep),
         "best_so_far_s": best_so_far(sweep.trials),
         "importance": [each.as_json() for each in importances(sweep.trials)],
-        "sweep": dict(sweep.about),
-        "verdict": dict(sweep.verdict) if sweep.verdict is not None else None,
+        "sweep": dict(sweep.about.content),
+        "verdict": dict(sweep.outcome.content) if sweep.outcome is not None else None,
     }
 
 
-def holds(sweep: Recorded) -> str:
+def holds(sweep: SweepRecord) -> str:
     """Whether the winner is what its definition makes today; "" where there is no winner, or no definition here."""
     if sweep.winner is None:
         return ""
-    return told(sweep.folder, device_of(sweep.about["device"]), sweep.winner["config"], sweep.winner.get("key"))
+    return told(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
 
 
-def proof(sweep: Recorded, chosen: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def proof(sweep: SweepRecord, chosen: Finalist | None) -> dict[str, Any] | None:
     """Returns a measured config with the evidence that it is correct and how often it was timed."""
     if chosen is None:
         return None
-    trial = next((t for t in sweep.trials if t.config == chosen["config"]), None)
-    found = {name: chosen[name] for name in PROOF if chosen.get(name) is not None}
-    found["n_samples"] = len(chosen.get("samples_s") or ())
+    trial = next((t for t in sweep.trials if t.config == chosen.config), None)
+    row = chosen.as_json()
+    found = {name: row[name] for name in PROOF if row.get(name) is not None}
+    found["n_samples"] = len(chosen.samples_s)
     if trial is not None:
         found["reproduce"] = trial.reproduce
         if trial.efficiency is not None and trial.median_s:
-            found["efficiency"] = trial.efficiency * trial.median_s / chosen["median_s"]
+            found["efficiency"] = trial.efficiency * trial.median_s / chosen.median_s
     return found
 
 
-def speed_up_interval(sweep: Recorded) -> tuple[float, float] | None:
+def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
     """Returns the least and the largest speed-up that the two 95 % confidence intervals allow."""
-    if not sweep.winner or not sweep.default or "interval_s" not in sweep.winner or "interval_s" not in sweep.default:
+    winner, default = sweep.winner, sweep.default
+    if winner is None or default is None or winner.interval_s is None or default.interval_s is None:
         return None
-    (best_low, best_high), (low, high) = sweep.winner["interval_s"], sweep.default["interval_s"]
+    (best_low, best_high), (low, high) = winner.interval_s, default.interval_s
     return low / best_high, high / best_low
 
 
@@ -108,11 +110,11 @@ def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
     return bests
 
 
-def spent(sweep: Recorded) -> dict[str, Any]:
-    """Returns where the wall time went: seconds, shares of their sum, and other figures of the verdict."""
-    verdict = sweep.verdict or {}
-    parts: dict[str, float] = dict(verdict.get("spent_s") or {})
+def spent(sweep: SweepRecord) -> dict[str, Any]:
+    """Returns where the wall time went: seconds, shares of their sum, and other figures of the outcome."""
+    content = sweep.outcome.content if sweep.outcome else {}
+    parts: dict[str, float] = dict(content.get("spent_s") or {})
     total = sum(parts.values())
     shares = {what: seconds / total for what, seconds in parts.items()} if total else {}
-    others = {name: value for name, value in verdict.items() if name not in KNOWN and isinstance(value, (int, float))}
+    others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
     return {"total_s": total, "seconds": parts, "shares": shares, **others}

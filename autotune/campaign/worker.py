@@ -19,8 +19,8 @@ from distributed.worker import Worker
 from ..core.errors import UsageError
 from ..devices import Target, find_device
 from ..source.registry import load_kernel
-from ..sweep.loop import run_sweep
 from ..sweep.progress import Quiet
+from ..sweep.run import run_sweep
 from ..sweep.settings import Settings
 from ..system.memory import check_memory
 from ..system.processes import keep_freed_memory, n_cpus

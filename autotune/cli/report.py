@@ -6,7 +6,8 @@ from typing import Any
 
 from ..core.definition import Device, Kernel
 from ..records.folder import SweepFolder
-from ..sweep.loop import Sweep
+from ..records.outcome import Finalist
+from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
 from ..trial.row import Trial
 from .console import percent, print_table, seconds, stdout
@@ -34,7 +35,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
         "idle_share": sweep.idle_share,
         "interrupted": sweep.interrupted,
         "finalists": [
-            {"relation": f.relation, "config": dict(f.trial.config), "median_s": f.measurement.median_s}
+            {"relation": f.relation, "config": dict(f.config), "median_s": f.median_s}
             | ({"checked_launches": f.checked_launches} if f.checked_launches else {})
             | ({"sustained_s": f.sustained.sustained_s} if f.sustained else {})
             for f in sweep.finalists
@@ -47,11 +48,11 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
 
     ``kernel`` is the name or path that ``load_kernel`` takes.
     """
-    rows = [_row(name, trial) for name, trial in (("best", sweep.best), ("default", sweep.default)) if trial]
+    rows = [_row(name, t, t.efficiency) for name, t in (("best", sweep.best), ("default", sweep.default)) if t]
     rows += [
-        _row(f.relation, f.retimed())
+        _row(f.relation, f, _efficiency(f, sweep.best))
         for f in sweep.finalists
-        if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.trial.config != sweep.best.config
+        if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
     ]
     print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows)
     for f in sweep.finalists[:1]:
@@ -115,10 +116,17 @@ def print_kernel(summary: dict[str, Any]) -> None:
     print_table((f"  parameter ({summary['configs']} configs on {summary['device']})", "values"), parameters)
 
 
-def _row(name: str, trial: Trial) -> tuple[Any, ...]:
-    quartiles = f"{seconds(trial.q1_s)} .. {seconds(trial.q3_s)}"
-    error = "-" if trial.max_error is None else f"{trial.max_error:.2g}"
-    return name, seconds(trial.median_s), quartiles, percent(trial.efficiency), error, trial.config
+def _row(name: str, measured: Trial | Finalist, efficiency: float | None) -> tuple[Any, ...]:
+    quartiles = f"{seconds(measured.q1_s)} .. {seconds(measured.q3_s)}"
+    error = "-" if measured.max_error is None else f"{measured.max_error:.2g}"
+    return name, seconds(measured.median_s), quartiles, percent(efficiency), error, measured.config
+
+
+def _efficiency(finalist: Finalist, best: Trial) -> float | None:
+    """Returns the finalist's share of the roofline, by that of the best: both do the same work."""
+    if best.efficiency is None or best.median_s is None:
+        return None
+    return best.efficiency * best.median_s / finalist.median_s
 
 
 def _counts(counts: dict[str, int]) -> str:

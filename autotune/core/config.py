@@ -1,6 +1,6 @@
 """A configuration as data, and its values as text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -70,3 +70,20 @@ class Config(Mapping[str, Value]):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Config, (self._values,))
+
+
+def merged_order(configs: Iterable[Config]) -> list[str]:
+    """Returns parameter names in an order that agrees with each config's own.
+
+    A parameter that some configs lack goes right after the one it follows where it is present.
+    """
+    order: list[str] = []
+    for names in dict.fromkeys(tuple(config) for config in configs):
+        place = 0
+        for name in names:
+            if name in order:
+                place = order.index(name) + 1
+            else:
+                order.insert(place, name)
+                place += 1
+    return order

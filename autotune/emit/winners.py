@@ -5,7 +5,6 @@ is rendered anew: what no longer renders as it was measured is stale and is left
 A record is data from anywhere: its definition is one that is installed or that the user names.
 """
 
-import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,8 +20,8 @@ from ..core.definition import Kernel
 from ..core.errors import TrialFailure, UsageError
 from ..records.as_measured import MACHINE_CODE, as_measured
 from ..records.as_recorded import config_of, of_definition, problem_of
-from ..records.folder import SweepFolder
-from ..records.history import Swept, read_sweeps
+from ..records.outcome import Finalist
+from ..records.record import SweepRecord, read_sweeps
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import named_kernels, recorded_kernel
 from ..source.render import Variant, render
@@ -52,7 +51,7 @@ def gather(
     winners: dict[Path, Variant] = {}
     for sweep in sweeps:
         try:
-            kernel = recorded_kernel(sweep.about, named)
+            kernel = recorded_kernel(sweep.about.content, named)
             winners[sweep.path] = of_definition(kernel, _winner, sweep, kernel)
             definitions[kernel.name] = kernel
         except (UsageError, TrialFailure) as problem:
@@ -67,7 +66,7 @@ def gather(
     orders: Orders = {}
     for sweep in fresh:
         try:
-            kernel = definitions[sweep.about["kernel"]]
+            kernel = definitions[sweep.kernel]
             fallback = of_definition(kernel, _fallback, sweep, kernel, orders, sources)
             fallbacks[fallback.kernel, fields_text(fallback.baked), fallback.source_key] = fallback
             if sweep.path not in chosen:
@@ -95,20 +94,21 @@ def _reasons(left_out: Mapping[Path, str]) -> list[str]:
     return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in by_reason.items()]
 
 
-def _winner(sweep: Swept, kernel: Kernel[Any]) -> Variant:
+def _winner(sweep: SweepRecord, kernel: Kernel[Any]) -> Variant:
     """Raises UsageError when the winner is stale, TrialFailure when it no longer renders."""
-    return _rendered(sweep, kernel, sweep.winner["config"], sweep.winner.get("key"))
+    assert sweep.winner is not None
+    return _rendered(sweep, kernel, sweep.winner)
 
 
-def _rendered(sweep: Swept, kernel: Kernel[Any], config: Mapping[str, Any], key: str | None) -> Variant:
-    """The variant of ``config``; raises UsageError unless it is what was measured under ``key``."""
-    found = as_measured(SweepFolder(sweep.path), kernel, sweep.device, config, key)
+def _rendered(sweep: SweepRecord, kernel: Kernel[Any], best: Finalist) -> Variant:
+    """Returns the variant of a config; raises UsageError unless it is what was measured under its key."""
+    found = as_measured(sweep.folder, kernel, sweep.device, best.config, best.key)
     if found.by == MACHINE_CODE:
         log.warning("%s holds: its text has changed, its machine code has not", found.variant.name)
     return found.variant
 
 
-def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
+def _members(sweeps: Iterable[SweepRecord], n_portfolio: int) -> dict[Path, tuple[Config, float]]:
     """Returns, for each sweep, the member of its (kernel, device)'s portfolio that serves it, and the regret."""
     by_identity = {sweep.identity: sweep for sweep in sweeps}
     found = {}
@@ -122,20 +122,22 @@ def _members(sweeps: Iterable[Swept], n_portfolio: int) -> dict[Path, tuple[Conf
 
 
 def _entry(
-    sweep: Swept, winner: Variant, config: Config, regret: float, kernel: Kernel[Any], sources: dict[str, str]
+    sweep: SweepRecord, winner: Variant, config: Config, regret: float, kernel: Kernel[Any], sources: dict[str, str]
 ) -> Entry:
     """Raises UsageError when ``config`` is stale, TrialFailure when it no longer renders. Adds its source."""
-    if config == winner.config:
-        variant, evidence = winner, _evidence(sweep, sweep.winner, sweep.default_median_s, sweep.ties)
+    if config == winner.config and sweep.winner is not None:
+        n_ties = len(sweep.outcome.ties) if sweep.outcome else 0
+        default_s = sweep.default.median_s if sweep.default else None
+        variant, evidence = winner, _evidence(sweep, sweep.winner, default_s, n_ties)
     else:
-        row, default_median_s = sweep.row(config)
-        variant, evidence = _rendered(sweep, kernel, config, row.get("key")), _evidence(sweep, row, default_median_s)
+        member, default_s = sweep.evidence(config)
+        variant, evidence = _rendered(sweep, kernel, member), _evidence(sweep, member, default_s)
     sources[variant.key] = variant.source
     return Entry(
         kernel=kernel.name,
         device=sweep.device,
-        baked=sweep.fields("baked"),
-        runtime=sweep.fields("runtime"),
+        baked=sweep.about.baked_values,
+        runtime=sweep.about.runtime_values,
         config=variant.config,
         source_key=variant.key,
         evidence=evidence,
@@ -143,10 +145,10 @@ def _entry(
     )
 
 
-def _fallback(sweep: Swept, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
+def _fallback(sweep: SweepRecord, kernel: Kernel[Any], orders: Orders, sources: dict[str, str]) -> Fallback:
     """Returns the sweep's default configuration and adds its source. Raises TrialFailure if it does not render."""
-    problem, baked = problem_of(kernel, sweep.about), sweep.fields("baked")
-    default = render(kernel, problem, config_of(kernel, sweep.about["default"]))
+    problem, baked = problem_of(kernel, sweep.about), sweep.about.baked_values
+    default = render(kernel, problem, config_of(kernel, sweep.about.default))
     place = kernel.name, fields_text(baked)
     if place not in orders:
         orders[place] = call_order(kernel, problem, default.config)
@@ -179,15 +181,20 @@ def _n_bytes(kernel: Kernel[Any], problem: Any) -> int:
     return sum(array.n_bytes for array in kernel.arrays(problem).values())
 
 
-def _evidence(sweep: Swept, row: Mapping[str, Any], default_median_s: float | None, ties: int = 0) -> Evidence:
-    known = {f.name for f in dataclasses.fields(Evidence)}
-    found = {name: value for name, value in row.items() if name in known and value is not None}
-    about = {
-        "default_median_s": default_median_s,
-        "ties": ties,
-        "compiler": sweep.about.get("compiler", ""),
-        "commit": sweep.about.get("commit", ""),
-        "date": sweep.about.get("started", ""),
-        "verified_on": tuple(row.get("verified_on") or ()),
-    }
-    return Evidence(**{**found, **about})
+def _evidence(sweep: SweepRecord, best: Finalist, default_median_s: float | None, ties: int = 0) -> Evidence:
+    return Evidence(
+        median_s=best.median_s,
+        q1_s=best.q1_s,
+        q3_s=best.q3_s,
+        default_median_s=default_median_s,
+        max_error=best.max_error,
+        verified_on=best.verified_on,
+        checked_launches=best.checked_launches,
+        registers=best.registers,
+        shared_bytes=best.shared_bytes,
+        spill_bytes=best.spill_bytes,
+        ties=ties,
+        compiler=sweep.about.compiler,
+        commit=sweep.about.commit,
+        date=sweep.about.started,
+    )

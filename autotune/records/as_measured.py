@@ -38,7 +38,7 @@ def as_measured(
     """
     about = folder.about()
     problem = problem_of(kernel, about)
-    asked = ("--kernel", reference_of(kernel), "--problem", fields_text(about["problem"]))
+    asked = ("--kernel", reference_of(kernel), "--problem", about.problem_name)
     again = f"Sweep again: {command('autotune', 'sweep', *asked)}"
     if key is None or not KEY.fullmatch(key):
         raise UsageError(f"its record has no key for {fields_text(config)}, by which its source is known. {again}")
@@ -59,7 +59,7 @@ def as_measured(
 def told(folder: SweepFolder, device: Device, config: Mapping[str, Any], key: str | None) -> str:
     """Whether a recorded config is what its definition makes today, for people; "" where the definition is not here."""
     try:
-        kernel = recorded_kernel(folder.about(), {})
+        kernel = recorded_kernel(folder.about().content, {})
     except UsageError:
         return ""
     try:

@@ -12,6 +12,7 @@ from ..core.config import Config
 from ..core.definition import Kernel, baked_fields, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..trial.measure import Protocol
+from .about import About
 
 WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # characters that a problem's text field may put into a source
 TYPES = (int, float, bool, str)
@@ -50,18 +51,18 @@ def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
     return config
 
 
-def problem_of(kernel: Kernel[Any], about: Mapping[str, Any]) -> Any:
+def problem_of(kernel: Kernel[Any], about: About) -> Any:
     """Returns the problem of a record's sweep.json.
 
     Raises:
         UsageError: when its fields are not those of the definition, and of their types.
     """
-    values, kind = about["problem"], kernel.problem_type
-    own = {"baked": baked_fields(kind), "runtime": runtime_fields(kind)}
-    for what, names in own.items():
-        if set(names) != set(about.get(what, ())):
+    values, kind = about.problem, kernel.problem_type
+    own = {"baked": (baked_fields(kind), about.baked), "runtime": (runtime_fields(kind), about.runtime)}
+    for what, (names, recorded) in own.items():
+        if set(names) != set(recorded):
             raise UsageError(f"{kernel.name} has the {what} fields {', '.join(names) or 'none'}, its record others")
-    if missing := [name for names in own.values() for name in names if name not in values]:
+    if missing := [name for names, _ in own.values() for name in names if name not in values]:
         raise UsageError(f"{kernel.name}: the record lacks the problem's field {missing[0]}")
     types = typing.get_type_hints(kind)
     for name, value in values.items():
@@ -73,9 +74,9 @@ def problem_of(kernel: Kernel[Any], about: Mapping[str, Any]) -> Any:
     return kernel.problem(values)
 
 
-def protocol_of(about: Mapping[str, Any]) -> Protocol:
+def protocol_of(about: About) -> Protocol:
     """Returns how the trials of a record's sweep.json were measured; raises UsageError where it does not say so."""
     try:
-        return Protocol(**about["settings"]["protocol"])
+        return Protocol(**about.settings["protocol"])
     except (KeyError, TypeError) as error:
-        raise UsageError(f"sweep.json does not say how the trials of {about['kernel']} were measured") from error
+        raise UsageError(f"sweep.json does not say how the trials of {about.kernel} were measured") from error

@@ -11,7 +11,6 @@ from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
-from ..runtime.wisdom import device_of
 from ..source.render import render
 from ..trial.compile import CompilePool, Pending
 from ..trial.conditions import conditions_of
@@ -60,7 +59,7 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
     by_device: dict[Device, list[SweepFolder]] = {}
     for folder in folders:
         try:
-            by_device.setdefault(device_of(folder.about()["device"]), []).append(folder)
+            by_device.setdefault(folder.about().device, []).append(folder)
         except Damaged as error:
             tell(f"{error}. This sweep is left out")
     for device, its_own in by_device.items():

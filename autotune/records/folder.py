@@ -29,6 +29,8 @@ from ..core.files import write_whole
 from ..core.schema import Check, Unsound, parse, plain, seal
 from ..trial.row import Trial
 from . import record_schema
+from .about import About
+from .outcome import Outcome
 from .record_schema import FORMAT
 
 TRIALS, SWEEP, VERDICT, DIGESTS = "trials.jsonl", "sweep.json", "verdict.json", "digests.json"
@@ -62,17 +64,6 @@ class Digests:
         return trial.conditions or self.conditions.get(str(trial.number), "")
 
 
-def is_of(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> bool:
-    """Returns whether ``verdict`` was made from these trials; it may be of others if sources changed and changed back.
-
-    A verdict from before it said so was made from them if all of its finalists are among them.
-    """
-    stamps = {str(trial.number): trial.stamp for trial in trials}
-    if "stamps" in verdict:
-        return bool(verdict["stamps"] == stamps)
-    return all(str(finalist["number"]) in stamps for finalist in verdict["finalists"])
-
-
 class SweepFolder:
     """The folder of one sweep, to write and to read.
 
@@ -82,7 +73,7 @@ class SweepFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._about: dict[str, Any] | None = None
+        self._about: About | None = None
 
     @staticmethod
     def opened(path: Path) -> "SweepFolder":
@@ -148,23 +139,23 @@ class SweepFolder:
 
         ``trials``: all of them, where they have been read.
         """
-        stale = set(self.about().get("stale", ()))
+        stale = set(self.about().stale)
         return [trial for trial in (self.trials() if trials is None else trials) if trial.number not in stale]
 
-    def about(self) -> dict[str, Any]:
-        """Returns the content of sweep.json, as it was when first asked for.
+    def about(self) -> About:
+        """Returns what sweep.json says, as it was when first asked for.
 
         Raises:
             Damaged: when it cannot be read, or a later version wrote it.
         """
         if self._about is None:
-            self._about = _content(self.path / SWEEP, record_schema.sweep)
-        return dict(self._about)
+            self._about = About.read(_content(self.path / SWEEP, record_schema.sweep))
+        return self._about
 
     def compiler(self) -> str:
         """Returns the compiler of trials that do not name one themselves; "" if sweep.json does not name it."""
         with suppress(Damaged):
-            return str(self.about().get("compiler", ""))
+            return self.about().compiler
         return ""
 
     def digests(self) -> Digests:
@@ -184,32 +175,32 @@ class SweepFolder:
         except OSError as error:
             raise _cannot_write(self.path, error) from error
 
-    def write_verdict(self, verdict: dict[str, Any]) -> None:
+    def write_outcome(self, outcome: Outcome) -> None:
         try:
-            self._write_whole(VERDICT, verdict)
+            self._write_whole(VERDICT, outcome.as_json())
         except OSError as error:
             raise _cannot_write(self.path, error) from error
 
-    def verdict(self) -> dict[str, Any] | None:
-        """Returns the content of verdict.json; None where there is none, or a damaged one, which is told."""
+    def outcome(self) -> Outcome | None:
+        """Returns what verdict.json holds; None where there is none, or a damaged one, which is told."""
         path = self.path / VERDICT
         if not path.exists():
             return None
         try:
-            return _content(path, record_schema.verdict)
+            return Outcome.read(_content(path, record_schema.verdict))
         except Damaged as error:
             tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
             return None
 
-    def current_verdict(self) -> dict[str, Any] | None:
-        """Returns ``verdict``, or None if trials that it was made from no longer hold."""
-        verdict, stale = self.verdict(), set(self.about().get("stale", ()))
-        if verdict is None or any(finalist["number"] in stale for finalist in verdict["finalists"]):
+    def current_outcome(self) -> Outcome | None:
+        """Returns ``outcome``, or None if trials that it was made from no longer hold."""
+        outcome, stale = self.outcome(), set(self.about().stale)
+        if outcome is None or any(finalist.number in stale for finalist in outcome.finalists):
             return None
-        return verdict
+        return outcome
 
-    def drop_verdict(self) -> None:
-        """Delete the verdict, since a sweep that continues has none."""
+    def drop_outcome(self) -> None:
+        """Delete the outcome, since a sweep that continues has none."""
         (self.path / VERDICT).unlink(missing_ok=True)
 
     def _rows(self) -> Iterator[Trial]:
@@ -316,25 +307,24 @@ class Missing:
     numbers: tuple[int, ...]
 
 
-def missing(verdict: Mapping[str, Any], trials: Iterable[Trial]) -> Missing:
-    """Returns the trials of ``verdict`` that are not among ``trials``, by ``stamps`` or the sum of ``counts``."""
+def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
+    """Returns the trials of ``outcome`` that are not among ``trials``, by ``stamps`` or the sum of ``counts``."""
     there = {trial.number: trial.stamp for trial in trials}
-    stamps: Mapping[str, str] | None = verdict.get("stamps")
-    if stamps is not None:
-        gone = sorted(int(number) for number, stamp in stamps.items() if there.get(int(number)) != stamp)
+    if outcome.stamps is not None:
+        gone = sorted(int(number) for number, stamp in outcome.stamps.items() if there.get(int(number)) != stamp)
         return Missing(len(gone), tuple(gone))
-    named = {f["number"] for f in verdict["finalists"]} - {None}
+    named = {f.number for f in outcome.finalists if f.number is not None}
     gone = sorted(named - there.keys())
-    return Missing(max(len(gone), sum(verdict.get("counts", {}).values()) - len(there)), tuple(gone))
+    return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(there)), tuple(gone))
 
 
-def tell_missing(path: Path, verdict: Mapping[str, Any], trials: Iterable[Trial]) -> None:
-    """Warn if trials behind the verdict of the sweep at ``path`` are missing."""
-    gone = missing(verdict, trials)
+def tell_missing(path: Path, outcome: Outcome, trials: Iterable[Trial]) -> None:
+    """Warn if trials behind the outcome of the sweep at ``path`` are missing."""
+    gone = missing(outcome, trials)
     if gone.n:
         numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
         tell(
-            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the verdict stands, the "
+            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the outcome stands, the "
             "search's figures are of what is left; start the sweep again to replace them"
         )
 

@@ -30,11 +30,11 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
     rows = []
     for folder in folders:
         about = folder.about()
-        fixed = {"device": about["device"]["name"], "kernel": about["kernel"]}
-        fixed |= {f"problem.{name}": value for name, value in about["problem"].items()}
-        trials, verdict = folder.trials(), folder.verdict()
-        if verdict is not None:
-            tell_missing(folder.path, verdict, trials)
+        fixed: dict[str, Any] = {"device": about.device.name, "kernel": about.kernel}
+        fixed |= {f"problem.{name}": value for name, value in about.problem.items()}
+        trials, outcome = folder.trials(), folder.outcome()
+        if outcome is not None:
+            tell_missing(folder.path, outcome, trials)
         for trial in trials:
             row = trial.as_json()
             rows.append({**fixed, **row.pop("config"), **row})

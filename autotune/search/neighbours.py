@@ -22,9 +22,8 @@ import numpy as np
 from ..core.config import Config, parse_value
 from ..core.definition import Device, Kernel, problem_name
 from ..records.folder import SWEEP, TRIALS, Damaged, SweepFolder, tell
-from ..records.history import medians
 from ..records.paths import part, sweep_path
-from ..runtime.wisdom import device_of
+from ..records.record import medians
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at
@@ -200,7 +199,7 @@ def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any],
     except Damaged as error:
         tell(f"{error}. This sweep is left out")
         return None
-    return about["problem"], device_of(about["device"])
+    return about.problem, about.device
 
 
 @lru_cache(maxsize=1024)

@@ -19,8 +19,8 @@ from ..core.config import Config, Value
 from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..core.schema import Unsound, number, plain, scalar
+from ..records.about import About
 from ..records.folder import SWEEP, TRIALS, SweepFolder, tell_missing
-from ..runtime.wisdom import device_of
 from ..source.registry import named_kernels, recorded_kernel
 from .occupancy import known_of
 
@@ -117,27 +117,24 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 # ---------------------------------------------------------------------- autotune's own sweeps
 def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
     folder = SweepFolder(path)
-    about, recorded, verdict = folder.about(), folder.trials(), folder.verdict()
-    if verdict is not None:
-        tell_missing(path, verdict, recorded)
+    about, recorded, outcome = folder.about(), folder.trials(), folder.outcome()
+    if outcome is not None:
+        tell_missing(path, outcome, recorded)
     trials = folder.current(recorded)
-    name = f"{about['kernel']} {plain(path.name)}, {about['device']['name']}"
-    default = Config(about["default"])
+    name = f"{about.kernel} {plain(path.name)}, {about.device.name}"
     rows = [
         _Row(t.config, t.median_s or None, (t.compile_s or 0.0) + (t.verify_s or 0.0) + (t.measure_s or 0.0))
         for t in trials
     ]
-    space = _space(path, name, rows, default)
+    space = _space(path, name, rows, about.default)
     return replace(space, known=_filling(about, space.configs, named))
 
 
-def _filling(
-    about: Mapping[str, Any], configs: Sequence[Config], named: Mapping[str, Kernel[Any]]
-) -> Mapping[str, np.ndarray]:
+def _filling(about: About, configs: Sequence[Config], named: Mapping[str, Kernel[Any]]) -> Mapping[str, np.ndarray]:
     """Returns the occupancy of each config, or nothing if the definition is unavailable or has changed."""
     try:
-        kernel, device = recorded_kernel(about, named), device_of(about["device"])
-        return known_of(kernel, kernel.problem(about["problem"]), configs, device)
+        kernel = recorded_kernel(about.content, named)
+        return known_of(kernel, kernel.problem(about.problem), configs, about.device)
     except Exception:  # a definition may raise anything for parameters or fields that it lacks
         return {}
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
 START_DEADLINE_S = 120.0  # time for a process to become ready: imports, a driver, a context
 LAST_WORDS_S = 1.0
+STEP, DONE, FAILED, DIED, LATE = "step", "done", "failed", "died", "late"  # what becomes of a task
 MOST_STARTS = 3  # consecutive starts that may die before they are ready
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 # Linux kills a child when the thread that started it ends, not the process: this one ends last.
@@ -59,6 +60,7 @@ def without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -108,17 +110,37 @@ class Child:
             TimeoutError: after ``timeout`` seconds; the process is stopped.
             Exception: what the function raises.
         """
+        return cast(T, self._run(function, arguments, timeout, lambda step: None))
+
+    def steps(
+        self,
+        function: Callable[..., Generator[S, None, T]],
+        arguments: tuple[Any, ...],
+        timeout: float | None,
+        heard: Callable[[S], None],
+    ) -> T:
+        """Run a generator as ``call`` runs a function: its steps are told as they come, and its result is returned.
+
+        ``timeout`` is of each step. A task that is tried once more tells its steps again.
+        """
+        return cast(T, self._run(function, arguments, timeout, heard))
+
+    def _run(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        timeout: float | None,
+        heard: Callable[[Any], None],
+    ) -> Any:
         task = pickle.dumps((function, arguments))
         for last in (False, True):
             pipe, sentinel = self._ready()
-            answer, in_time = None, True
-            with suppress(EOFError, OSError):  # it died
-                pipe.send_bytes(task)
-                came = wait((pipe, sentinel), timeout)
-                in_time = bool(came)
-                answer = pipe.recv_bytes() if pipe in came else None
-            if answer is not None:
-                return cast(T, _outcome(answer))
+            kind, value = _ask(pipe, sentinel, task, timeout, heard)
+            if kind == FAILED:
+                raise value
+            if kind == DONE:
+                return value
+            in_time = kind != LATE
             how = self.stop(LAST_WORDS_S if in_time else 0.0)
             if not in_time:
                 raise TimeoutError(f"no answer within {timeout:g} s")
@@ -202,10 +224,44 @@ def _serve(
             return
         try:
             function, given = pickle.loads(task)
-            answer = pickle.dumps((True, function(*given)))
+            result = function(*given)
+            while isinstance(result, Generator):
+                result = _step(pipe, result)
+            answer = pickle.dumps((DONE, result))
         except BaseException as error:  # sys.exit() in a definition ends its task, not this process
             answer = _failure(error)
         pipe.send_bytes(answer)
+
+
+def _step(pipe: Connection, task: "Generator[Any, None, Any]") -> Any:
+    """Tells the parent what ``task`` yields next and returns ``task``; at its end, returns its result."""
+    try:
+        pipe.send_bytes(pickle.dumps((STEP, next(task))))
+    except StopIteration as end:
+        return end.value
+    return task
+
+
+def _ask(
+    pipe: Connection, sentinel: int, task: bytes, timeout: float | None, heard: Callable[[Any], None]
+) -> tuple[str, Any]:
+    """Sends a task; returns DONE and its result, FAILED and its exception, or DIED or LATE and None."""
+    kind, value = STEP, None
+    while kind == STEP:
+        try:
+            if task:
+                pipe.send_bytes(task)
+                task = b""
+            came = wait((pipe, sentinel), timeout)
+            answer = pipe.recv_bytes() if pipe in came else b""
+        except (EOFError, OSError):
+            return DIED, None
+        if not answer:
+            return DIED if came else LATE, None
+        kind, value = pickle.loads(answer)
+        if kind == STEP:
+            heard(value)
+    return kind, value
 
 
 def _failure(error: BaseException) -> bytes:
@@ -213,16 +269,9 @@ def _failure(error: BaseException) -> bytes:
     error.add_note(traceback.format_exc())
     if isinstance(error, Exception):
         with suppress(Exception):  # copying a user's exception may raise anything
-            pickle.loads(answer := pickle.dumps((False, error)))
+            pickle.loads(answer := pickle.dumps((FAILED, error)))
             return answer
-    return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
-
-
-def _outcome(answer: bytes) -> Any:
-    succeeded, value = pickle.loads(answer)
-    if not succeeded:
-        raise value
-    return value
+    return pickle.dumps((FAILED, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 def _cause(exitcode: int | None) -> str:

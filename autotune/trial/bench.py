@@ -71,11 +71,17 @@ class Bench:
 
     def ceilings(self) -> Ceilings | None:
         """Returns the device's measured roofline; opens the device when called first."""
-        with self.turn:
-            if not self._measured_ceilings:
-                self._ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
-                self._measured_ceilings = True
-            return self._ceilings
+        if not self._measured_ceilings:
+            with self.turn:
+                if not self._measured_ceilings:
+                    self._ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
+                    self._measured_ceilings = True
+        return self._ceilings
+
+    @property
+    def is_open(self) -> bool:
+        """Returns whether the device has been opened, and its roofline measured."""
+        return self._measured_ceilings
 
     def join(self) -> int:
         """Returns a number for one more sweep, larger than those before: the rank of its compiles."""

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ..core.definition import Device, Launch
+from ..core.config import Config
+from ..core.definition import Device, Kernel, Launch, P
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary
 from ..source.registry import load_kernel
-from ..source.render import Variant
+from ..source.render import Variant, render
 from ..system.cache import cache_dir
 from ..system.processes import Died, RankedPool, work_quietly
 from .case import write_case
+from .conditions import conditions_of
+from .measure import Protocol
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
 N_ANEW = 3  # compiles that may show that another text is the same machine code
@@ -48,6 +51,34 @@ class Pending(Generic[T]):
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """A config on its way: what it rendered to, or why it did not, and its compile if there is one."""
+
+    config: Config
+    variant: Variant | None
+    outcome: Pending[Binary] | TrialFailure
+
+    @property
+    def done(self) -> bool:
+        return isinstance(self.outcome, TrialFailure) or self.outcome.future.done()
+
+    def cancel(self) -> None:
+        """Cancel the compile, since nothing waits for it any more."""
+        if not isinstance(self.outcome, TrialFailure):
+            self.outcome.future.cancel()
+
+    def binary(self) -> Binary:
+        """Wait for the compile.
+
+        Raises:
+            TrialFailure: what ``Pending.result`` raises, or why there is no compile.
+        """
+        if isinstance(self.outcome, TrialFailure):
+            raise self.outcome
+        return self.outcome.result()
+
+
+@dataclass(frozen=True)
 class PendingCase:
     """The inputs and the reference of a timed problem, made in another process."""
 
@@ -75,6 +106,18 @@ class PendingCase:
             ) from death
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A recorded trial of the kernel that ``load_kernel`` finds by that name, and what is to be compared with it."""
+
+    kernel: str
+    problem: dict[str, Any]
+    config: Config
+    protocol: Protocol
+    code: str = ""  # digest of the recorded machine code
+    conditions: str = ""
+
+
 class CompilePool:
     """``n_processes`` compile processes for one device. The lowest waiting rank goes first."""
 
@@ -97,15 +140,31 @@ class CompilePool:
     def __exit__(self, *_: object) -> None:
         self._pool.end()
 
+    def start(
+        self, kernel: Kernel[P], problem: P, config: Config, builds: tuple[str, ...] | None = None, rank: int = 0
+    ) -> Proposal:
+        """Render ``config`` and begin to compile it, unless the device cannot run it."""
+        try:
+            if reason := kernel.unsupported(config, self.target.device):
+                return Proposal(config, None, TrialFailure("skipped", reason))
+            variant = render(kernel, problem, config)
+        except TrialFailure as failure:
+            return Proposal(config, None, failure)
+        return Proposal(config, variant, self.submit(variant, builds, rank))
+
     def submit(self, variant: Variant, builds: tuple[str, ...] | None = None, rank: int = 0) -> Pending[Binary]:
         """Compile ``variant``, or find it in the cache."""
         arguments = (self.target.kind, variant, self.target.device, builds)
         future = self._pool.schedule(_compile, arguments, self.deadline_s, rank)
         return Pending(future, self.deadline_s)
 
-    def makes(self, variant: Variant, code: str, rank: int = 0) -> "Future[bool]":
-        """Returns whether the machine code of that digest comes out of ``variant``."""
-        return self._pool.schedule(makes, (self.target.kind, variant, self.target.device, code), self.deadline_s, rank)
+    def holds(self, asked: "Asked", rank: int = 0) -> "Future[bool]":
+        """Returns whether a config still has the machine code and the conditions of a recorded trial."""
+        return self._pool.schedule(_holds, (self.target.kind, self.target.device, asked), self.deadline_s, rank)
+
+    def conditions(self, asked: "Asked", rank: int = 0) -> "Future[str]":
+        """Returns the digest of what the outcome of a config depends on besides its machine code."""
+        return self._pool.schedule(_conditions, (asked,), self.deadline_s, rank)
 
     def prepare(
         self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
@@ -163,6 +222,22 @@ def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
         return False
     again = (device_module(kind).compiled_anew(variant, device) for _ in range(N_ANEW))
     return found == code or any(each == code for each in again)
+
+
+def _conditions(asked: Asked) -> str:
+    kernel = load_kernel(asked.kernel)
+    return conditions_of(kernel, kernel.problem(asked.problem), asked.config, asked.protocol)
+
+
+def _holds(kind: str, device: Device, asked: Asked) -> bool:
+    """Asks the definition here, since what it does in this process takes no sweep along."""
+    try:
+        if _conditions(asked) != asked.conditions:
+            return False
+        kernel = load_kernel(asked.kernel)
+        return makes(kind, render(kernel, kernel.problem(asked.problem), asked.config), device, asked.code)
+    except TrialFailure:
+        return False
 
 
 def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> None:

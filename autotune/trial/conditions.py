@@ -10,8 +10,8 @@ import numpy as np
 from ..core.config import Config
 from ..core.definition import Kernel, problem_name
 from ..devices.machine_code import digest
-from .case import random_inputs
-from .contract import reference_of, tolerance_of
+from .case import small_case
+from .contract import tolerance_of
 from .measure import MEASURING, Protocol
 
 STEPS = 1e4  # values are rounded to rms / STEPS, since the last bits vary between machines
@@ -32,16 +32,16 @@ def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: P
 @lru_cache(maxsize=1024)
 def mathematics(kernel: Kernel[Any], problem: Any, small: Any) -> str:
     """Returns arguments, work, and inputs with reference and tolerance at the edge problem ``small``."""
-    inputs = random_inputs(kernel, small)
+    case = small_case(kernel, small)
     arrays = kernel.arrays(small)
     return digest(
         sorted(arrays.items()),
         kernel.arguments_for(problem),
         _plain(astuple(kernel.work(problem))),
         [_plain(astuple(tolerance_of(kernel, problem, name))) for name, array in arrays.items() if array.written],
-        sorted((name, value.dtype, value.tolist()) for name, value in kernel.scalars(small, inputs).items()),
-        _values(inputs),
-        _values(reference_of(kernel, small, inputs)),
+        sorted((name, value.dtype, value.tolist()) for name, value in kernel.scalars(small, case.inputs).items()),
+        _values(case.inputs),
+        _values(case.reference),
     )
 
 

@@ -12,9 +12,8 @@ from ..core.errors import TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
 from ..source.registry import reference_of
-from ..source.render import render
 from .case import too_large_for_numpy
-from .compile import CompilePool, Pending, check_limits
+from .compile import CompilePool, Proposal, check_limits
 from .worker import Job, Worker
 
 TOO_LARGE = "not at its own size, for which NumPy would need minutes"
@@ -69,16 +68,16 @@ def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking:
     Compiles run ahead. Nothing raises for a variant.
     """
     with CompilePool(checking.target, checking.compile_processes) as pool, Worker(checking.target) as worker:
-        ahead: deque[tuple[Any, Config, Pending[Binary] | TrialFailure]] = deque()
+        ahead: deque[tuple[Any, Config, Proposal]] = deque()
         remaining = iter(work)
         while True:
             while len(ahead) <= checking.compile_processes and (item := next(remaining, None)) is not None:
-                ahead.append((*item, _start(kernel, *item, pool, checking.builds)))
+                ahead.append((*item, pool.start(kernel, *item, checking.builds)))
             if not ahead:
                 return
-            problem, config, pending = ahead.popleft()
+            problem, config, proposal = ahead.popleft()
             try:
-                binary = _compiled(kernel, problem, config, pending, checking.target)
+                binary = _compiled(kernel, problem, proposal, checking.target)
                 job = Job(reference_of(kernel), asdict(problem), config, binary)
                 full = not too_large_for_numpy(kernel, problem)
                 verdict = worker.verify(job, checking.deadline_s, checking.builds, full=full)
@@ -96,10 +95,10 @@ def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checkin
     """
     checking.target.module.compiler(checking.target.device)
     with CompilePool(checking.target, checking.compile_processes) as pool:
-        started = [(*item, _start(kernel, *item, pool, checking.builds)) for item in work]
-        for problem, config, pending in started:
+        started = [(*item, pool.start(kernel, *item, checking.builds)) for item in work]
+        for problem, config, proposal in started:
             try:
-                _compiled(kernel, problem, config, pending, checking.target)
+                _compiled(kernel, problem, proposal, checking.target)
                 yield Check(problem, config, "passed")
             except TrialFailure as failure:
                 yield Check(problem, config, failure.status, failure.message)
@@ -144,23 +143,8 @@ class Tally:
         return f"{outcome.status:14s} {variant} {outcome.message}"
 
 
-def _start(
-    kernel: Kernel[Any], problem: Any, config: Config, pool: CompilePool, builds: tuple[str, ...] | None
-) -> Pending[Binary] | TrialFailure:
-    try:
-        if reason := kernel.unsupported(config, pool.target.device):
-            return TrialFailure("skipped", reason)
-        return pool.submit(render(kernel, problem, config), builds)
-    except TrialFailure as failure:
-        return failure
-
-
-def _compiled(
-    kernel: Kernel[Any], problem: Any, config: Config, pending: Pending[Binary] | TrialFailure, target: Target
-) -> Binary:
+def _compiled(kernel: Kernel[Any], problem: Any, proposal: Proposal, target: Target) -> Binary:
     """Wait for the compile, and refuse what the device could not launch. Raises TrialFailure."""
-    if isinstance(pending, TrialFailure):
-        raise pending
-    binary = pending.result()
-    check_limits(binary, kernel.launch(problem, config), target.device)
+    binary = proposal.binary()
+    check_limits(binary, kernel.launch(problem, proposal.config), target.device)
     return binary

@@ -4,8 +4,11 @@ The parent calls ``Worker.verify`` and ``Worker.measure`` with a deadline. A cra
 the context ends as a TrialFailure there, and the next call finds a fresh process.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +20,7 @@ from ..devices.base import Binary, Session
 from ..source.registry import load_kernel
 from ..system.processes import Child, Died, keep_freed_memory
 from .case import Case, read_case
+from .conditions import conditions_of
 from .interleaved import interleaved
 from .measure import Measurement, Protocol, Sustained, measure, repeated, sustained
 from .verify import Placed, Verdict, case_of_oracle, verify
@@ -34,6 +38,25 @@ class Job:
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
     oracle: tuple[Config, Binary] | None = None  # a verified config, if the problem is too large for NumPy
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the device's process tells between verifying and measuring. ``verdict``: None where the binary is wrong."""
+
+    conditions: str  # digest of what the outcome depends on besides the machine code; "" where it cannot be told
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One config, verified and measured: ``failure`` says why there is no measurement. Wall times of the stages."""
+
+    verified: Verified | None
+    measurement: Measurement | None
+    failure: TrialFailure | None
+    verify_s: float
+    measure_s: float | None  # None: it was not measured
 
 
 class Worker:
@@ -54,6 +77,25 @@ class Worker:
     ) -> Verdict:
         """Check one binary at its edge sizes, and at the problem's own if ``full``. Raises TrialFailure."""
         return self._call(_verify, (job, builds, full), deadline_s, "verification")
+
+    def trial(self, job: Job, protocol: Protocol, deadline_s: float) -> Tried:
+        """Verify one binary and, if it is right, measure it: in one call, each of the two within the deadline."""
+        times, told = [time.monotonic()], list[Verified]()
+
+        def heard(step: Verified) -> None:
+            times[1:], told[:] = [time.monotonic()], [step]
+
+        measurement: Measurement | None = None
+        failure: TrialFailure | None = None
+        try:
+            with self._failures(deadline_s, lambda: "measurement" if told else "verification"):
+                measurement = self._child.steps(_trial, (job, protocol), deadline_s, heard)
+        except TrialFailure as its_own:
+            failure = its_own
+        times.append(time.monotonic())
+        took = [round(end - begin, 4) for begin, end in pairwise(times)]
+        verified = told[0] if told else None
+        return Tried(verified, measurement, failure, took[0], took[1] if verified and verified.verdict else None)
 
     def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:
         """Time one binary, and check what it wrote. Raises TrialFailure."""
@@ -85,16 +127,23 @@ class Worker:
         return result
 
     def _call(self, function: Callable[..., T], arguments: tuple[Any, ...], deadline_s: float, what: str) -> T:
-        try:
+        with self._failures(deadline_s, lambda: what):
             return self._child.call(function, arguments, deadline_s)
+
+    @contextmanager
+    def _failures(self, deadline_s: float, doing: Callable[[], str]) -> Iterator[None]:
+        """Turns what becomes of the process into a TrialFailure; ``doing`` says what it was asked for."""
+        try:
+            yield
         except TrialFailure as failure:
             if failure.sticky:
                 self._child.stop()
             raise
         except TimeoutError as error:
-            raise TrialFailure("timed_out", f"the {what} took longer than {deadline_s:g} s") from error
+            raise TrialFailure("timed_out", f"the {doing()} took longer than {deadline_s:g} s") from error
         except Died as death:
-            raise TrialFailure("launch_failed", f"the {what} killed its process, and a second one: {death}") from death
+            why = f"the {doing()} killed its process, and a second one: {death}"
+            raise TrialFailure("launch_failed", why) from death
         except KeyboardInterrupt:
             self._child.stop()
             raise
@@ -132,6 +181,21 @@ def _restore(job: Job) -> tuple[Kernel[Any], Any]:
 def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
     kernel, problem = _restore(job)
     return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
+
+
+def _trial(job: Job, protocol: Protocol) -> Generator[Verified, None, Measurement]:
+    session = _opened()
+    kernel, problem = _restore(job)
+    asked = replace(protocol, incumbent_s=None)
+    try:
+        verdict = verify(session, kernel, problem, job.config, job.binary)
+    except TrialFailure as failure:
+        if not failure.sticky:
+            with suppress(TrialFailure):
+                yield Verified(conditions_of(kernel, problem, job.config, asked), None)
+        raise
+    yield Verified(conditions_of(kernel, problem, job.config, asked), verdict)
+    return measure(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, protocol)
 
 
 def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:

@@ -9,18 +9,18 @@ from typer.testing import CliRunner
 from autotune.analysis.noise import noise, pairs
 from autotune.cli.program import app
 from autotune.records.folder import find_sweeps
-from autotune.records.recorded import Recorded
+from autotune.records.record import SweepRecord
 
 from ..recorded import DEFAULT, H200, TALL, WIDE, record
 
 
-def sweeps(path: Path) -> list[Recorded]:
-    return [Recorded.of(folder) for folder in find_sweeps(path)]
+def sweeps(path: Path) -> list[SweepRecord]:
+    return [SweepRecord.of(folder) for folder in find_sweeps(path)]
 
 
 def with_finals(folder: Path, factor: float) -> None:
     """A final round in which every config took ``factor`` times what it took in the search."""
-    sweep = Recorded.of(find_sweeps(folder)[0])
+    sweep = SweepRecord.of(find_sweeps(folder)[0])
     finalists = [{**t.as_json(), "median_s": factor * (t.median_s or 0.0)} for t in sweep.measured]
     (folder / "verdict.json").write_text(json.dumps({"winner": finalists[0], "finalists": finalists}))
 
@@ -41,7 +41,7 @@ def test_pairs_are_judged_by_the_noise_and_by_exchanging_winners(tmp_path: Path)
     record(tmp_path / "a", H200, {WIDE: 2.0}, n_chan=128)
     found = pairs(sweeps(tmp_path / "a"), sweeps(tmp_path / "b"))
     assert len(found) == 3 and not any(p.same_config for p in found)
-    assert {p.verdict for p in found} == {"same", "slower"}  # 2.01 after 2.02, and after 1.98
+    assert {p.relation for p in found} == {"same", "slower"}  # 2.01 after 2.02, and after 1.98
     assert found[0].exchanged == (pytest.approx(0.1), pytest.approx(2.5 / 2.01 - 1))
 
 
@@ -52,7 +52,7 @@ def test_the_command_tells_both(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, words)
     assert told.exit_code == 0 and "+50.00 %" in told.output and "0 same, 0 faster, 1 slower" in told.output
     data = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
-    assert data["problems"][0]["verdict"] == "slower"
+    assert data["problems"][0]["relation"] == "slower"
 
 
 def test_of_many_equal_pairs_chance_makes_some_differ(tmp_path: Path) -> None:

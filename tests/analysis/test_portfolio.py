@@ -16,7 +16,7 @@ from autotune.analysis.portfolio import Table, portfolios, tables
 from autotune.analysis.subset import best_subsets
 from autotune.cli.commands.portfolio import portfolio as command
 from autotune.core.errors import UsageError
-from autotune.records.history import read_sweeps
+from autotune.records.record import read_sweeps
 
 from ..recorded import A100, DEFAULT, H200, TALL, WIDE, record, unsealed
 

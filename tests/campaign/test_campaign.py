@@ -73,7 +73,7 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     sweeps = find_sweeps(tmp_path / "r")
     assert len(sweeps) == N_PROBLEMS
     for sweep in sweeps:
-        assert sweep.verdict() is not None
+        assert sweep.outcome() is not None
         trials = sweep.trials()
         assert [t.number for t in trials] == list(range(N_TRIALS + N_REVISIT))
         assert len({t.config for t in trials}) == N_TRIALS + N_REVISIT
@@ -101,7 +101,7 @@ def test_one_problem_that_cannot_be_tuned_is_told_and_the_others_are(tmp_path: P
     assert (summary["problems"], summary["tuned"]) == (2, 1)
     (failed,) = [o for o in summary["outcomes"] if o["error"]]
     assert failed["problem"]["n_chan"] == 64 and "cannot write" in failed["error"]
-    assert SweepFolder(blocked.with_name("n_time=16,n_chan=128")).verdict() is not None
+    assert SweepFolder(blocked.with_name("n_time=16,n_chan=128")).outcome() is not None
 
 
 def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:

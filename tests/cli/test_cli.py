@@ -142,7 +142,7 @@ def test_sweep_json_is_for_programs(recorded: Path) -> None:
     )
     (summary,) = json.loads(autotune(*words).stdout)
     assert summary["best"]["median_s"] > 0 and summary["trials"] == {"measured": 8}
-    assert SweepFolder(Path(summary["path"])).verdict() is not None
+    assert SweepFolder(Path(summary["path"])).outcome() is not None
 
 
 def test_verify_passes_and_fails_by_exit_code() -> None:

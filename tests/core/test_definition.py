@@ -10,8 +10,8 @@ import pytest
 
 from autotune.devices import find_device
 from autotune.source.registry import load_kernel
-from autotune.sweep.loop import Sweep, run_sweep
 from autotune.sweep.request import problem_on
+from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 

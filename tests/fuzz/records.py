@@ -20,13 +20,13 @@ from autotune.records.folder import SweepFolder
 from autotune.search.neighbours import known
 from autotune.search.warm_start import warm_start
 from autotune.source.registry import load_kernel
-from autotune.sweep.loop import run_sweep
+from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 
 from .. import outcomes
 from ..conftest import EXAMPLE
-from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed
+from ..recorded import A100, DEFAULT, H100, H200, TALL, WIDE, record, unsealed, write_verdict
 from .mutate import damaged, n_seals
 from .run import Ended, call, command
 
@@ -89,7 +89,7 @@ def _with_stamps(path: Path) -> None:
     """Adds the stamps that a sweep writes: the made-up verdicts say less of their trials."""
     folder = SweepFolder(path.parent)
     verdict = unsealed(path.read_text())
-    folder.write_verdict(verdict | {"stamps": {str(t.number): t.stamp for t in folder.trials()}})
+    write_verdict(folder.path, verdict | {"stamps": {str(t.number): t.stamp for t in folder.trials()}})
 
 
 @contextmanager

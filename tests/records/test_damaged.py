@@ -12,11 +12,12 @@ import autotune
 from autotune import UsageError
 from autotune.cli.program import app
 from autotune.records.folder import NewerFormat, SweepFolder, find_sweeps, missing
+from autotune.records.outcome import Finalist, Outcome
 from autotune.records.paths import part, sweep_path
 from autotune.records.table import load
 from autotune.search.neighbours import known
 from autotune.source.registry import load_kernel
-from autotune.sweep.loop import Sweep
+from autotune.sweep.run import Sweep
 
 from .. import outcomes
 from ..conftest import EXAMPLE
@@ -182,10 +183,11 @@ def test_trials_of_a_verdict_that_are_gone_are_told(
     verdict = unsealed((path / "verdict.json").read_text())
     verdict |= {"stamps": {str(i): f"stamp{i}" for i in range(N)}} if stamps else {}
     (path / "verdict.json").write_text(json.dumps(verdict))
-    assert missing(verdict, SweepFolder(path).trials()).n == 0
+    outcome = SweepFolder(path).outcome()
+    assert outcome is not None and missing(outcome, SweepFolder(path).trials()).n == 0
     lines = (path / "trials.jsonl").read_text().splitlines(keepends=True)
     (path / "trials.jsonl").write_text("".join(lines[2:]))
-    gone = missing(verdict, SweepFolder(path).trials())
+    gone = missing(outcome, SweepFolder(path).trials())
     assert (gone.n, gone.numbers) == (2, (0, 1))
     (shown,) = json.loads(CliRunner().invoke(app, ["show", str(path), "--json"]).stdout)
     assert shown["best_s"] == pytest.approx(1.02 * 2e-4)
@@ -196,8 +198,8 @@ def test_trials_of_a_verdict_that_are_gone_are_told(
 def test_a_trial_with_another_stamp_is_not_the_one_of_the_verdict(tmp_path: Path) -> None:
     path = outcomes.sweep(tmp_path)
     trials = SweepFolder(path).trials()
-    verdict = {"winner": {}, "finalists": (), "stamps": {str(t.number): t.stamp for t in trials}}
-    assert missing(verdict, [*trials[:-1], replace(trials[-1], stamp="another")]).numbers == (N - 1,)
+    outcome = Outcome(Finalist.of_search(trials[4]), stamps={str(t.number): t.stamp for t in trials})
+    assert missing(outcome, [*trials[:-1], replace(trials[-1], stamp="another")]).numbers == (N - 1,)
 
 
 # ---------------------------------------------------------------------- neighbours
@@ -279,7 +281,7 @@ def test_one_changed_character_of_what_we_wrote_is_found(tmp_path: Path, caplog:
             with pytest.raises(UsageError, match="does not have the sha256 that it states"):
                 find_sweeps(path)
         else:
-            SweepFolder(path).trials(), SweepFolder(path).verdict()
+            SweepFolder(path).trials(), SweepFolder(path).outcome()
             assert f"{file}" in caplog.messages[-1] and "that it states" in caplog.messages[-1]
         file.write_text(whole)
     assert len(caplog.messages) == 2
@@ -292,5 +294,5 @@ def test_an_older_record_has_no_checksums(tmp_path: Path, caplog: pytest.LogCapt
     lines = (path / "trials.jsonl").read_text().splitlines()
     before = SweepFolder(path).trials()
     (path / "trials.jsonl").write_text("".join(json.dumps(unsealed(line)) + "\n" for line in lines))
-    assert SweepFolder(path).trials() == before and SweepFolder(path).verdict() is not None
+    assert SweepFolder(path).trials() == before and SweepFolder(path).outcome() is not None
     assert find_sweeps(path) and not caplog.messages

@@ -12,17 +12,18 @@ import pytest
 
 from autotune import Config, UsageError, load
 from autotune.cli.commands.export import export
+from autotune.core.config import merged_order
 from autotune.core.errors import STATUSES
 from autotune.records.export import kernel_tuner, t4
 from autotune.records.export.parquet import uniform
 from autotune.records.folder import SweepFolder
-from autotune.records.recorded import Recorded, merged_order
+from autotune.records.record import SweepRecord
 
 from .. import outcomes
 
 
-def recorded(path: Path) -> Recorded:
-    return Recorded.of(SweepFolder(path))
+def recorded(path: Path) -> SweepRecord:
+    return SweepRecord.of(SweepFolder(path))
 
 
 # ---------------------------------------------------------------------- tables

@@ -16,7 +16,7 @@ from autotune.runtime.lookup import evidence_text
 from autotune.runtime.wisdom import Evidence
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
-from autotune.sweep.loop import Sweep
+from autotune.sweep.run import Sweep
 from autotune.trial import measure
 from autotune.trial.case import small_case
 from autotune.trial.measure import repeated
@@ -103,7 +103,7 @@ def test_who_is_wrong_then_is_wrong_for_good(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Worker, "repeat", races)
     found = sweep(simulated, tmp_path / "races")
-    assert found.best is not None and found.best.config == found.finalists[0].trial.config != plain.config
+    assert found.best is not None and found.best.config == found.finalists[0].config != plain.config
     assert found.counts["wrong"] == 1
     lines = [json.loads(line) for line in (found.path / "trials.jsonl").read_text().splitlines()]
     of_it = [line["status"] for line in lines if line["config"] == dict(plain.config)]
@@ -113,5 +113,5 @@ def test_who_is_wrong_then_is_wrong_for_good(tmp_path: Path, monkeypatch: pytest
     assert refuted.status == "wrong" and refuted.median_s is None and "launch 37" in refuted.message
     assert len(trials) == 20 and sorted(t.number for t in trials) == list(range(20))
     again = sweep(simulated, tmp_path / "races", checked_launches=2)
-    assert plain.config not in [finalist.trial.config for finalist in again.finalists]
+    assert plain.config not in [finalist.config for finalist in again.finalists]
     assert np.isnan(autotune.load(found.path).set_index("number")["median_s"][refuted.number])

@@ -12,7 +12,7 @@ from autotune.analysis.show import holds
 from autotune.devices import cuda, machine_code
 from autotune.records import as_measured
 from autotune.records.folder import SweepFolder, find_sweeps
-from autotune.records.recorded import Recorded
+from autotune.records.record import SweepRecord
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
@@ -142,9 +142,9 @@ def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatc
         (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since"),
     ):
         template.write_text(edited)
-        assert holds(Recorded.of(folder)).startswith(told)
+        assert holds(SweepRecord.of(folder)).startswith(told)
     monkeypatch.undo()
-    assert holds(Recorded.of(folder)) == "", "a record does not choose the definition that is loaded"
+    assert holds(SweepRecord.of(folder)) == "", "a record does not choose the definition that is loaded"
 
 
 # ---------------------------------------------------------------------- digests of cubins

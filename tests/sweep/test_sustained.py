@@ -8,7 +8,7 @@ import pytest
 import autotune
 from autotune import TrialFailure
 from autotune.devices import Target, find_device
-from autotune.sweep.loop import Sweep
+from autotune.sweep.run import Sweep
 from autotune.trial.measure import Sustained
 from autotune.trial.worker import Job, Worker
 
@@ -58,5 +58,5 @@ def test_who_fails_at_it_is_no_finalist(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Worker, "sustain", fails_once)
     found = sweep(simulated, tmp_path / "sustained", trials=20, sustained_s=0.05)
     assert found.finalists
-    assert winner.config not in [finalist.trial.config for finalist in found.finalists]
-    assert found.best is not None and found.best.config == found.finalists[0].trial.config
+    assert winner.config not in [finalist.config for finalist in found.finalists]
+    assert found.best is not None and found.best.config == found.finalists[0].config

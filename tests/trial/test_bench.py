@@ -16,7 +16,7 @@ from autotune.devices import find_device
 from autotune.records.estimate import estimate
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.source.registry import load_kernel
-from autotune.sweep.loop import Sweep, run_sweep
+from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import EFFORTS, Settings, effort
 from autotune.system.cache import cache_dir, prune, scratch_dir
 from autotune.trial.bench import Bench

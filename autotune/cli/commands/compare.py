@@ -9,7 +9,8 @@ import typer
 from ...analysis.noise import noise, pairs
 from ...core.errors import UsageError
 from ...records.folder import find_sweeps
-from ...records.recorded import Recorded
+from ...records.outcome import Relation
+from ...records.record import SweepRecord
 from ..console import percent, print_json, print_table, seconds, stdout
 from .options import JsonOption
 
@@ -22,27 +23,29 @@ def compare(
     json: JsonOption = False,
 ) -> None:
     """Compare the winners of two sets of records for the same problems, within the noise of the device."""
-    old, new = ([Recorded.of(folder) for folder in find_sweeps(path)] for path in (before, after))
+    old, new = ([SweepRecord.of(folder) for folder in find_sweeps(path)] for path in (before, after))
     found = pairs(old, new)
     if not found:
         raise UsageError(f"{before} and {after} share no problem of the same kernel and device")
     device_noise = noise([*old, *new])
     if json:
-        rows = [{**vars(p), "change": p.change, "verdict": p.verdict} for p in found]
+        rows = [{**vars(p), "change": p.change, "relation": p.relation} for p in found]
         return print_json({"noise": [vars(n) for n in device_noise.values()], "problems": rows})
-    different = sorted((p for p in found if p.verdict != "same"), key=lambda p: -abs(p.change))
+    different = sorted((p for p in found if p.relation != Relation.SAME), key=lambda p: -abs(p.change))
     if different:
         lines = [
-            (p.title, seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.verdict) for p in different
+            (p.title, seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
+            for p in different
         ]
         print_table(("beyond the noise", "before", "after", "change", ""), lines)
     for one in device_noise.values():
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
+    n_faster, n_slower = (sum(p.relation == one for p in found) for one in (Relation.FASTER, Relation.SLOWER))
     by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # 95 % of equal pairs stay within the noise
     stdout.print(
         f"problems     {len(found)} in both: {n_same} same, "
-        f"{sum(p.verdict == 'faster' for p in found)} faster, {sum(p.verdict == 'slower' for p in found)} slower; "
+        f"{n_faster} faster, {n_slower} slower; "
         f"{n_config} with the same winner" + (f"; {by_chance} expected to differ by chance" if by_chance else "")
     )
     changes = [p.change for p in found]

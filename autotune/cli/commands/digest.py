@@ -33,7 +33,7 @@ def digest(
         stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, compiled with {pool.compiler}", markup=False)
         for number, folder in enumerate(folders, 1):
             try:
-                found = digest_sweep(folder, recorded_kernel(folder.about(), named), pool)
+                found = digest_sweep(folder, recorded_kernel(folder.about().content, named), pool)
             except UsageError as error:
                 stderr.print(f"skipped {folder.path}: {error}", markup=False)
                 continue

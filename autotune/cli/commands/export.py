@@ -7,7 +7,7 @@ import typer
 
 from ...records.export import files, format_module
 from ...records.folder import find_sweeps
-from ...records.recorded import Recorded
+from ...records.record import SweepRecord
 from ..console import stderr, stdout
 
 
@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Export every trial, winners and failures alike, for other programs."""
     chosen = format_module(format)
-    sweeps = [Recorded.of(folder) for folder in find_sweeps(path)]
+    sweeps = [SweepRecord.of(folder) for folder in find_sweeps(path)]
     if out is None:
         stdout.file.write(files.text(sweeps, chosen, format))
         return

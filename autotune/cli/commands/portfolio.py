@@ -8,7 +8,7 @@ import typer
 
 from ...analysis.portfolio import Portfolio, Regret, Table, portfolios, tables
 from ...core.errors import UsageError
-from ...records.history import read_sweeps
+from ...records.record import read_sweeps
 from ...system.limits import REGRET
 from ..console import print_json, print_table, stderr, stdout
 from .options import within
@@ -44,9 +44,9 @@ def portfolio(
     sweeps, left_out = read_sweeps(paths)
     for path, why in left_out.items():
         stderr.print(f"skipped {path}: {why}", markup=False)
-    found = tables(s for s in sweeps if kernel in ("", s.about["kernel"]) and device in ("", s.device.name))
+    found = tables(s for s in sweeps if kernel in ("", s.kernel) and device in ("", s.device.name))
     if not found:
-        there = sorted({f"{s.about['kernel']} on {s.device.name}" for s in sweeps}) or ["nothing"]
+        there = sorted({f"{s.kernel} on {s.device.name}" for s in sweeps}) or ["nothing"]
         raise UsageError(
             f"no recorded sweep matches --kernel {kernel!r} --device {device!r}; recorded: {', '.join(there)}"
         )

@@ -1,5 +1,6 @@
 """`autotune show`: recorded sweeps for people, and with --json for programs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from ...analysis.importance import Importance, importances
 from ...analysis.show import best_so_far, details, failures, holds, overview, proof, speed_up_interval, spent
 from ...core.schema import plain
 from ...records.folder import find_sweeps
-from ...records.recorded import Recorded
+from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
 from ..console import percent, print_json, print_table, seconds, stdout
@@ -30,7 +31,7 @@ def show(
     ] = False,
 ) -> None:
     """Show the winner and its evidence, finalists, failures, the search's curve, and each parameter's importance."""
-    sweeps = [Recorded.of(folder) for folder in find_sweeps(path)]
+    sweeps = [SweepRecord.of(folder) for folder in find_sweeps(path)]
     in_full = everything or len(sweeps) == 1
     if json:
         return print_json([details(sweep) if in_full else overview(sweep) for sweep in sweeps])
@@ -43,7 +44,7 @@ def show(
         stdout.print("\nfor details, name one of the folders or give --all")
 
 
-def _print_overview(sweeps: list[Recorded]) -> None:
+def _print_overview(sweeps: list[SweepRecord]) -> None:
     """Prints one line per sweep, with columns for the device and the kernel only where they differ."""
     lines = sorted(map(overview, sweeps), key=_place)
     devices, kernels = {line["device"] for line in lines}, {line["kernel"] for line in lines}
@@ -78,13 +79,13 @@ def _winner(line: dict[str, Any]) -> str:
     return config if line["finished"] else f"{config} (so far)"
 
 
-def _print_details(sweep: Recorded) -> None:
+def _print_details(sweep: SweepRecord) -> None:
     about = sweep.about
     stdout.print(f"\n{sweep.title}", markup=False, style="bold")
     origin = ("machine", "compiler", "commit", "started")
-    known = [("commit " if name == "commit" else "") + str(about[name]) for name in origin if about.get(name)]
+    known = [("commit " if name == "commit" else "") + text for name in origin if (text := getattr(about, name))]
     _line("record", f"{plain(str(sweep.folder.path))}; {', '.join(known)}")
-    if sweep.verdict is None:
+    if sweep.outcome is None:
         _line("unfinished", "no final round yet: times are from the search; run the sweep again to finish it")
     if text := holds(sweep):
         _line("today", text)
@@ -97,14 +98,14 @@ def _print_details(sweep: Recorded) -> None:
     _print_importance(importances(sweep.trials))
 
 
-def _print_winner(sweep: Recorded) -> None:
+def _print_winner(sweep: SweepRecord) -> None:
     winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
     if winner is None:
         return _line("winner", "none: no config passed verification and was timed")
     launches = f", {winner['n_samples']} launches" if winner["n_samples"] else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.get("cold")]
     _line("winner", _assignments(winner["config"]))
-    _line("", f"{_time(winner)}{launches}{cache}, {sweep.about.get('clock', 'device time')}")
+    _line("", f"{_time(winner)}{launches}{cache}, {sweep.about.clock or 'device time'}")
     if figure := winner.get("sustained"):
         short, long = seconds(figure["short_s"]), seconds(figure["sustained_s"])
         _line("", f"{long} sustained, {short} in a short run ({figure['n']} launches back to back)")
@@ -129,33 +130,32 @@ def _print_winner(sweep: Recorded) -> None:
         _line("speed-up", f"{sweep.speed_up:.3f} x the default{sure}")
 
 
-def _print_finalists(sweep: Recorded) -> None:
+def _print_finalists(sweep: SweepRecord) -> None:
     if not sweep.finalists:
         return
-    roles = {"winner": sweep.finalists[0]["config"], "default": sweep.about["default"]}
+    roles = {"winner": sweep.finalists[0].config, "default": sweep.about.default}
     rows = [
         (
-            finalist.get("relation", "-"),
-            " and ".join(role for role, config in roles.items() if finalist["config"] == config),
-            seconds(finalist["median_s"]),
-            " .. ".join(seconds(x) for x in finalist.get("interval_s", ())) or "-",
-            *("-" if finalist[name] is None else finalist[name] for name in ("registers", "shared_bytes")),
-            "-" if finalist["max_error"] is None else f"{finalist['max_error']:.2g}",
-            _assignments(finalist["config"]),
+            finalist.relation or "-",
+            " and ".join(role for role, config in roles.items() if finalist.config == config),
+            seconds(finalist.median_s),
+            " .. ".join(seconds(x) for x in finalist.interval_s or ()) or "-",
+            *("-" if size is None else size for size in (finalist.registers, finalist.shared_bytes)),
+            "-" if finalist.max_error is None else f"{finalist.max_error:.2g}",
+            _assignments(finalist.config),
         )
         for finalist in sweep.finalists
     ]
     stdout.print()
     print_table(("finalists", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
-    verdict = sweep.verdict or {}
-    if n_ties := len(verdict.get("ties", ())):
+    if sweep.outcome is not None and (n_ties := len(sweep.outcome.ties)):
         tied = "1 finalist is" if n_ties == 1 else f"{n_ties} finalists are"
-        rule = verdict.get("preference_among_ties", "the smaller one")
+        rule = sweep.outcome.preference_among_ties or "the smaller one"
         stdout.print(f"{tied} within {percent(SAME)} of the fastest; tie broken by: {rule}", markup=False)
 
 
-def _print_trials(sweep: Recorded) -> None:
-    n_configs = (sweep.verdict or {}).get("n_configs")
+def _print_trials(sweep: SweepRecord) -> None:
+    n_configs = sweep.outcome.n_configs if sweep.outcome else None
     counts = ", ".join(f"{n} {status}" for status, n in sweep.counts.items()) or "none"
     stdout.print()
     _line("trials", counts + (f"; the space has {n_configs} configs" if n_configs else ""))
@@ -164,7 +164,7 @@ def _print_trials(sweep: Recorded) -> None:
         _line("", f"{failure['status']} ({failure['n']}), first trial {failure['number']}: {message}")
         if failure["reproduce"]:
             _line("", f"    {failure['reproduce']}")
-    for why, n in sweep.about.get("refused", {}).items():
+    for why, n in sweep.about.refused.items():
         _line("", f"{n} configs violate: {why}")
 
 
@@ -203,7 +203,7 @@ def _time(measured: dict[str, Any]) -> str:
     return f"{text} (quartiles {seconds(measured.get('q1_s'))} .. {seconds(measured.get('q3_s'))})"
 
 
-def _sizes(verified_on: list[str], problem: dict[str, Any]) -> str:
+def _sizes(verified_on: list[str], problem: Mapping[str, Any]) -> str:
     """Returns the fields in which each verified problem differs from the timed one."""
     own = set(_assignments(problem).split(","))
     different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
@@ -216,7 +216,7 @@ def _figure(name: str, value: float) -> str:
     return seconds(value) if name.endswith("_s") else f"{value:.4g}"
 
 
-def _assignments(values: dict[str, Any]) -> str:
+def _assignments(values: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 

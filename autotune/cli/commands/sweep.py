@@ -8,8 +8,8 @@ import typer
 from ...devices import Target
 from ...search import SAMPLERS
 from ...source.registry import reference_of
-from ...sweep.loop import run_sweep
 from ...sweep.request import parse_restriction, problems_on, resolve
+from ...sweep.run import run_sweep
 from ...sweep.settings import (
     EFFORTS_HELP,
     GPU,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ..recorded import Recorded
+from ..record import SweepRecord
 
 Contents = Mapping[str, bytes]  # the end of a file's name, such as "-results.json", -> what is in that file
 
@@ -14,7 +14,7 @@ class Format(Protocol):
     is_table: bool  # one file holds all sweeps; otherwise each sweep has files of its own
     is_text: bool  # a single file may go to stdout
 
-    def contents(self, sweeps: Sequence[Recorded]) -> Contents:
+    def contents(self, sweeps: Sequence[SweepRecord]) -> Contents:
         """The files of ``sweeps``: of all where the format is a table, otherwise of the one that is given.
 
         Raises:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from ..recorded import Recorded
+from ..record import SweepRecord
 from ..table import table
 from .base import Contents
 
 is_table, is_text = True, True
 
 
-def contents(sweeps: Sequence[Recorded]) -> Contents:
+def contents(sweeps: Sequence[SweepRecord]) -> Contents:
     """Every trial; lists are written as Python prints tuples."""
     return {".csv": table(sweep.folder for sweep in sweeps).to_csv(index=False).encode(errors="backslashreplace")}

@@ -6,11 +6,11 @@ from pathlib import Path
 from ...core.errors import UsageError
 from ...core.files import write_whole
 from ..paths import sweep_path
-from ..recorded import Recorded
+from ..record import SweepRecord
 from .base import Format
 
 
-def write(sweeps: Sequence[Recorded], out: Path, format: Format, name: str) -> list[Path]:
+def write(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -> list[Path]:
     """Write the files of ``sweeps`` in the format called ``name`` -> where they are.
 
     Raises:
@@ -19,7 +19,7 @@ def write(sweeps: Sequence[Recorded], out: Path, format: Format, name: str) -> l
     return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
 
 
-def text(sweeps: Sequence[Recorded], format: Format, name: str) -> str:
+def text(sweeps: Sequence[SweepRecord], format: Format, name: str) -> str:
     """The only file of ``sweeps``, for stdout.
 
     Raises:
@@ -34,7 +34,7 @@ def text(sweeps: Sequence[Recorded], format: Format, name: str) -> str:
     return next(iter(found.values())).decode()
 
 
-def _write_table(sweeps: Sequence[Recorded], out: Path, format: Format, name: str) -> Path:
+def _write_table(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -> Path:
     if out.is_dir():
         raise UsageError(f"{out} is a folder; --format {name} writes one file, such as {out / f'trials.{name}'}")
     found = format.contents(sweeps)
@@ -43,7 +43,7 @@ def _write_table(sweeps: Sequence[Recorded], out: Path, format: Format, name: st
     return _written(out, next(iter(found.values())))
 
 
-def _write_each(sweeps: Sequence[Recorded], out: Path, format: Format) -> list[Path]:
+def _write_each(sweeps: Sequence[SweepRecord], out: Path, format: Format) -> list[Path]:
     """The files of every sweep.
 
     One sweep and ``out`` ending in .json: beside one another, named from ``out``. Otherwise ``out`` is a folder, made
@@ -54,9 +54,13 @@ def _write_each(sweeps: Sequence[Recorded], out: Path, format: Format) -> list[P
         raise UsageError(f"{out} is one file, and there are {len(sweeps)} sweeps: name a folder with --out")
     if out.is_file() and not is_file:
         raise UsageError(f"{out} is a file that does not end in .json; name a folder, or a file x.json, with --out")
-    stems: dict[Path, Recorded] = {}
+    stems: dict[Path, SweepRecord] = {}
     for sweep in sweeps:
-        stem = out.with_suffix("") if is_file else sweep_path(out, sweep.device, sweep.kernel, sweep.problem_name)
+        stem = (
+            out.with_suffix("")
+            if is_file
+            else sweep_path(out, sweep.device.name, sweep.kernel, sweep.about.problem_name)
+        )
         if stem in stems:
             raise UsageError(
                 f"{stems[stem].folder.path} and {sweep.folder.path} are sweeps of the same problem on the same device "

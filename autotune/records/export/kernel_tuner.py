@@ -8,10 +8,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.config import Value
+from ...core.config import Value, merged_order
 from ...core.errors import UsageError
 from ...trial.row import Trial
-from ..recorded import Recorded, merged_order
+from ..record import SweepRecord
 from .base import Contents
 
 MS = 1e3  # milliseconds per second
@@ -34,13 +34,13 @@ ERROR = {
 is_table, is_text = False, True
 
 
-def contents(sweeps: Sequence[Recorded]) -> Contents:
+def contents(sweeps: Sequence[SweepRecord]) -> Contents:
     """The cache file of one sweep."""
     (sweep,) = sweeps
     return {".json": f"{cache(sweep)}\n".encode()}
 
 
-def cache(sweep: Recorded) -> str:
+def cache(sweep: SweepRecord) -> str:
     """Returns the text of the cache file: one line a trial, in the order of the search.
 
     Raises:
@@ -55,17 +55,17 @@ def cache(sweep: Recorded) -> str:
     for name in conditional:
         values[name].append(absent)
     header = {
-        "device_name": sweep.device,
+        "device_name": sweep.device.name,
         "kernel_name": sweep.kernel,
         "problem_size": [v for v in sweep.problem.values() if isinstance(v, int) and not isinstance(v, bool)],
         "tune_params_keys": names,
         "tune_params": values,
         "objective": "time",
         "autotune": {
-            "problem": sweep.problem,
+            "problem": dict(sweep.problem),
             "absent": absent,
             "conditional": conditional,
-            "about": dict(sweep.about),
+            "about": dict(sweep.about.content),
         },
     }
     entries = dict(_entry(trial, names, absent) for trial in sweep.trials)
@@ -105,10 +105,10 @@ def _error(trial: Trial) -> str:
     return NOT_COMPILED if compiler_timed_out else ERROR[trial.status]
 
 
-def _values(sweep: Recorded, name: str) -> list[Value]:
+def _values(sweep: SweepRecord, name: str) -> list[Value]:
     """Returns the values of the space (in older records, those tried): numbers sorted, words as they came."""
     tried = (trial.config[name] for trial in sweep.trials if name in trial.config)
-    seen = list(dict.fromkeys([*sweep.about.get("space", {}).get(name, ()), *tried]))
+    seen = list(dict.fromkeys([*sweep.about.space.get(name, ()), *tried]))
     return sorted(seen) if all(isinstance(v, (int, float)) for v in seen) else seen
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import UsageError
 from ...system.installation import install_with
-from ..recorded import Recorded
+from ..record import SweepRecord
 from ..table import table
 from .base import Contents
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 is_table, is_text = True, False
 
 
-def contents(sweeps: Sequence[Recorded]) -> Contents:
+def contents(sweeps: Sequence[SweepRecord]) -> Contents:
     """Every trial, as the content of a Parquet file.
 
     Raises:

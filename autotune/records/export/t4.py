@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.config import Value
 from ...trial.row import Trial
-from ..recorded import Recorded
+from ..record import SweepRecord
 from .base import Contents
 
 SCHEMA_VERSION = "1.0.0"
@@ -53,52 +53,51 @@ _MEASUREMENTS = {
 is_table, is_text = False, True
 
 
-def contents(sweeps: Sequence[Recorded]) -> Contents:
+def contents(sweeps: Sequence[SweepRecord]) -> Contents:
     """The pair of files of one sweep."""
     (sweep,) = sweeps
     found = {"-results.json": json.dumps(results(sweep)), "-metadata.json": json.dumps(metadata(sweep), indent=1)}
     return {end: f"{text}\n".encode() for end, text in found.items()}
 
 
-def results(sweep: Recorded) -> dict[str, Any]:
+def results(sweep: SweepRecord) -> dict[str, Any]:
     """Returns the results file: one entry a trial, in the order of the search.
 
     ``times`` holds what was recorded and nothing else: a stage whose time is not known is left out, never 0, but for
     stages that were certainly not reached.
     """
-    final = {_key(f["config"]): float(f["median_s"]) for f in sweep.finalists}
+    final = {_key(f.config): f.median_s for f in sweep.finalists}
     return {
         "schema_version": SCHEMA_VERSION,
         "metadata": {
             "timeunit": "milliseconds",
-            "device": sweep.device,
+            "device": sweep.device.name,
             "kernel": sweep.kernel,
-            "problem": sweep.problem,
-            "clock": sweep.about.get("clock", ""),
+            "problem": dict(sweep.problem),
+            "clock": sweep.about.clock,
         },
         "results": [_result(trial, final.get(_key(trial.config))) for trial in sweep.trials],
     }
 
 
-def metadata(sweep: Recorded) -> dict[str, Any]:
+def metadata(sweep: SweepRecord) -> dict[str, Any]:
     """Returns the metadata file: device, machine, versions, commit, settings, and how the sweep ended."""
-    about = sweep.about
-    versions = about.get("versions", {})
-    content: dict[str, Any] = {
-        "hardware": {"hardware_description": [dict(about["device"])], "operating_system": about.get("machine", "")},
+    about, content = sweep.about, sweep.about.content
+    found: dict[str, Any] = {
+        "hardware": {"hardware_description": [dict(content["device"])], "operating_system": about.machine},
         "environment": {
-            "device_query": {"name": sweep.device, "compiler": about.get("compiler", "")},
-            "requirements": [f"{name}=={version}" for name, version in versions.items()],
+            "device_query": {"name": sweep.device.name, "compiler": about.compiler},
+            "requirements": [f"{name}=={version}" for name, version in about.versions.items()],
         },
     }
     own = ("definition", "baked", "runtime", "default", "refused", "settings", "started", "commit", "clock")
-    content["autotune"] = {
+    found["autotune"] = {
         "kernel": sweep.kernel,
-        "problem": sweep.problem,
-        **{name: about[name] for name in own if name in about},
-        "verdict": dict(sweep.verdict) if sweep.verdict is not None else None,
+        "problem": dict(sweep.problem),
+        **{name: content[name] for name in own if name in content},
+        "verdict": dict(sweep.outcome.content) if sweep.outcome is not None else None,
     }
-    return {"schema_version": SCHEMA_VERSION, "metadata": content}
+    return {"schema_version": SCHEMA_VERSION, "metadata": found}
 
 
 def _result(trial: Trial, final_s: float | None) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+"""What ran where: the content of a record's sweep.json."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ..core.config import Config, Value
+from ..core.definition import Device
+from ..runtime.wisdom import device_of, fields_text
+
+
+@dataclass(frozen=True)
+class About:
+    """What ran where. What an older record does not say is empty. ``content``: all that sweep.json says."""
+
+    kernel: str
+    problem: Mapping[str, Value]
+    device: Device
+    default: Config
+    definition: str = ""  # the kernel's name, or the path of its definition
+    baked: tuple[str, ...] = ()  # names of the problem's fields that are constants of the source
+    runtime: tuple[str, ...] = ()
+    clock: str = ""
+    compiler: str = ""  # of trials that do not name one themselves
+    started: str = ""  # UTC, ISO 8601
+    machine: str = ""
+    commit: str = ""
+    refused: Mapping[str, int] = field(default_factory=dict)  # configs by the constraint that refuses them
+    stale: tuple[int, ...] = ()  # numbers of the trials that no longer held when the sweep was last run
+    space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @staticmethod
+    def read(content: Mapping[str, Any]) -> "About":
+        """Returns what a sweep.json says that record_schema has checked."""
+        own = {f.name: content[f.name] for f in fields(About) if f.name in content}
+        own |= {"device": device_of(content["device"]), "default": Config(content["default"])}
+        return About(**own | {"content": content})
+
+    @property
+    def baked_values(self) -> dict[str, Value]:
+        """Returns the problem's fields that are constants of the source."""
+        return {name: self.problem[name] for name in self.baked}
+
+    @property
+    def runtime_values(self) -> dict[str, Value]:
+        """Returns the problem's fields that are arguments of the kernel."""
+        return {name: self.problem[name] for name in self.runtime}
+
+    @property
+    def problem_name(self) -> str:
+        """Returns every field, as ``taps=256,decimation=16,...``."""
+        return fields_text(self.problem)

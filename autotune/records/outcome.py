@@ -1,0 +1,157 @@
+"""How a sweep ended: the configs of its final round, the winner first. verdict.json holds it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from ..core.config import Config
+from ..devices.base import Ceilings
+from ..trial.measure import Measurement, Sustained
+from ..trial.row import Trial
+
+
+class Relation(StrEnum):
+    """How the time of one config compares with that of another."""
+
+    FASTEST = "fastest"  # of a final round
+    FASTER = "faster"
+    SAME = "same"
+    AMBIGUOUS = "ambiguous"  # medians differ, and their intervals overlap
+    SLOWER = "slower"
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A config with its best measurement: that of the final round, or of its trial where there was none.
+
+    Times are in seconds. What an older record does not say is None or empty.
+    """
+
+    number: int | None  # of its trial
+    config: Config
+    key: str | None
+    median_s: float
+    compiler: str = ""
+    code: str = ""
+    conditions: str = ""
+    relation: str = ""  # to the fastest; a Relation, or "" where there was no final round
+    q1_s: float | None = None
+    q3_s: float | None = None
+    interval_s: tuple[float, float] | None = None  # 95 % confidence interval of the median
+    samples_s: tuple[float, ...] = ()
+    clock_hz: float | None = None
+    cold: bool | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    spill_bytes: int | None = None
+    max_error: float | None = None  # relative to rms(reference)
+    rms_error: float | None = None
+    verified_on: tuple[str, ...] = ()
+    sustained: Sustained | None = None  # where it was asked for
+    checked_launches: int = 0  # further launches of the winner, all correct
+
+    @staticmethod
+    def measured(trial: Trial, m: Measurement, relation: Relation) -> "Finalist":
+        """Returns a config of a final round."""
+        times = {name: getattr(m, name) for name in ("median_s", "q1_s", "q3_s", "samples_s", "clock_hz", "cold")}
+        errors = {"max_error": m.max_error, "rms_error": m.rms_error}
+        return Finalist(**_common(trial) | times | errors | {"interval_s": m.interval(), "relation": relation})
+
+    @staticmethod
+    def of_search(trial: Trial) -> "Finalist":
+        """Returns a measured config as its trial found it."""
+        return Finalist(**_common(trial))
+
+    @staticmethod
+    def read(row: Mapping[str, Any]) -> "Finalist":
+        """Returns the finalist of a row that record_schema has checked."""
+        own = {name: value for name, value in row.items() if name in _FIELDS}
+        figure = row.get("sustained")
+        sustained = Sustained(**{"duration_s": 0.0, **figure}) if figure else None
+        return Finalist(**{"number": None, "key": None, **own, "config": Config(row["config"]), "sustained": sustained})
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the row as verdict.json holds it."""
+        row = {name: getattr(self, name) for name in _WRITTEN}
+        row |= {"config": dict(self.config), "samples_s": list(self.samples_s), "verified_on": list(self.verified_on)}
+        row["interval_s"] = list(self.interval_s) if self.interval_s else None
+        if self.sustained:
+            row["sustained"] = asdict(self.sustained)
+        if self.checked_launches:
+            row["checked_launches"] = self.checked_launches
+        return row
+
+
+_FIELDS = {f.name for f in fields(Finalist)}
+_OF_A_TRIAL = _FIELDS & {f.name for f in fields(Trial)}
+_WRITTEN = (
+    *("number", "config", "key", "compiler", "code", "conditions", "relation"),
+    *("median_s", "q1_s", "q3_s", "interval_s", "samples_s", "clock_hz", "cold"),
+    *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on"),
+)
+
+
+def _common(trial: Trial) -> dict[str, Any]:
+    return {name: getattr(trial, name) for name in _OF_A_TRIAL}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sweep ended. What an older record does not say is None or empty.
+
+    ``stamps``: of the trials that it was made from, by number. ``content``: all that verdict.json said, where the
+    outcome was read from it.
+    """
+
+    winner: Finalist
+    default: Finalist | None = None
+    speed_up: float | None = None  # the default's median over the winner's
+    ties: tuple[int, ...] = ()  # numbers of the finalists that are as fast as the winner
+    preference_among_ties: str = ""
+    finalist_samples: int = 0
+    placements: int = 0
+    checked_launches: int = 0  # that were asked for
+    finalists: tuple[Finalist, ...] = ()  # the winner first
+    counts: Mapping[str, int] | None = None  # trials by status
+    stamps: Mapping[str, str] | None = None
+    n_configs: int | None = None
+    ceilings: Ceilings | None = None
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+    idle_share: float | None = None
+    compile_processes: int | None = None
+    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @staticmethod
+    def read(content: Mapping[str, Any]) -> "Outcome":
+        """Returns the outcome of a verdict.json that record_schema has checked."""
+        own = {f.name: content[f.name] for f in fields(Outcome) if content.get(f.name) is not None}
+        finalists = tuple(map(Finalist.read, content["finalists"]))
+        default = content.get("default")
+        own |= {"winner": Finalist.read(content["winner"]), "default": Finalist.read(default) if default else None}
+        return Outcome(**own | {"finalists": finalists, "ceilings": None, "content": content})
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the content of verdict.json."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
+        return content | {
+            "winner": self.winner.as_json(),
+            "default": self.default.as_json() if self.default else None,
+            "ties": list(self.ties),
+            "finalists": [finalist.as_json() for finalist in self.finalists],
+            "ceilings": asdict(self.ceilings) if self.ceilings else None,
+        }
+
+    def finalist(self, config: Config) -> Finalist | None:
+        """Returns ``config`` as the final round found it; None where it was not in it."""
+        return next((each for each in self.finalists if each.config == config), None)
+
+    def is_of(self, trials: Iterable[Trial]) -> bool:
+        """Returns whether it was made from these trials; it may be of others if sources changed and changed back.
+
+        An outcome from before it said so was made from them if all of its finalists are among them.
+        """
+        stamps = {str(trial.number): trial.stamp for trial in trials}
+        if self.stamps is not None:
+            return bool(self.stamps == stamps)
+        return all(str(finalist.number) in stamps for finalist in self.finalists)

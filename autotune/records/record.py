@@ -1,0 +1,173 @@
+"""Recorded sweeps, to read: what ran where, the trials that hold, and how each sweep ended."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ..core.config import Config, Value
+from ..core.definition import Device
+from ..trial.row import Trial
+from .about import About
+from .folder import SweepFolder, find_sweeps, tell_missing
+from .outcome import Finalist, Outcome
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """One recorded sweep; trials are read when they are first asked for.
+
+    ``outcome``: None while a sweep runs, after one that was interrupted, and where its trials no longer hold.
+    ``configs``: those known already, which stand in for equal ones, since sweeps of a kernel have many in common.
+    """
+
+    folder: SweepFolder
+    about: About
+    outcome: Outcome | None
+    configs: dict[Config, Config] = field(default_factory=dict, compare=False, repr=False)
+
+    @staticmethod
+    def of(folder: SweepFolder, configs: dict[Config, Config] | None = None) -> "SweepRecord":
+        """Reads sweep.json and verdict.json.
+
+        Raises:
+            UsageError: when sweep.json is damaged.
+        """
+        return SweepRecord(folder, folder.about(), folder.current_outcome(), {} if configs is None else configs)
+
+    # ------------------------------------------------------------------ what ran where
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def kernel(self) -> str:
+        return self.about.kernel
+
+    @property
+    def device(self) -> Device:
+        return self.about.device
+
+    @property
+    def problem(self) -> Mapping[str, Value]:
+        return self.about.problem
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Returns the key that two records of one problem share."""
+        return self.kernel, self.device.name, self.about.problem_name
+
+    @property
+    def title(self) -> str:
+        """Returns a title such as ``ddc taps=128,decimation=8 on NVIDIA H200``."""
+        return f"{self.kernel} {self.about.problem_name} on {self.device.name}"
+
+    # ------------------------------------------------------------------ the search
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """Returns the latest trial of each config that still holds, in the order of their recording."""
+        latest: dict[Config, Trial] = {}
+        for trial in self._current():
+            latest.pop(trial.config, None)
+            latest[trial.config] = trial
+        return tuple(latest.values())
+
+    @property
+    def measured(self) -> list[Trial]:
+        """Returns the trials that have a time, fastest first."""
+        return sorted((t for t in self.trials if t.median_s), key=lambda t: t.median_s or 0.0)
+
+    @cached_property
+    def median_s(self) -> Mapping[Config, float]:
+        """Returns the search's median of each measured config, in seconds."""
+        return _medians(self._current(), self.configs)
+
+    def loss(self, config: Config) -> float | None:
+        """Returns the median of ``config`` over the least median of this search, minus one.
+
+        None: it was not measured.
+        """
+        median_s = self.median_s.get(config)
+        return None if median_s is None else median_s / min(self.median_s.values()) - 1
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """Returns the number of trials by status."""
+        known = self.outcome.counts if self.outcome else None
+        return known if known is not None else Counter(t.status for t in self.trials)
+
+    def _current(self) -> list[Trial]:
+        recorded = self.folder.trials()
+        if self.outcome is not None:
+            tell_missing(self.folder.path, self.outcome, recorded)
+        return self.folder.current(recorded)
+
+    # ------------------------------------------------------------------ how it ended
+    @cached_property
+    def winner(self) -> Finalist | None:
+        """Returns the winner, or the fastest config so far; None when nothing was measured."""
+        if self.outcome is not None:
+            return self.outcome.winner
+        return Finalist.of_search(self.measured[0]) if self.measured else None
+
+    @cached_property
+    def default(self) -> Finalist | None:
+        """Returns the default config's measurement, of the same round as the winner's; None when it has none."""
+        if self.outcome is not None:
+            return self.outcome.default
+        return next((Finalist.of_search(t) for t in self.measured if t.config == self.about.default), None)
+
+    @property
+    def speed_up(self) -> float | None:
+        """Returns the default's median over the winner's."""
+        if self.outcome is not None and self.outcome.speed_up is not None:
+            return self.outcome.speed_up
+        return self.default.median_s / self.winner.median_s if self.winner and self.default else None
+
+    @property
+    def finalists(self) -> tuple[Finalist, ...]:
+        """Returns the final round, the winner first; () without one."""
+        return self.outcome.finalists if self.outcome else ()
+
+    def evidence(self, config: Config) -> tuple[Finalist, float | None]:
+        """Returns the best measurement of a measured ``config``, and the default's median beside it.
+
+        Both are of the final round where ``config`` was in it, otherwise of the search.
+        """
+        if self.outcome is not None and (found := self.outcome.finalist(config)) is not None:
+            return found, self.outcome.default.median_s if self.outcome.default else None
+        trial = next(t for t in reversed(self.folder.current()) if t.config == config)
+        return Finalist.of_search(trial), self.median_s.get(self.about.default)
+
+
+def read_sweeps(paths: Iterable[Path]) -> tuple[list[SweepRecord], dict[Path, str]]:
+    """Returns all sweeps at or under ``paths`` in order of their identity, and why others are left out.
+
+    Of two records of one (kernel, device, problem) the newer counts.
+
+    Raises:
+        UsageError: when there is no recorded sweep.
+    """
+    left_out: dict[Path, str] = {}
+    sweeps: dict[tuple[str, str, str], SweepRecord] = {}
+    shared: dict[Config, Config] = {}  # thousands of sweeps measure the same few hundred configurations
+    for folder in {f.path.resolve(): f for path in paths for f in find_sweeps(path)}.values():
+        sweep = SweepRecord.of(folder, shared)
+        if not sweep.median_s and sweep.outcome is None:
+            left_out[folder.path] = f"none of its {len(sweep.trials)} configurations was measured"
+            continue
+        other = sweeps.get(sweep.identity)
+        if other is None or other.about.started < sweep.about.started:
+            sweeps[sweep.identity] = sweep
+    return [sweeps[identity] for identity in sorted(sweeps)], left_out
+
+
+def medians(folder: SweepFolder) -> Mapping[Config, float]:
+    """Returns the median of each measured configuration, in seconds. A configuration's last trial counts."""
+    return _medians(folder.current(), {})
+
+
+def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Config, float]:
+    last = {trial.config: trial for trial in trials}
+    return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == "measured" and t.median_s}

@@ -1,0 +1,72 @@
+"""Resumes a record: finds the trials that still hold, since their source text or their machine code is unchanged.
+
+A time belongs to the machine code that ran, to the geometry of its launch, to what the definition calls right, and to
+how it was measured. Comments, names and the order of two functions decide nothing of these.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import UsageError
+from ..system.processes import Died
+from ..trial.compile import Asked
+from ..trial.context import Context
+from ..trial.row import Trial
+from .folder import Digests, SweepFolder
+from .log import TrialLog
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The trials that hold, in recorded order; ``n_by_code`` of them hold although their text has changed."""
+
+    log: TrialLog
+    stale: list[int]  # numbers of the others, which keep them
+    n_by_code: int
+
+
+def resume(context: Context[Any], folder: SweepFolder) -> Resumed:
+    """Returns what holds of the trials in ``folder`` in a sweep of this context; compiles rewritten sources."""
+    recorded = folder.trials()
+    by_text = {t.number for t in recorded if t.stamp == context.stamp(t.config)}
+    made_by = folder.compiler() if recorded else ""
+    by_code = _by_code(context, recorded, by_text, folder.digests(), made_by)
+    held = [t for t in recorded if t.number in by_text | by_code]
+    stale = [t.number for t in recorded if t.number not in by_text | by_code]
+    next_number = 1 + max((t.number for t in recorded), default=-1)
+    return Resumed(TrialLog(folder, held, next_number), stale, len(by_code))
+
+
+def _by_code(
+    context: Context[Any], recorded: Sequence[Trial], by_text: set[int], digests: Digests, made_by: str
+) -> set[int]:
+    """Returns the numbers of trials whose machine code and conditions are unchanged, where their text is not.
+
+    ``made_by``: the compiler of what ran, where a trial does not say it.
+    """
+    known = {t.config for t in recorded if t.number in by_text}
+    rewritten = {t.config: t for t in recorded if t.config not in known}  # the last trial of each config
+    asked = {
+        trial.number: asking
+        for trial in rewritten.values()
+        if (trial.compiler or made_by) == context.compiler and (asking := _ask(context, trial, digests)) is not None
+    }
+    return {number for number, asking in asked.items() if _is_same(asking)}
+
+
+def _ask(context: Context[Any], trial: Trial, digests: Digests) -> "Future[bool] | None":
+    """Let a compile process look for the machine code of ``trial``; returns None if nothing is known of it."""
+    code, conditions = digests.code(trial, context.compiler), digests.condition(trial)
+    if not code or not conditions:
+        return None
+    asked = Asked(context.reference, context.fields, trial.config, context.protocol, code, conditions)
+    return context.bench.pool.holds(asked, context.rank)
+
+
+def _is_same(asking: "Future[bool]") -> bool:
+    try:
+        return asking.result()
+    except (TimeoutError, Died, UsageError):  # a definition that breaks its contract says so when it is swept
+        return False

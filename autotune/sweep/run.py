@@ -1,0 +1,262 @@
+"""Runs a sweep: resumes its record, searches, holds the final round, and says how it ended.
+
+Run again with the same arguments, a sweep goes on where it stopped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.config import Config
+from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
+from ..core.errors import TrialFailure, UsageError
+from ..core.space import Enumeration
+from ..records.estimate import estimate
+from ..records.folder import SweepFolder
+from ..records.log import TrialLog
+from ..records.outcome import Finalist, Outcome, Relation
+from ..records.paths import sweep_path
+from ..records.provenance import provenance
+from ..records.resume import resume
+from ..records.table import load
+from ..search import Searcher, check_sampler, searcher
+from ..search.neighbours import known
+from ..search.warm_start import warm_start
+from ..trial import oracle as oracles
+from ..trial.bench import Bench
+from ..trial.context import Context
+from ..trial.ledger import idle_share
+from ..trial.row import Trial
+from ..trial.stations import with_rates
+from .final_round import PREFERENCE, FinalRound
+from .loop import open_device, run_trials
+from .progress import Progress, Quiet
+from .settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A finished or interrupted sweep. ``best`` and ``default`` are None where none was correct."""
+
+    path: Path
+    best: Trial | None
+    default: Trial | None
+    finalists: tuple[Finalist, ...]
+    counts: Mapping[str, int]  # trials by status
+    refused: Mapping[str, int]  # configs that a constraint refused, by its reason
+    sampler: str
+    spent_s: Mapping[str, float] = field(default_factory=dict)  # wall time of this run by activity
+    interrupted: bool = False
+
+    @property
+    def trials(self) -> "pd.DataFrame":
+        """Returns one row per trial, like ``autotune.load``."""
+        return load(self.path)
+
+    @property
+    def speed_up(self) -> float | None:
+        """Returns the median of the default divided by that of the best."""
+        if self.best is None or self.default is None or not self.best.median_s or not self.default.median_s:
+            return None
+        return self.default.median_s / self.best.median_s
+
+    @property
+    def idle_share(self) -> float:
+        """Returns the share of this run's wall time in which the device had nothing of it to do."""
+        return idle_share(self.spent_s)
+
+
+def run_sweep(
+    kernel: Kernel[P], problem: P, bench: Bench, settings: Settings, progress: Progress | None = None
+) -> Sweep:
+    """Tune ``kernel`` for ``problem`` on the device of ``bench``.
+
+    Raises:
+        UsageError: for an empty space, no compiler, or a record that cannot be written.
+    """
+    progress = progress or Quiet()
+    check_sampler(settings.sampler)
+    device, rank = bench.target.device, bench.join()
+    with bench.getting_ready.held(rank):
+        enumeration = kernel.space.enumerate(problem, device, settings.restrict)
+    if not enumeration.configs:
+        reasons = "; ".join(f"{n} violate: {why}" for why, n in enumeration.refused.items())
+        raise UsageError(f"{kernel.name} has no allowed configuration for {problem_name(problem)}: {reasons}")
+    default = enumeration.nearest(kernel.default_config(problem, device))
+    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank)
+    context.check_definition(enumeration.configs)
+    folder = SweepFolder.opened(sweep_path(settings.results, device.name, kernel.name, problem_name(problem)))
+    with folder.locked(progress.note):
+        found = resume(context, folder)
+        if found.n_by_code:
+            progress.note(
+                f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
+            )
+        run = _Run(context, enumeration, default, settings, progress, found.log)
+        folder.take_up(run.about(found.stale))
+        return run.run()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One sweep, whose record is taken up; all that changes is in its log."""
+
+    context: Context[Any]
+    enumeration: Enumeration
+    default: Config
+    settings: Settings
+    progress: Progress
+    log: TrialLog
+
+    def run(self) -> Sweep:
+        context, log, settings = self.context, self.log, self.settings
+        n_total = max(len(log.trials), self.budget)
+        previous = self._previous() if len(log.trials) == n_total else None
+        sampler, search = self._searcher(cold=previous is not None)
+        self._announce(sampler, n_total)
+        interrupted = False
+        finalists: tuple[Finalist, ...] = previous.finalists if previous else ()
+        try:
+            if previous is None:
+                log.folder.drop_outcome()
+                with oracles.chosen(context, log.fastest, settings.trust_recorded) as oracle:
+                    oracle = run_trials(context, oracle, search, log, self.progress, n_total, settings.time_s)
+                    open_device(context)
+                    final_round = FinalRound(context, oracle, settings, self.progress, self._left_out)
+                    finalists = final_round.run(log.trials, self.default)
+        except KeyboardInterrupt:
+            interrupted = True
+        best, default = self._best(finalists, bool(previous))
+        self.progress.end(log.counts())
+        sweep = Sweep(
+            path=log.folder.path,
+            best=best,
+            default=default,
+            finalists=() if previous else finalists,
+            counts=log.counts(),
+            refused=self.enumeration.refused,
+            sampler=sampler,
+            spent_s={} if previous else context.ledger.spent_s(),
+            interrupted=interrupted,
+        )
+        if sweep.finalists:
+            log.folder.write_outcome(self._outcome(sweep))
+        return sweep
+
+    @property
+    def budget(self) -> int:
+        return self.settings.budget(self.context.target.kind, len(self.enumeration.configs))
+
+    # ------------------------------------------------------------------ the beginning
+    def about(self, stale: list[int]) -> dict[str, Any]:
+        """Returns the content of sweep.json; ``stale``: numbers of the recorded trials that no longer hold."""
+        kernel, problem, target = self.context.kernel, self.context.problem, self.context.target
+        return {
+            "kernel": kernel.name,
+            "definition": self.context.reference,
+            "problem": self.context.fields,
+            "baked": baked_fields(type(problem)),
+            "runtime": runtime_fields(type(problem)),
+            "device": asdict(target.device),
+            "clock": target.module.clock,
+            "compiler": self.context.compiler,
+            "default": dict(self.default),
+            "refused": self.enumeration.refused,
+            "space": {name: parameter.values for name, parameter in kernel.space.parameters.items()},
+            "settings": {name: value for name, value in asdict(self.settings).items() if name != "results"},
+            "stale": stale,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            **provenance(),
+        }
+
+    def _previous(self) -> Outcome | None:
+        """Returns the recorded outcome if it is of these trials and its final round was no shorter."""
+        outcome, settings, kind = self.log.folder.outcome(), self.settings, self.context.target.kind
+        if outcome is None or not outcome.is_of(self.log.trials):
+            return None
+        is_long_enough = (
+            outcome.finalist_samples >= settings.finalist_samples
+            and outcome.placements >= settings.n_placements(kind)
+            and outcome.checked_launches >= settings.n_checked(kind)
+            and (outcome.winner.sustained is not None or not settings.sustained_s)
+        )
+        return outcome if is_long_enough else None
+
+    def _searcher(self, cold: bool) -> tuple[str, Searcher]:
+        """Returns the sampler's name and a search that knows recorded trials; ``cold``: nothing is left to search."""
+        kernel, problem, device = self.context.kernel, self.context.problem, self.context.target.device
+        settings, trials, configs = self.settings, self.log.trials, self.enumeration.configs
+        warm = settings.n_hints and not cold
+        with self.context.bench.getting_ready.held(self.context.rank), self.context.ledger.on("searching"):
+            done = [t.config for t in trials]
+            own = {t.config: t.median_s for t in trials if t.median_s}
+            near = known(settings.results, kernel, problem, device) if warm else ()
+            hints, columns = warm_start(
+                kernel, problem, device, self.enumeration, near, own, settings.n_hints, set(done)
+            )
+            name, search = searcher(
+                settings.sampler, configs, self.default, self.budget, done, settings.seed, hints, columns
+            )
+            for trial in trials:
+                search.observe(trial.config, trial.median_s)
+        return name, search
+
+    def _announce(self, sampler: str, n_total: int) -> None:
+        kernel, device, n_done = self.context.kernel, self.context.target.device, len(self.log.trials)
+        n_configs, name = len(self.enumeration.configs), problem_name(self.context.problem)
+        title = f"{kernel.name} {name} on {device.name}: {n_configs} configs, {sampler}"
+        if n_total > n_done:
+            n_processes = self.context.bench.compile_processes
+            expected = estimate(self.settings.results, kernel, device, n_total - n_done, n_processes)
+            title += f", {n_total - n_done} trials, {expected}"
+        self.progress.begin(title, n_total, n_done)
+
+    # ------------------------------------------------------------------ the end
+    def _left_out(self, trial: Trial, failure: TrialFailure) -> None:
+        """Reports a config that failed in the final round; a wrong one is recorded as wrong."""
+        self.progress.note(f"dropped from the final round: {trial.config}: {failure}")
+        if failure.status == "wrong":
+            self.log.refute(trial, failure)
+
+    def _best(self, finalists: tuple[Finalist, ...], is_recorded: bool) -> tuple[Trial | None, Trial | None]:
+        """Returns (best, default) with the medians of the final round if there was one."""
+        final = {f.config: f for f in finalists}
+        trials = {t.config: t for t in self.log.trials if t.median_s}
+
+        def of(config: Config) -> Trial | None:
+            trial, found = trials.get(config), final.get(config)
+            if trial is None or found is None:
+                return trial
+            trial = replace(trial, median_s=found.median_s, q1_s=found.q1_s, q3_s=found.q3_s, clock_hz=found.clock_hz)
+            return trial if is_recorded else with_rates(trial, self.context)
+
+        fastest = self.log.fastest
+        best = finalists[0].config if finalists else fastest.config if fastest else None
+        return None if best is None else of(best), of(self.default)
+
+    def _outcome(self, sweep: Sweep) -> Outcome:
+        kind, bench, finalists = self.context.target.kind, self.context.bench, sweep.finalists
+        alike = (Relation.FASTEST, Relation.SAME)
+        return Outcome(
+            winner=finalists[0],
+            default=next((f for f in finalists if f.config == self.default), None),
+            speed_up=sweep.speed_up,
+            ties=tuple(f.number for f in finalists[1:] if f.relation in alike and f.number is not None),
+            preference_among_ties=PREFERENCE,
+            finalist_samples=self.settings.finalist_samples,
+            placements=self.settings.n_placements(kind),
+            checked_launches=self.settings.n_checked(kind),
+            finalists=finalists,
+            counts=sweep.counts,
+            stamps={str(t.number): t.stamp for t in self.log.trials},
+            n_configs=len(self.enumeration.configs),
+            ceilings=bench.ceilings(),
+            spent_s={what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},
+            idle_share=round(sweep.idle_share, 4),
+            compile_processes=bench.compile_processes,
+        )

@@ -1,0 +1,131 @@
+"""What all trials of one sweep share: it is made once, before the first of them, and never changes."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Generic
+
+from ..core.config import Config
+from ..core.definition import Kernel, P, problem_name
+from ..core.errors import DefinitionError, TrialFailure
+from ..devices import Target
+from ..devices.base import Binary
+from ..source.registry import reference_of
+from ..source.render import render
+from .bench import Bench
+from .compile import Proposal
+from .ledger import Ledger
+from .measure import MEASURING, Protocol
+from .row import stamp
+from .worker import Job
+
+N_PROBED = 8  # configs, spread over the space, that a definition is tried with before a sweep begins
+
+
+@dataclass(frozen=True)
+class Context(Generic[P]):
+    """What is tuned, where, and how it is measured. ``Context.of`` makes one."""
+
+    kernel: Kernel[P]
+    problem: P
+    bench: Bench
+    protocol: Protocol
+    deadline_s: float  # for the verification and for the measurement of one trial
+    rank: int  # of its compiles; the lowest goes first
+    reference: str  # what load_kernel finds the kernel by, in another process too
+    compiler: str
+    definition: str  # text of the definition's files
+    ledger: Ledger  # accounts for the sweep's time
+
+    @staticmethod
+    def of(
+        kernel: Kernel[P],
+        problem: P,
+        bench: Bench,
+        protocol: Protocol,
+        deadline_s: float,
+        rank: int | None = None,
+        ledger: Ledger | None = None,
+    ) -> "Context[P]":
+        """Returns the context of a sweep on ``bench``; without a ``rank`` it takes the next one.
+
+        Raises:
+            UsageError: when there is no compiler.
+        """
+        compiler = bench.target.module.compiler(bench.target.device)
+        definition = "".join(path.read_text() for path in kernel.source_paths)
+        return Context(
+            kernel=kernel,
+            problem=problem,
+            bench=bench,
+            protocol=protocol,
+            deadline_s=deadline_s,
+            rank=bench.join() if rank is None else rank,
+            reference=reference_of(kernel),
+            compiler=compiler,
+            definition=definition,
+            ledger=ledger or Ledger(),
+        )
+
+    @property
+    def target(self) -> Target:
+        return self.bench.target
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Returns the problem's fields, from which another process makes the problem again."""
+        return asdict(self.problem)  # type: ignore[call-overload,no-any-return]
+
+    @contextmanager
+    def on_device(self, doing: str) -> Iterator[None]:
+        """Holds the device exclusively, and accounts for the time."""
+        with self.ledger.on("waiting for the device"):
+            self.bench.turn.acquire()
+        try:
+            with self.ledger.on(doing):
+                yield
+        finally:
+            self.bench.turn.release()
+
+    def check_definition(self, configs: Sequence[Config]) -> None:
+        """Ask the definition for what every trial needs, before any begins.
+
+        Raises:
+            DefinitionError: for a method that breaks its contract, also where no config is to blame since all of some
+                that differ fail alike.
+        """
+        self.kernel.arrays(self.problem), self.kernel.work(self.problem), self.kernel.tolerance(self.problem)
+        failures = []
+        for config in configs[:: max(1, len(configs) // N_PROBED)]:
+            try:
+                self.kernel.launch(self.problem, config)
+                self.kernel.constants(self.problem, config)
+            except TrialFailure as failure:
+                failures.append(failure.message)
+            else:
+                return
+        raise DefinitionError(failures[0])
+
+    def start(self, config: Config) -> Proposal:
+        """Renders ``config`` and lets the compile processes begin."""
+        return self.bench.pool.start(self.kernel, self.problem, config, rank=self.rank)
+
+    def job(self, config: Config, binary: Binary) -> Job:
+        """Returns what the device's process needs to verify one config."""
+        return Job(self.reference, self.fields, config, binary)
+
+    def stamp(self, config: Config, proposal: Proposal | None = None) -> str:
+        """Returns a digest of what the outcome of ``config`` depends on: source, sizes, protocol, compiler and more."""
+        try:
+            variant = proposal.variant if proposal else None
+            text = (variant or render(self.kernel, self.problem, config)).source
+        except TrialFailure as failure:
+            text = failure.message
+        fixed = self.compiler, f"measuring {MEASURING}", self.definition
+        return stamp(text, problem_name(self.problem), str(self.protocol), *fixed)
+
+    def reproduce(self, config: Config) -> str:
+        """Returns the command that verifies ``config`` alone."""
+        arguments = ["autotune", "verify", "--kernel", self.reference, "--problem", problem_name(self.problem)]
+        return shlex.join([*arguments, "--config", str(config), "--device", self.target.identifier])

@@ -1,0 +1,114 @@
+"""What is right at the timed size: the definition's NumPy reference, or the output of a verified config.
+
+NumPy answers unless it would need minutes. Then the first config that passes at the edge sizes stands in for it, or the
+fastest that has been recorded. Whoever stands in may be off by the tolerance itself, so its own errors are added to
+those that are found against it.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..core.config import Config
+from ..core.errors import TrialFailure
+from ..devices.base import Binary
+from .case import too_large_for_numpy
+from .compile import PendingCase
+from .context import Context
+from .measure import Measurement
+from .row import Trial
+from .verify import Verdict
+from .worker import Job
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A verified config whose output at the timed size is taken for the reference, and its own largest errors."""
+
+    config: Config
+    binary: Binary
+    max_error: float
+    rms_error: float
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The timed problem's inputs, in ``folder``, with what is right for them.
+
+    ``is_open``: nothing can answer yet. A config is then judged by its own output, and stands in once it has passed.
+    """
+
+    context: Context[Any]
+    folder: Path
+    pending: PendingCase  # the inputs, and the reference where NumPy answers
+    stand_in: StandIn | None
+    is_open: bool
+
+    def job(self, config: Config, binary: Binary) -> Job:
+        """Returns what the device's process needs to measure a config; waits for the inputs and the reference.
+
+        Raises:
+            UsageError: when they cannot be made.
+        """
+        self.pending.result()
+        if not self.is_there:  # the cache was deleted meanwhile
+            _prepare(self.context, self.folder, self.stand_in is None).result()
+        answers = (self.stand_in.config, self.stand_in.binary) if self.stand_in else None
+        own = (config, binary) if self.is_open else None
+        return replace(self.context.job(config, binary), case=self.folder, oracle=answers or own)
+
+    @property
+    def is_there(self) -> bool:
+        """Returns whether the files that ``job`` names are still there."""
+        return self.folder.exists()
+
+    def after(self, config: Config, binary: Binary, verdict: Verdict) -> "Oracle":
+        """Returns the oracle once ``config`` has passed: that config stands in if nothing could answer before."""
+        if not self.is_open:
+            return self
+        return replace(self, is_open=False, stand_in=StandIn(config, binary, verdict.max_error, verdict.rms_error))
+
+    def against_reference(self, measurement: Measurement) -> Measurement:
+        """Returns error bounds against the reference: those against a stand-in plus the stand-in's own."""
+        if self.stand_in is None:
+            return measurement
+        max_error = measurement.max_error + self.stand_in.max_error
+        return replace(measurement, max_error=max_error, rms_error=measurement.rms_error + self.stand_in.rms_error)
+
+    def __str__(self) -> str:
+        return f" (against {self.stand_in.config})" if self.stand_in else ""
+
+
+@contextmanager
+def chosen(context: Context[Any], fastest: Trial | None, trust_recorded: bool = False) -> Iterator[Oracle]:
+    """Yields the oracle of a sweep; a compile process makes the inputs and the reference meanwhile.
+
+    ``fastest``: of the recorded trials, which stands in where NumPy would need minutes, or with ``trust_recorded``. One
+    that does not compile and verify again does not.
+    """
+    too_large = too_large_for_numpy(context.kernel, context.problem)
+    stand_in = _verified(context, fastest) if fastest is not None and (too_large or trust_recorded) else None
+    folder = context.bench.folder(context.rank)
+    pending = _prepare(context, folder, stand_in is None)
+    try:
+        yield Oracle(context, folder, pending, stand_in, is_open=too_large and stand_in is None)
+    finally:
+        pending.future.cancel()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(context: Context[Any], folder: Path, with_reference: bool) -> PendingCase:
+    return context.bench.pool.prepare(context.reference, context.fields, folder, with_reference, context.rank)
+
+
+def _verified(context: Context[Any], trial: Trial) -> StandIn | None:
+    try:
+        binary = context.start(trial.config).binary()
+        with context.on_device("verifying"):
+            context.bench.worker.verify(context.job(trial.config, binary), context.deadline_s)
+    except TrialFailure:
+        return None
+    return StandIn(trial.config, binary, trial.max_error or 0.0, trial.rms_error or 0.0)
