@@ -24,7 +24,7 @@ from .sweep.settings import effort as effort_of
 from .system.limits import COUNT, check_numbers, check_type
 from .system.memory import check_memory
 from .trial.bench import COMPILE_PROCESSES, Bench
-from .trial.compile import check_limits
+from .trial.stations import check_limits
 from .trial.worker import Job, Worker
 
 RUN_DEADLINE_S = 120.0

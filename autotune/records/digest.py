@@ -16,7 +16,8 @@ from ..trial.compile import CompilePool, Pending
 from ..trial.conditions import conditions_of
 from ..trial.row import Trial
 from .as_recorded import config_of, of_definition, problem_of, protocol_of
-from .folder import Damaged, SweepFolder, tell
+from .damage import Damaged, tell
+from .folder import SweepFolder
 
 
 @dataclass(frozen=True)

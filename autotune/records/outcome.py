@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
 from ..devices.base import Ceilings
 from ..trial.measure import Measurement, Sustained
 from ..trial.row import Trial
+from .damage import tell
+from .trials import TRIALS
+
+VERDICT = "verdict.json"
 
 
 class Relation(StrEnum):
@@ -155,3 +160,36 @@ class Outcome:
         if self.stamps is not None:
             return bool(self.stamps == stamps)
         return all(str(finalist.number) in stamps for finalist in self.finalists)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Trials that a outcome was made from and that are not recorded any more, or not as they were.
+
+    ``numbers``: of those that are known by their numbers, which of an older one are the finalists only.
+    """
+
+    n: int
+    numbers: tuple[int, ...]
+
+
+def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
+    """Returns the trials of ``outcome`` that are not among ``trials``, by ``stamps`` or the sum of ``counts``."""
+    there = {trial.number: trial.stamp for trial in trials}
+    if outcome.stamps is not None:
+        gone = sorted(int(number) for number, stamp in outcome.stamps.items() if there.get(int(number)) != stamp)
+        return Missing(len(gone), tuple(gone))
+    named = {f.number for f in outcome.finalists if f.number is not None}
+    gone = sorted(named - there.keys())
+    return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(there)), tuple(gone))
+
+
+def tell_missing(path: Path, outcome: Outcome, trials: Iterable[Trial]) -> None:
+    """Warn if trials behind the outcome of the sweep at ``path`` are missing."""
+    gone = missing(outcome, trials)
+    if gone.n:
+        numbers = f" (numbers {', '.join(map(str, gone.numbers[:5]))}{', ...' * (gone.n > 5)})" if gone.numbers else ""
+        tell(
+            f"{path / TRIALS} lacks {gone.n} trials{numbers} that its {VERDICT} was made from: the outcome stands, the "
+            "search's figures are of what is left; start the sweep again to replace them"
+        )

@@ -10,8 +10,8 @@ from ..core.config import Config, Value
 from ..core.definition import Device
 from ..trial.row import Trial
 from .about import About
-from .folder import SweepFolder, find_sweeps, tell_missing
-from .outcome import Finalist, Outcome
+from .folder import SweepFolder, find_sweeps
+from .outcome import Finalist, Outcome, tell_missing
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from ..system.processes import Died
 from ..trial.compile import Asked
 from ..trial.context import Context
 from ..trial.row import Trial
-from .folder import Digests, SweepFolder
-from .log import TrialLog
+from ..trial.stations import stamp
+from .digests import Digests
+from .folder import SweepFolder
+from .trials import TrialLog
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,13 @@ class Resumed:
 def resume(context: Context[Any], folder: SweepFolder) -> Resumed:
     """Returns what holds of the trials in ``folder`` in a sweep of this context; compiles rewritten sources."""
     recorded = folder.trials()
-    by_text = {t.number for t in recorded if t.stamp == context.stamp(t.config)}
+    by_text = {t.number for t in recorded if t.stamp == stamp(context, t.config)}
     made_by = folder.compiler() if recorded else ""
     by_code = _by_code(context, recorded, by_text, folder.digests(), made_by)
     held = [t for t in recorded if t.number in by_text | by_code]
     stale = [t.number for t in recorded if t.number not in by_text | by_code]
     next_number = 1 + max((t.number for t in recorded), default=-1)
-    return Resumed(TrialLog(folder, held, next_number), stale, len(by_code))
+    return Resumed(TrialLog(folder.path, held, next_number), stale, len(by_code))
 
 
 def _by_code(

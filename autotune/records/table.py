@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .folder import SweepFolder, find_sweeps, tell_missing
+from .folder import SweepFolder, find_sweeps
+from .outcome import tell_missing
 
 if TYPE_CHECKING:
     import pandas as pd

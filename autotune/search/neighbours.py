@@ -21,9 +21,11 @@ import numpy as np
 
 from ..core.config import Config, parse_value
 from ..core.definition import Device, Kernel, problem_name
-from ..records.folder import SWEEP, TRIALS, Damaged, SweepFolder, tell
+from ..records.damage import Damaged, tell
+from ..records.folder import SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
 from ..records.record import medians
+from ..records.trials import TRIALS
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at

@@ -20,7 +20,9 @@ from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..core.schema import Unsound, number, plain, scalar
 from ..records.about import About
-from ..records.folder import SWEEP, TRIALS, SweepFolder, tell_missing
+from ..records.folder import SWEEP, SweepFolder
+from ..records.outcome import tell_missing
+from ..records.trials import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
 from .occupancy import known_of
 

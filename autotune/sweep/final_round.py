@@ -102,7 +102,8 @@ class FinalRound:
         if not finalists:
             return ()
         self.progress.finalists(len(finalists))
-        started = [(trial, self.context.start(trial.config)) for trial in finalists]
+        context, pool = self.context, self.context.bench.pool
+        started = [(t, pool.start(context.kernel, context.problem, t.config, rank=context.rank)) for t in finalists]
         jobs: list[tuple[Trial, Job]] = []
         for trial, proposal in started:  # all binaries are in the cache by now
             try:

@@ -5,7 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from typing import Any
 
 from ..core.errors import TrialFailure
-from ..records.log import TrialLog
+from ..records.trials import TrialLog
 from ..search import Searcher
 from ..trial import stations
 from ..trial.bench import Bench
@@ -37,14 +37,14 @@ def run_trials(
             while len(log.trials) + len(ahead) < n_total and _wants_more(ahead, context.bench):
                 if (config := search.propose()) is None:
                     break
-                ahead.append(context.start(config))
+                ahead.append(context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank))
         if not ahead:
             break
         open_device(context)
         fastest = log.fastest
         proposal = _next(ahead, context)
         incumbent_s = fastest.median_s if fastest else None
-        trial, oracle = stations.run(context, oracle, log.next_number, proposal, incumbent_s)
+        trial, oracle = stations.run(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
         log.add(trial)
         search.observe(trial.config, trial.median_s)
         progress.trial(trial, len(log.trials), log.fastest)

@@ -15,12 +15,12 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.space import Enumeration
 from ..records.estimate import estimate
 from ..records.folder import SweepFolder
-from ..records.log import TrialLog
 from ..records.outcome import Finalist, Outcome, Relation
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
 from ..records.resume import resume
 from ..records.table import load
+from ..records.trials import TrialLog
 from ..search import Searcher, check_sampler, searcher
 from ..search.neighbours import known
 from ..search.warm_start import warm_start
@@ -97,7 +97,7 @@ def run_sweep(
             progress.note(
                 f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
             )
-        run = _Run(context, enumeration, default, settings, progress, found.log)
+        run = _Run(context, enumeration, default, settings, progress, folder, found.log)
         folder.take_up(run.about(found.stale))
         return run.run()
 
@@ -111,6 +111,7 @@ class _Run:
     default: Config
     settings: Settings
     progress: Progress
+    folder: SweepFolder
     log: TrialLog
 
     def run(self) -> Sweep:
@@ -123,7 +124,7 @@ class _Run:
         finalists: tuple[Finalist, ...] = previous.finalists if previous else ()
         try:
             if previous is None:
-                log.folder.drop_outcome()
+                self.folder.drop_outcome()
                 with oracles.chosen(context, log.fastest, settings.trust_recorded) as oracle:
                     oracle = run_trials(context, oracle, search, log, self.progress, n_total, settings.time_s)
                     open_device(context)
@@ -134,7 +135,7 @@ class _Run:
         best, default = self._best(finalists, bool(previous))
         self.progress.end(log.counts())
         sweep = Sweep(
-            path=log.folder.path,
+            path=self.folder.path,
             best=best,
             default=default,
             finalists=() if previous else finalists,
@@ -145,7 +146,7 @@ class _Run:
             interrupted=interrupted,
         )
         if sweep.finalists:
-            log.folder.write_outcome(self._outcome(sweep))
+            self.folder.write_outcome(self._outcome(sweep))
         return sweep
 
     @property
@@ -176,7 +177,7 @@ class _Run:
 
     def _previous(self) -> Outcome | None:
         """Returns the recorded outcome if it is of these trials and its final round was no shorter."""
-        outcome, settings, kind = self.log.folder.outcome(), self.settings, self.context.target.kind
+        outcome, settings, kind = self.folder.outcome(), self.settings, self.context.target.kind
         if outcome is None or not outcome.is_of(self.log.trials):
             return None
         is_long_enough = (

@@ -60,7 +60,6 @@ def without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -110,43 +109,40 @@ class Child:
             TimeoutError: after ``timeout`` seconds; the process is stopped.
             Exception: what the function raises.
         """
-        return cast(T, self._run(function, arguments, timeout, lambda step: None))
+        *_, (_, result) = self._answers(function, arguments, timeout)
+        return cast(T, result)
 
     def steps(
-        self,
-        function: Callable[..., Generator[S, None, T]],
-        arguments: tuple[Any, ...],
-        timeout: float | None,
-        heard: Callable[[S], None],
-    ) -> T:
-        """Run a generator as ``call`` runs a function: its steps are told as they come, and its result is returned.
+        self, function: Callable[..., Iterator[T]], arguments: tuple[Any, ...], timeout: float | None
+    ) -> Iterator[T]:
+        """Run a generator as ``call`` runs a function, and yield what it yields as it comes.
 
-        ``timeout`` is of each step. A task that is tried once more tells its steps again.
+        ``timeout`` is of each step. A task that is tried once more yields all of its steps again.
         """
-        return cast(T, self._run(function, arguments, timeout, heard))
+        for kind, value in self._answers(function, arguments, timeout):
+            if kind == STEP:
+                yield value
 
-    def _run(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        timeout: float | None,
-        heard: Callable[[Any], None],
-    ) -> Any:
+    def _answers(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
+    ) -> Iterator[tuple[str, Any]]:
+        """Yields each STEP of a task and, last, DONE with its result. Raises as ``call`` does."""
         task = pickle.dumps((function, arguments))
         for last in (False, True):
             pipe, sentinel = self._ready()
-            kind, value = _ask(pipe, sentinel, task, timeout, heard)
-            if kind == FAILED:
-                raise value
+            kind = DIED
+            for kind, value in _ask(pipe, sentinel, task, timeout):
+                if kind == FAILED:
+                    raise value
+                if kind in (STEP, DONE):
+                    yield kind, value
             if kind == DONE:
-                return value
-            in_time = kind != LATE
-            how = self.stop(LAST_WORDS_S if in_time else 0.0)
-            if not in_time:
+                return
+            how = self.stop(LAST_WORDS_S if kind == DIED else 0.0)
+            if kind == LATE:
                 raise TimeoutError(f"no answer within {timeout:g} s")
             if last or self._ended:
                 raise Died(how)
-        raise AssertionError("the loop returns or raises")
 
     def stop(self, wait_s: float = 0.0) -> str:
         """Kill the process and all that it started; the next call starts another. Says how it ended.
@@ -225,43 +221,36 @@ def _serve(
         try:
             function, given = pickle.loads(task)
             result = function(*given)
-            while isinstance(result, Generator):
-                result = _step(pipe, result)
+            if isinstance(result, Generator):
+                for step in result:
+                    pipe.send_bytes(pickle.dumps((STEP, step)))
+                result = None
             answer = pickle.dumps((DONE, result))
         except BaseException as error:  # sys.exit() in a definition ends its task, not this process
             answer = _failure(error)
         pipe.send_bytes(answer)
 
 
-def _step(pipe: Connection, task: "Generator[Any, None, Any]") -> Any:
-    """Tells the parent what ``task`` yields next and returns ``task``; at its end, returns its result."""
-    try:
-        pipe.send_bytes(pickle.dumps((STEP, next(task))))
-    except StopIteration as end:
-        return end.value
-    return task
+def _ask(pipe: Connection, sentinel: int, task: bytes, timeout: float | None) -> Iterator[tuple[str, Any]]:
+    """Sends a task and yields its steps, each as STEP and a value, and at last how it ended.
 
-
-def _ask(
-    pipe: Connection, sentinel: int, task: bytes, timeout: float | None, heard: Callable[[Any], None]
-) -> tuple[str, Any]:
-    """Sends a task; returns DONE and its result, FAILED and its exception, or DIED or LATE and None."""
+    That is DONE and its result, FAILED and its exception, or DIED or LATE and None.
+    """
     kind, value = STEP, None
+    try:
+        pipe.send_bytes(task)
+    except OSError:
+        kind = DIED
     while kind == STEP:
         try:
-            if task:
-                pipe.send_bytes(task)
-                task = b""
             came = wait((pipe, sentinel), timeout)
             answer = pipe.recv_bytes() if pipe in came else b""
+            kind, value = pickle.loads(answer) if answer else (DIED if came else LATE, None)
         except (EOFError, OSError):
-            return DIED, None
-        if not answer:
-            return DIED if came else LATE, None
-        kind, value = pickle.loads(answer)
+            kind, value = DIED, None
         if kind == STEP:
-            heard(value)
-    return kind, value
+            yield kind, value
+    yield kind, value
 
 
 def _failure(error: BaseException) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..core.config import Config
-from ..core.definition import Device, Kernel, Launch, P
+from ..core.definition import Device, Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary
@@ -51,6 +51,15 @@ class Pending(Generic[T]):
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """A config that has left the compilers: ``binary`` is a failure where there is none."""
+
+    config: Config
+    variant: Variant | None  # None: it did not render, or the device cannot run it
+    binary: Binary | TrialFailure
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A config on its way: what it rendered to, or why it did not, and its compile if there is one."""
 
@@ -77,33 +86,12 @@ class Proposal:
             raise self.outcome
         return self.outcome.result()
 
-
-@dataclass(frozen=True)
-class PendingCase:
-    """The inputs and the reference of a timed problem, made in another process."""
-
-    future: "Future[None]"
-    name: str  # name of the problem
-
-    def result(self) -> None:
-        """Wait for inputs and reference.
-
-        Raises:
-            UsageError: when they cannot be made; no config can be measured then.
-        """
-        smaller = "choose a smaller problem"
+    def compiled(self) -> Compiled:
+        """Wait for the compile, whatever comes of it."""
         try:
-            self.future.result()
-        except TimeoutError as error:
-            why = f"took longer than {PREPARE_DEADLINE_S:g} s"
-            raise UsageError(f"the inputs and the reference of {self.name} {why}; {smaller}") from error
-        except MemoryError as error:
-            raise UsageError(f"the inputs and the reference of {self.name} need more memory; {smaller}") from error
-        except Died as death:
-            why = f"killed the process that made them, and a second one: {death}"
-            raise UsageError(
-                f"the inputs and the reference of {self.name} {why}. If memory ran out, {smaller}"
-            ) from death
+            return Compiled(self.config, self.variant, self.binary())
+        except TrialFailure as failure:
+            return Compiled(self.config, self.variant, failure)
 
 
 @dataclass(frozen=True)
@@ -168,30 +156,9 @@ class CompilePool:
 
     def prepare(
         self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
-    ) -> PendingCase:
+    ) -> "Future[None]":
         """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
-        arguments = (kernel, problem, folder, with_reference)
-        future = self._pool.schedule(_prepare, arguments, PREPARE_DEADLINE_S, rank)
-        return PendingCase(future, f"{kernel} {','.join(f'{name}={value}' for name, value in problem.items())}")
-
-
-def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
-    """Refuses, with the figures, what the driver would refuse at the launch.
-
-    Raises:
-        TrialFailure: resources.
-    """
-    shared = launch.shared_bytes + (binary.shared_bytes or 0)
-    registers = (binary.registers or 0) * launch.n_threads
-    for what, value, limit in (
-        ("threads in a block", launch.n_threads, device.max_threads_per_block),
-        ("bytes of shared memory in a block", shared, device.max_shared_bytes),
-        ("registers in a block", registers, device.registers_per_block),
-        *((f"blockDim.{axis}", n, most) for axis, n, most in zip("xyz", launch.block, device.max_block, strict=True)),
-        *((f"gridDim.{axis}", n, most) for axis, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)),
-    ):
-        if value > limit:
-            raise TrialFailure("resources", f"{value} {what}; {device.name} has {limit}")
+        return self._pool.schedule(_prepare, (kernel, problem, folder, with_reference), PREPARE_DEADLINE_S, rank)
 
 
 def _get_ready(kind: str, device: Device) -> None:

@@ -1,24 +1,18 @@
 """What all trials of one sweep share: it is made once, before the first of them, and never changes."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Generic
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, problem_name
+from ..core.definition import Kernel, P
 from ..core.errors import DefinitionError, TrialFailure
 from ..devices import Target
-from ..devices.base import Binary
 from ..source.registry import reference_of
-from ..source.render import render
 from .bench import Bench
-from .compile import Proposal
 from .ledger import Ledger
-from .measure import MEASURING, Protocol
-from .row import stamp
-from .worker import Job
+from .measure import Protocol
 
 N_PROBED = 8  # configs, spread over the space, that a definition is tried with before a sweep begins
 
@@ -34,6 +28,7 @@ class Context(Generic[P]):
     deadline_s: float  # for the verification and for the measurement of one trial
     rank: int  # of its compiles; the lowest goes first
     reference: str  # what load_kernel finds the kernel by, in another process too
+    fields: dict[str, Any]  # of the problem, from which another process makes it again
     compiler: str
     definition: str  # text of the definition's files
     ledger: Ledger  # accounts for the sweep's time
@@ -63,6 +58,7 @@ class Context(Generic[P]):
             deadline_s=deadline_s,
             rank=bench.join() if rank is None else rank,
             reference=reference_of(kernel),
+            fields=asdict(problem),  # type: ignore[call-overload]
             compiler=compiler,
             definition=definition,
             ledger=ledger or Ledger(),
@@ -71,11 +67,6 @@ class Context(Generic[P]):
     @property
     def target(self) -> Target:
         return self.bench.target
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Returns the problem's fields, from which another process makes the problem again."""
-        return asdict(self.problem)  # type: ignore[call-overload,no-any-return]
 
     @contextmanager
     def on_device(self, doing: str) -> Iterator[None]:
@@ -106,26 +97,3 @@ class Context(Generic[P]):
             else:
                 return
         raise DefinitionError(failures[0])
-
-    def start(self, config: Config) -> Proposal:
-        """Renders ``config`` and lets the compile processes begin."""
-        return self.bench.pool.start(self.kernel, self.problem, config, rank=self.rank)
-
-    def job(self, config: Config, binary: Binary) -> Job:
-        """Returns what the device's process needs to verify one config."""
-        return Job(self.reference, self.fields, config, binary)
-
-    def stamp(self, config: Config, proposal: Proposal | None = None) -> str:
-        """Returns a digest of what the outcome of ``config`` depends on: source, sizes, protocol, compiler and more."""
-        try:
-            variant = proposal.variant if proposal else None
-            text = (variant or render(self.kernel, self.problem, config)).source
-        except TrialFailure as failure:
-            text = failure.message
-        fixed = self.compiler, f"measuring {MEASURING}", self.definition
-        return stamp(text, problem_name(self.problem), str(self.protocol), *fixed)
-
-    def reproduce(self, config: Config) -> str:
-        """Returns the command that verifies ``config`` alone."""
-        arguments = ["autotune", "verify", "--kernel", self.reference, "--problem", problem_name(self.problem)]
-        return shlex.join([*arguments, "--config", str(config), "--device", self.target.identifier])

@@ -7,21 +7,52 @@ those that are found against it.
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..core.errors import TrialFailure
+from ..core.definition import problem_name
+from ..core.errors import TrialFailure, UsageError
 from ..devices.base import Binary
+from ..system.processes import Died
 from .case import too_large_for_numpy
-from .compile import PendingCase
+from .compile import PREPARE_DEADLINE_S
 from .context import Context
 from .measure import Measurement
 from .row import Trial
 from .verify import Verdict
 from .worker import Job
+
+
+@dataclass(frozen=True)
+class PendingCase:
+    """The inputs and the reference of the timed problem, which another process makes."""
+
+    future: "Future[None]"
+    name: str  # name of the problem
+
+    def result(self) -> None:
+        """Wait for inputs and reference.
+
+        Raises:
+            UsageError: when they cannot be made; no config can be measured then.
+        """
+        smaller = "choose a smaller problem"
+        try:
+            self.future.result()
+        except TimeoutError as error:
+            why = f"took longer than {PREPARE_DEADLINE_S:g} s"
+            raise UsageError(f"the inputs and the reference of {self.name} {why}; {smaller}") from error
+        except MemoryError as error:
+            raise UsageError(f"the inputs and the reference of {self.name} need more memory; {smaller}") from error
+        except Died as death:
+            why = f"killed the process that made them, and a second one: {death}"
+            raise UsageError(
+                f"the inputs and the reference of {self.name} {why}. If memory ran out, {smaller}"
+            ) from death
 
 
 @dataclass(frozen=True)
@@ -58,7 +89,7 @@ class Oracle:
             _prepare(self.context, self.folder, self.stand_in is None).result()
         answers = (self.stand_in.config, self.stand_in.binary) if self.stand_in else None
         own = (config, binary) if self.is_open else None
-        return replace(self.context.job(config, binary), case=self.folder, oracle=answers or own)
+        return replace(_job(self.context, config, binary), case=self.folder, oracle=answers or own)
 
     @property
     def is_there(self) -> bool:
@@ -101,14 +132,21 @@ def chosen(context: Context[Any], fastest: Trial | None, trust_recorded: bool = 
 
 
 def _prepare(context: Context[Any], folder: Path, with_reference: bool) -> PendingCase:
-    return context.bench.pool.prepare(context.reference, context.fields, folder, with_reference, context.rank)
+    future = context.bench.pool.prepare(context.reference, context.fields, folder, with_reference, context.rank)
+    return PendingCase(future, f"{context.reference} {problem_name(context.problem)}")
+
+
+def _job(context: Context[Any], config: Config, binary: Binary) -> Job:
+    return Job(context.reference, context.fields, config, binary)
 
 
 def _verified(context: Context[Any], trial: Trial) -> StandIn | None:
+    """Returns a recorded trial that compiles and verifies again; else None."""
     try:
-        binary = context.start(trial.config).binary()
+        pool = context.bench.pool
+        binary = pool.start(context.kernel, context.problem, trial.config, rank=context.rank).binary()
         with context.on_device("verifying"):
-            context.bench.worker.verify(context.job(trial.config, binary), context.deadline_s)
+            context.bench.worker.verify(_job(context, trial.config, binary), context.deadline_s)
     except TrialFailure:
         return None
     return StandIn(trial.config, binary, trial.max_error or 0.0, trial.rms_error or 0.0)

@@ -69,6 +69,6 @@ class Trial:
         return {**asdict(self), "config": dict(self.config)}
 
 
-def stamp(*parts: str) -> str:
+def digest(*parts: str) -> str:
     """Returns 16 hex digits over what a trial depended on."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

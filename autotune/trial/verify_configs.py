@@ -13,7 +13,8 @@ from ..devices import Target
 from ..devices.base import Binary
 from ..source.registry import reference_of
 from .case import too_large_for_numpy
-from .compile import CompilePool, Proposal, check_limits
+from .compile import CompilePool, Proposal
+from .stations import check_limits
 from .worker import Job, Worker
 
 TOO_LARGE = "not at its own size, for which NumPy would need minutes"

@@ -5,7 +5,7 @@ the context ends as a TrialFailure there, and the next call finds a fresh proces
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -80,21 +80,18 @@ class Worker:
 
     def trial(self, job: Job, protocol: Protocol, deadline_s: float) -> Tried:
         """Verify one binary and, if it is right, measure it: in one call, each of the two within the deadline."""
-        times, told = [time.monotonic()], list[Verified]()
-
-        def heard(step: Verified) -> None:
-            times[1:], told[:] = [time.monotonic()], [step]
-
-        measurement: Measurement | None = None
-        failure: TrialFailure | None = None
+        times, verified, measurement, failure = [time.monotonic()], None, None, None
         try:
-            with self._failures(deadline_s, lambda: "measurement" if told else "verification"):
-                measurement = self._child.steps(_trial, (job, protocol), deadline_s, heard)
+            with self._failures(deadline_s, lambda: "measurement" if verified else "verification"):
+                for step in self._child.steps(_trial, (job, protocol), deadline_s):
+                    if isinstance(step, Measurement):
+                        measurement = step
+                    else:  # a second time where the measurement killed the first process
+                        times[1:], verified = [time.monotonic()], step
         except TrialFailure as its_own:
             failure = its_own
         times.append(time.monotonic())
         took = [round(end - begin, 4) for begin, end in pairwise(times)]
-        verified = told[0] if told else None
         return Tried(verified, measurement, failure, took[0], took[1] if verified and verified.verdict else None)
 
     def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:
@@ -183,7 +180,7 @@ def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
     return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
 
 
-def _trial(job: Job, protocol: Protocol) -> Generator[Verified, None, Measurement]:
+def _trial(job: Job, protocol: Protocol) -> Iterator[Verified | Measurement]:
     session = _opened()
     kernel, problem = _restore(job)
     asked = replace(protocol, incumbent_s=None)
@@ -195,7 +192,7 @@ def _trial(job: Job, protocol: Protocol) -> Generator[Verified, None, Measuremen
                 yield Verified(conditions_of(kernel, problem, job.config, asked), None)
         raise
     yield Verified(conditions_of(kernel, problem, job.config, asked), verdict)
-    return measure(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, protocol)
+    yield measure(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, protocol)
 
 
 def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli import console, program
-from autotune.records import folder
+from autotune.records import damage
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 MADE = {"os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "os.truncate": 0, "os.remove": 0, "os.rmdir": 0}
@@ -100,7 +100,7 @@ def call(action: Callable[[], object], folders: Sequence[Path], deadline_s: floa
     def hang(*_: object) -> None:
         raise Hang
 
-    folder._told.clear()
+    damage._told.clear()
     before = signal.signal(signal.SIGALRM, hang)
     log.addHandler(handler)
     temporary, tempfile.tempdir = tempfile.tempdir, str(folders[0])

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 import autotune
 from autotune import UsageError
 from autotune.cli.program import app
-from autotune.records.folder import NewerFormat, SweepFolder, find_sweeps, missing
-from autotune.records.outcome import Finalist, Outcome
+from autotune.records.damage import NewerFormat
+from autotune.records.folder import SweepFolder, find_sweeps
+from autotune.records.outcome import Finalist, Outcome, missing
 from autotune.records.paths import part, sweep_path
 from autotune.records.table import load
 from autotune.search.neighbours import known

@@ -13,7 +13,7 @@ from autotune import Config, UsageError
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.paths import sweep_path
 from autotune.records.table import load
-from autotune.trial.row import Trial, stamp
+from autotune.trial.row import Trial, digest
 
 from ..recorded import created
 
@@ -107,4 +107,4 @@ def test_nothing_recorded_is_an_error_that_says_what_to_do(tmp_path: Path) -> No
 
 
 def test_stamp_depends_on_every_part_and_on_where_one_ends() -> None:
-    assert len({stamp("a", "b"), stamp("ab", ""), stamp("a", "c"), stamp("b", "a")}) == 4
+    assert len({digest("a", "b"), digest("ab", ""), digest("a", "c"), digest("b", "a")}) == 4

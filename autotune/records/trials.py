@@ -1,0 +1,162 @@
+"""The trials of a record: one JSON line each, with a checksum, on disk before the next trial begins.
+
+A torn last line is ignored. A trial that turns out wrong in the final round has a second line, which counts.
+"""
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.config import Config
+from ..core.errors import TrialFailure
+from ..core.schema import Unsound, parse
+from ..trial.row import Trial
+from . import record_schema
+from .damage import cannot_write, tell
+
+TRIALS = "trials.jsonl"
+SUM = "sum"  # the member of a line that holds its checksum
+
+
+@dataclass
+class TrialLog:
+    """The trials of a sweep under way that stand, of the record in ``folder``: its thread alone adds to them."""
+
+    folder: Path
+    trials: list[Trial]
+    next_number: int
+
+    def add(self, trial: Trial) -> None:
+        """Records one more trial.
+
+        Raises:
+            UsageError: when it cannot be written.
+        """
+        append(self.folder, trial)
+        self.trials.append(trial)
+        self.next_number = trial.number + 1
+
+    def refute(self, trial: Trial, failure: TrialFailure) -> None:
+        """Records that ``trial``, which is one of them, failed after all."""
+        refuted = trial.refuted(failure)
+        append(self.folder, refuted)
+        self.trials[self.trials.index(trial)] = refuted
+
+    @property
+    def fastest(self) -> Trial | None:
+        measured = [t for t in self.trials if t.median_s]
+        return min(measured, key=lambda t: t.median_s or 0.0) if measured else None
+
+    def counts(self) -> dict[str, int]:
+        """Returns the number of trials by status."""
+        return dict(Counter(t.status for t in self.trials))
+
+
+def append(folder: Path, trial: Trial) -> None:
+    """Append one line and flush it to the disk.
+
+    Raises:
+        UsageError: when the disk is full or not writable; earlier trials stay.
+    """
+    line = _line(trial)
+    path = folder / TRIALS
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with open(path, "ab", buffering=0) as file:
+            if file.write(line) != len(line):
+                raise OSError(28, "No space left on device")
+            os.fsync(file.fileno())
+    except OSError as error:
+        with suppress(OSError):  # half a line would be ignored; taking it back keeps the file tidy
+            os.truncate(path, size)
+        raise cannot_write(path, error) from error
+
+
+def read(folder: Path, with_outcome: bool) -> list[Trial]:
+    """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning.
+
+    ``with_outcome``: the record has an outcome, which says of itself which trials are missing.
+    """
+    trials = {(trial.number, trial.config): trial for trial in _rows(folder, with_outcome)}
+    return sorted(trials.values(), key=lambda trial: trial.number)
+
+
+def mend_last_line(folder: Path) -> None:
+    """Cut a last line that a kill or a full disk has torn, so that the next one starts on its own."""
+    path = folder / TRIALS
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        os.truncate(path, len(whole))
+
+
+def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
+    path = folder / TRIALS
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
+        return
+    damaged: dict[int, Unsound] = {}
+    numbers: set[int] = set()
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):  # the rest is empty or torn
+        try:
+            trial = _trial(line)
+            numbers.add(trial.number)
+            yield trial
+        except Unsound as error:
+            damaged[number] = error
+    if not damaged and not with_outcome:  # an outcome knows its trials
+        _tell_gaps(path, numbers)
+    if damaged:
+        (first, why), *more = damaged.items()
+        also = f" and {len(more)} more, such as line {more[0][0]}" if more else ""
+        tell(f"{path}:{first}: left out this line{also}, which is damaged: {why}")
+
+
+def _tell_gaps(path: Path, numbers: set[int]) -> None:
+    n_gone = max(numbers, default=-1) + 1 - len(numbers)
+    if n_gone:
+        first = next(number for number in range(len(numbers) + 1) if number not in numbers)
+        tell(f"{path} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
+
+
+def _line(trial: Trial) -> bytes:
+    """Returns a trial's JSON, whose last member is a checksum of the bytes before it."""
+    body = json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
+    return body + _sum(body) + b"\n"
+
+
+def _sum(body: bytes) -> bytes:
+    return b',"%s":"%s"}' % (SUM.encode(), hashlib.sha256(body).hexdigest()[:16].encode())
+
+
+N_SUM = len(_sum(b""))
+
+
+def _trial(line: bytes) -> Trial:
+    """Returns the trial of a line; one of an older version has no checksum.
+
+    Raises:
+        Unsound: when that is no trial, or not as it was written.
+    """
+    row = parse(line)
+    if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
+        raise Unsound("it does not have the checksum that it states")
+    values = record_schema.trial(row)
+    return Trial(**{**values, "config": Config(values["config"])})
+
+
+def plain_number(value: Any) -> Any:
+    """Converts NumPy's numbers to JSON's."""
+    return value.item() if hasattr(value, "item") else str(value)

@@ -1,0 +1,275 @@
+"""Walks one config through the code: which modules it enters, in which process, from the command line to its row.
+
+    python benchmarks/walk.py                         the example kernel on the simulated device
+    python benchmarks/walk.py --device host --json
+
+A sweep runs with every Python call in its processes watched (sys.setprofile). Printed is the walk of one config in the
+middle of it, when nothing is set up any more: the calls that lead to the loop, then all that is done for this config.
+
+- A config enters a module when a function of it is called from another one with the config among its arguments, or
+  with what holds it: a proposal, a variant, a job, a trial. Several calls from one visit of a module are one entry.
+- What serves on the way without being given the config (a clock, a buffer, a lock) is a tool. Tools are listed apart,
+  and so is `core/`, which all others may use at any time.
+- `system/processes.py` carries tasks to other processes: it is listed, and its entries are counted as round trips.
+
+Exits with 1 when there are more than 20 modules, or when one is entered twice in one process.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = f"{ROOT / 'autotune'}{os.sep}"
+EXAMPLE = ROOT / "docs" / "example" / "detect.py"
+MOST_MODULES = 20
+HOPS = "system/processes.py"
+LOOP = "sweep/loop.py"
+FOLDER = "AUTOTUNE_WALK"  # environment variable: where the watched processes write what they see
+N_TRIALS = 8  # of the sweep; the last that was measured is told
+HOLDERS = ("Variant", "Proposal", "Compiled", "Job", "Trial", "Started")  # what holds a config on its way
+ROLES = {"autotune-build": "compile process", "autotune-device": "device's process"}
+POOL = "parent, a thread of the pool"
+
+
+# ---------------------------------------------------------------------- in every process: watching calls
+@dataclass
+class Visit:
+    """One visit of a module, by another visit; ``children`` are those that it makes, by module."""
+
+    module: str
+    number: int
+    by: int  # number of the visit that made this one; -1: the first
+    children: dict[str, "Visit"] = field(default_factory=dict)
+
+
+@dataclass
+class Part:
+    """What one thread does for one config, from the call that names the config until that returns."""
+
+    via: list[str]  # the modules that lead to it
+    config: str  # "": not known yet
+    first: Visit
+    visits: list[Visit]
+    tools: list[str] = field(default_factory=list)  # those of core/ among them
+    began: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The module that a frame is of, and the visit that it is part of, if it is done for a config."""
+
+    module: str
+    part: Part | None = None
+    visit: Visit | None = None
+    by: Visit | None = None  # the visit that uses this module as a tool
+
+
+class Watcher:
+    """The profile function of one process; each thread has a stack of the places of its frames."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.local, self.writing = folder, threading.local(), threading.Lock()
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        path = frame.f_code.co_filename
+        if event not in ("call", "return") or not path.startswith(PACKAGE) or frame.f_code.co_name == "<module>":
+            return
+        here = self.local.__dict__
+        stack: list[Place] = here.setdefault("stack", [])
+        generators: dict[FrameType, Place] = here.setdefault("generators", {})
+        if event == "call":
+            place = generators.get(frame) or self._place(frame, path.removeprefix(PACKAGE), stack)
+            if frame.f_code.co_flags & inspect.CO_GENERATOR:
+                generators[frame] = place
+            stack.append(place)
+        elif stack:
+            place = stack.pop()
+            part = place.part
+            if part is not None and place.by is not None and _config_of([argument]):
+                self._visit(part, place.by, place.module)  # it was not given the config: it gives it
+            if part is not None and not any(place.part is part for place in stack):
+                self._tell(part, argument)
+
+    def _place(self, frame: FrameType, module: str, stack: list[Place]) -> Place:
+        """Returns where a call leads; a tool is part of the visit that uses it."""
+        outer = stack[-1] if stack else Place("")
+        config = "" if module.startswith("core/") else _config_of(frame.f_locals.values())
+        if outer.part is not None and outer.visit is not None:
+            if not config:
+                if module not in (outer.visit.module, *outer.part.tools):
+                    outer.part.tools.append(module)
+                is_tool = module not in (outer.visit.module, outer.module) and not module.startswith("core/")
+                return Place(module, outer.part, outer.visit, outer.visit if is_tool else None)
+            if module == outer.visit.module:
+                return outer
+            return Place(module, outer.part, self._visit(outer.part, outer.visit, module))
+        is_known = config or frame.f_code.co_name == "propose"
+        if module == LOOP or not is_known:
+            return Place(module)
+        via = [each for each in dict.fromkeys(place.module for place in stack) if not each.startswith("core/")]
+        if via[-1:] == [module]:
+            via.pop()
+        first = Visit(module, 0, -1)
+        return Place(module, Part(via, config, first, [first]), first)
+
+    @staticmethod
+    def _visit(part: Part, by: Visit, module: str) -> Visit:
+        if module not in by.children:
+            by.children[module] = Visit(module, len(part.visits), by.number)
+            part.visits.append(by.children[module])
+        return by.children[module]
+
+    def _tell(self, part: Part, result: Any) -> None:
+        config = part.config or _config_of([result])
+        role = ROLES.get(Path("/proc/self/comm").read_text().strip(), "parent")
+        if role == "parent" and threading.current_thread() is not threading.main_thread():
+            role = POOL
+        visits = [(visit.module, visit.by) for visit in part.visits]
+        told = {"role": role, "config": config, "via": part.via, "visits": visits, "tools": part.tools}
+        with self.writing, open(self.folder / f"{os.getpid()}.jsonl", "a") as file:
+            file.write(json.dumps(told | {"began": part.began}) + "\n")
+
+
+def _config_of(values: Any, depth: int = 2) -> str:
+    """Returns the config that is among ``values``, or in one of them: a variant, a job, a trial, a task's arguments."""
+    for value in list(values):
+        kind = type(value).__name__
+        if kind == "Config" or kind in HOLDERS:
+            return str(value if kind == "Config" else value.config)
+        if depth and isinstance(value, tuple) and (found := _config_of(value, depth - 1)):
+            return found
+    return ""
+
+
+def watch() -> None:
+    """Watches this process from now on. What starts Python with FOLDER set and this file's path does it."""
+    watcher = Watcher(Path(os.environ[FOLDER]))
+    threading.setprofile(watcher)
+    sys.setprofile(watcher)
+
+
+# ---------------------------------------------------------------------- the sweep, and what it told
+@dataclass(frozen=True)
+class Step:
+    """A module that a config enters: in which process, called from which module."""
+
+    role: str
+    module: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The walk of one config, and the tools that were used on it, those of core/ apart."""
+
+    config: str
+    steps: tuple[Step, ...]  # in order
+    tools: tuple[str, ...]
+    core: tuple[str, ...]
+
+    @property
+    def modules(self) -> list[str]:
+        return list(dict.fromkeys(step.module for step in self.steps))
+
+    @property
+    def n_trips(self) -> Counter[str]:
+        """Returns the round trips to each kind of process."""
+        return Counter(s.role for s in self.steps if s.module == HOPS and s.role in ROLES.values())
+
+    @property
+    def twice(self) -> list[str]:
+        """Returns the modules that are entered more than once in one process, with who enters them."""
+        entries: dict[tuple[str, str], list[str]] = {}
+        for step in self.steps:
+            if step.module != HOPS:
+                entries.setdefault((step.role, step.module), []).append(step.by)
+        return [f"{module} in the {role}, by {', '.join(by)}" for (role, module), by in entries.items() if len(by) > 1]
+
+
+def walk(device: str) -> Walk:
+    """Returns the walk of the last config that was measured in a sweep of the example on ``device``."""
+    with tempfile.TemporaryDirectory() as folder:
+        customize = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import walk; walk.watch()\n"
+        (Path(folder) / "sitecustomize.py").write_text(customize)
+        environment = {**os.environ, FOLDER: folder, "PYTHONPATH": os.pathsep.join([folder, str(ROOT)])}
+        command = [sys.executable, "-m", "autotune", "sweep", "--kernel", str(EXAMPLE), "--device", device]
+        command += ["--trials", str(N_TRIALS), "--results", f"{folder}/results", "--compile-processes", "1", "--json"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.stderr)
+        parts = [json.loads(line) for path in Path(folder).glob("*.jsonl") for line in path.read_text().splitlines()]
+        (record,) = Path(folder).rglob("trials.jsonl")
+        rows = [json.loads(line) for line in record.read_text().splitlines()]
+    row = next(row for row in reversed(rows) if row["status"] == "measured")
+    config = ",".join(f"{name}={value}" for name, value in row["config"].items())
+    mine = sorted((part for part in parts if part["config"] == config), key=lambda part: part["began"])
+    last = max(i for i, part in enumerate(mine) if LOOP in part["via"])  # the final round comes after it
+    mine = [part for part in mine[: last + 1] if LOOP in part["via"] or part["role"] != "parent"]
+    tools = dict.fromkeys(tool for part in mine for tool in part["tools"])
+    steps = tuple(_steps(mine))
+    apart = tuple(tool for tool in tools if tool.startswith("core/"))
+    entered = {step.module for step in steps}
+    return Walk(config, steps, tuple(tool for tool in tools if tool not in (*apart, *entered)), apart)
+
+
+def _steps(parts: list[dict[str, Any]]) -> Iterator[Step]:
+    """Yields the steps of a walk: the loop enters a module once, however often it comes back to it."""
+    seen: set[tuple[str, str, str]] = set()
+    for part in parts:
+        by = "python"
+        for module in part["via"]:
+            if (step := (part["role"], module, by)) not in seen:
+                seen.add(step)
+                yield Step(*step)
+            by = module
+        for module, number in part["visits"]:
+            step = (part["role"], module, part["visits"][number][0] if number >= 0 else by)
+            if step not in seen or module == HOPS:
+                seen.add(step)
+                yield Step(*step)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="simulated:0")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    told = walk(given.device)
+    if given.json:
+        print(
+            json.dumps({"steps": [vars(step) for step in told.steps], "tools": told.tools, "core": told.core}, indent=1)
+        )
+    else:
+        role = ""
+        for step in told.steps:
+            if step.role != role:
+                role = step.role
+                print(f"{role}:")
+            print(f"    {step.module:28s} from {step.by}")
+        print(f"{len(told.modules)} modules: {', '.join(told.modules)}")
+        print(f"{len(told.tools)} tools: {', '.join(told.tools)}")
+        print(f"core: {', '.join(told.core)}")
+        print(f"round trips: {dict(told.n_trips)}")
+    wrong = [f"entered twice: {each}" for each in told.twice]
+    if len(told.modules) > MOST_MODULES:
+        wrong.append(f"{len(told.modules)} modules are more than {MOST_MODULES}")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
