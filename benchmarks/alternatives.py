@@ -18,7 +18,7 @@ from autotune.sweep.request import problems_on, resolve
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
-from autotune.trial.roofline import rates
+from autotune.trial.stations import rates
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
             if not winners:
                 continue
             for found in side_by_side(kernel, problem, bench, winners, settings):
-                share = rates(kernel.work(problem), found.median_s, bench.ceilings()).efficiency
+                share = rates(kernel.work(problem), found.median_s, bench.ceilings).efficiency
                 rows.append(
                     (
                         given.problems[number],

@@ -20,9 +20,9 @@ from autotune.devices.base import Binary
 from autotune.source.render import render
 from autotune.sweep.request import problems_on, resolve
 from autotune.system.processes import n_cpus
-from autotune.trial.case import numpy_case
+from autotune.trial.case import Placed, numpy_case
 from autotune.trial.compile import CompilePool
-from autotune.trial.verify import Placed, verify
+from autotune.trial.verify import verify
 from autotune.trial.verify_configs import sample_of
 
 WAYS = {  # name -> (guarded buffers, launches on outputs that hold something)

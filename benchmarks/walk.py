@@ -6,13 +6,15 @@
 A sweep runs with every Python call in its processes watched (sys.setprofile). Printed is the walk of one config in the
 middle of it, when nothing is set up any more: the calls that lead to the loop, then all that is done for this config.
 
-- A config enters a module when a function of it is called from another one with the config among its arguments, or
-  with what holds it: a proposal, a variant, a job, a trial. Several calls from one visit of a module are one entry.
-- What serves on the way without being given the config (a clock, a buffer, a lock) is a tool. Tools are listed apart,
-  and so is `core/`, which all others may use at any time.
-- `system/processes.py` carries tasks to other processes: it is listed, and its entries are counted as round trips.
+- A module is entered when a function of it is called from another module. Several calls from one visit of a module are
+  one entry: who works with a tool enters it once. Two entries are two modules that call a third one for this config.
+- `core/` is listed apart: all others may use it at any time. So is what the search does until it proposes the config,
+  since that is done for all of them.
+- `system/processes.py` carries tasks to other processes: its entries are counted as round trips.
+- All files of a device's driver (`devices/`) count as one module.
+- What verifying and measuring share, the case in memory and the device's driver, may be entered by both (SHARED).
 
-Exits with 1 when there are more than 20 modules, or when one is entered twice in one process.
+Exits with 1 when there are more than 20 modules, or when another one is entered twice in one process.
 """
 
 import argparse
@@ -37,6 +39,9 @@ EXAMPLE = ROOT / "docs" / "example" / "detect.py"
 MOST_MODULES = 20
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
+ANY = "any"  # config of what the loop does that is not for one of them
+DRIVER = "devices/"
+SHARED = ("trial/case.py", DRIVER)
 FOLDER = "AUTOTUNE_WALK"  # environment variable: where the watched processes write what they see
 N_TRIALS = 8  # of the sweep; the last that was measured is told
 HOLDERS = ("Variant", "Proposal", "Compiled", "Job", "Trial", "Started")  # what holds a config on its way
@@ -63,7 +68,7 @@ class Part:
     config: str  # "": not known yet
     first: Visit
     visits: list[Visit]
-    tools: list[str] = field(default_factory=list)  # those of core/ among them
+    core: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.time)
 
 
@@ -74,7 +79,6 @@ class Place:
     module: str
     part: Part | None = None
     visit: Visit | None = None
-    by: Visit | None = None  # the visit that uses this module as a tool
 
 
 class Watcher:
@@ -96,34 +100,29 @@ class Watcher:
                 generators[frame] = place
             stack.append(place)
         elif stack:
-            place = stack.pop()
-            part = place.part
-            if part is not None and place.by is not None and _config_of([argument]):
-                self._visit(part, place.by, place.module)  # it was not given the config: it gives it
+            part = stack.pop().part
             if part is not None and not any(place.part is part for place in stack):
                 self._tell(part, argument)
 
     def _place(self, frame: FrameType, module: str, stack: list[Place]) -> Place:
-        """Returns where a call leads; a tool is part of the visit that uses it."""
+        """Returns where a call leads."""
         outer = stack[-1] if stack else Place("")
-        config = "" if module.startswith("core/") else _config_of(frame.f_locals.values())
         if outer.part is not None and outer.visit is not None:
-            if not config:
-                if module not in (outer.visit.module, *outer.part.tools):
-                    outer.part.tools.append(module)
-                is_tool = module not in (outer.visit.module, outer.module) and not module.startswith("core/")
-                return Place(module, outer.part, outer.visit, outer.visit if is_tool else None)
-            if module == outer.visit.module:
-                return outer
+            if module.startswith("core/") and module not in outer.part.core:
+                outer.part.core.append(module)
+            if module.startswith("core/") or module == outer.visit.module or _is_inside_search(module, outer):
+                return Place(module, outer.part, outer.visit)
             return Place(module, outer.part, self._visit(outer.part, outer.visit, module))
-        is_known = config or frame.f_code.co_name == "propose"
-        if module == LOOP or not is_known:
+        is_given = "" if module.startswith("core/") else _config_of(frame.f_locals.values())
+        if outer.module == LOOP and module != LOOP and frame.f_code.co_name != "propose":
+            is_given = is_given or ANY
+        if module == LOOP or not (is_given or frame.f_code.co_name == "propose"):
             return Place(module)
         via = [each for each in dict.fromkeys(place.module for place in stack) if not each.startswith("core/")]
         if via[-1:] == [module]:
             via.pop()
         first = Visit(module, 0, -1)
-        return Place(module, Part(via, config, first, [first]), first)
+        return Place(module, Part(via, is_given or "", first, [first]), first)
 
     @staticmethod
     def _visit(part: Part, by: Visit, module: str) -> Visit:
@@ -137,10 +136,21 @@ class Watcher:
         role = ROLES.get(Path("/proc/self/comm").read_text().strip(), "parent")
         if role == "parent" and threading.current_thread() is not threading.main_thread():
             role = POOL
-        visits = [(visit.module, visit.by) for visit in part.visits]
-        told = {"role": role, "config": config, "via": part.via, "visits": visits, "tools": part.tools}
+        told = {
+            "part": f"{os.getpid()} {id(part)} {part.began}",
+            "began": part.began,
+            "role": role,
+            "config": config,
+            "via": part.via,
+            "visits": [(visit.module, visit.by) for visit in part.visits],
+            "core": part.core,
+        }
         with self.writing, open(self.folder / f"{os.getpid()}.jsonl", "a") as file:
-            file.write(json.dumps(told | {"began": part.began}) + "\n")
+            file.write(json.dumps(told) + "\n")
+
+
+def _is_inside_search(module: str, outer: Place) -> bool:
+    return module.startswith("search/") and outer.module.startswith("search/")
 
 
 def _config_of(values: Any, depth: int = 2) -> str:
@@ -173,30 +183,32 @@ class Step:
 
 @dataclass(frozen=True)
 class Walk:
-    """The walk of one config, and the tools that were used on it, those of core/ apart."""
+    """The walk of one config."""
 
     config: str
     steps: tuple[Step, ...]  # in order
-    tools: tuple[str, ...]
     core: tuple[str, ...]
+    n_trips: dict[str, int]  # round trips, by process
 
     @property
     def modules(self) -> list[str]:
-        return list(dict.fromkeys(step.module for step in self.steps))
+        """Returns the modules, each once; all files of a device's driver are one."""
+        names = (DRIVER if step.module.startswith(DRIVER) else step.module for step in self.steps)
+        return list(dict.fromkeys(names))
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what the picture of the walk is drawn from: [process, module, entered from] for each step."""
+        steps = [[step.role, step.module, step.by] for step in self.steps]
+        return {"steps": steps, "core": sorted(self.core), "round_trips": self.n_trips}
 
     @property
-    def n_trips(self) -> Counter[str]:
-        """Returns the round trips to each kind of process."""
-        return Counter(s.role for s in self.steps if s.module == HOPS and s.role in ROLES.values())
-
-    @property
-    def twice(self) -> list[str]:
+    def twice(self) -> dict[str, list[str]]:
         """Returns the modules that are entered more than once in one process, with who enters them."""
         entries: dict[tuple[str, str], list[str]] = {}
         for step in self.steps:
             if step.module != HOPS:
-                entries.setdefault((step.role, step.module), []).append(step.by)
-        return [f"{module} in the {role}, by {', '.join(by)}" for (role, module), by in entries.items() if len(by) > 1]
+                entries.setdefault((step.module, step.role), []).append(step.by)
+        return {f"{module} in the {role}": by for (module, role), by in entries.items() if len(by) > 1}
 
 
 def walk(device: str) -> Walk:
@@ -215,14 +227,13 @@ def walk(device: str) -> Walk:
         rows = [json.loads(line) for line in record.read_text().splitlines()]
     row = next(row for row in reversed(rows) if row["status"] == "measured")
     config = ",".join(f"{name}={value}" for name, value in row["config"].items())
-    mine = sorted((part for part in parts if part["config"] == config), key=lambda part: part["began"])
-    last = max(i for i, part in enumerate(mine) if LOOP in part["via"])  # the final round comes after it
-    mine = [part for part in mine[: last + 1] if LOOP in part["via"] or part["role"] != "parent"]
-    tools = dict.fromkeys(tool for part in mine for tool in part["tools"])
-    steps = tuple(_steps(mine))
-    apart = tuple(tool for tool in tools if tool.startswith("core/"))
-    entered = {step.module for step in steps}
-    return Walk(config, steps, tuple(tool for tool in tools if tool not in (*apart, *entered)), apart)
+    whole = {part["part"]: part for part in parts}  # a generator tells what it has done each time that it yields
+    begun = sorted((part for part in whole.values() if part["config"] in (config, ANY)), key=lambda p: p["began"])
+    own = [i for i, part in enumerate(begun) if part["config"] == config and LOOP in part["via"]]
+    mine = begun[own[0] : own[-1] + 1]  # the final round comes after them
+    core = dict.fromkeys(module for part in mine for module in part["core"])
+    trips = Counter(part["role"] for part in mine if part["role"] in ROLES.values())
+    return Walk(config, tuple(_steps(mine)), tuple(core), dict(trips))
 
 
 def _steps(parts: list[dict[str, Any]]) -> Iterator[Step]:
@@ -249,21 +260,21 @@ def main() -> int:
     given = parser.parse_args()
     told = walk(given.device)
     if given.json:
-        print(
-            json.dumps({"steps": [vars(step) for step in told.steps], "tools": told.tools, "core": told.core}, indent=1)
-        )
-    else:
-        role = ""
-        for step in told.steps:
-            if step.role != role:
-                role = step.role
-                print(f"{role}:")
-            print(f"    {step.module:28s} from {step.by}")
-        print(f"{len(told.modules)} modules: {', '.join(told.modules)}")
-        print(f"{len(told.tools)} tools: {', '.join(told.tools)}")
-        print(f"core: {', '.join(told.core)}")
-        print(f"round trips: {dict(told.n_trips)}")
-    wrong = [f"entered twice: {each}" for each in told.twice]
+        print(json.dumps(told.as_json(), indent=1))
+        return 0
+    role = ""
+    for step in told.steps:
+        if step.role != role:
+            role = step.role
+            print(f"{role}:")
+        print(f"    {step.module:28s} from {step.by}")
+    print(f"{len(told.modules)} modules: {', '.join(told.modules)}")
+    print(f"core: {', '.join(told.core)}")
+    print(f"round trips: {told.n_trips}")
+    twice = {module: f"{module} is entered by {', '.join(by)}" for module, by in told.twice.items()}
+    for module in [module for module in twice if module.startswith(SHARED)]:
+        print(f"shared: {twice.pop(module)}")
+    wrong = list(twice.values())
     if len(told.modules) > MOST_MODULES:
         wrong.append(f"{len(told.modules)} modules are more than {MOST_MODULES}")
     for line in wrong:

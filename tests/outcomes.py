@@ -7,6 +7,7 @@ from typing import Any
 from autotune import Config, Device
 from autotune.core.errors import STATUSES
 from autotune.records.paths import sweep_path
+from autotune.records.trials import as_row
 from autotune.trial.row import Trial
 
 from .recorded import created, write_verdict
@@ -111,5 +112,5 @@ def _finalist(trial: Trial, relation: str) -> dict[str, Any]:
     """2 % slower than in the search, as a final round may find."""
     assert trial.median_s is not None
     median_s = 1.02 * trial.median_s
-    row = {**trial.as_json(), "median_s": median_s, "relation": relation}
+    row = {**as_row(trial), "median_s": median_s, "relation": relation}
     return {**row, "interval_s": [0.99 * median_s, 1.01 * median_s]}

@@ -11,6 +11,7 @@ from autotune.core.definition import baked_fields, problem_name, runtime_fields
 from autotune.core.schema import seal
 from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
+from autotune.records.trials import as_row
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
 from autotune.trial.row import Trial
@@ -90,8 +91,8 @@ def record(
         folder.append(trials[-1])
     if verdict:
         winner = min(trials, key=lambda t: t.median_s or 1.0)
-        default = next((t.as_json() for t in trials if t.config == default), None)
-        write_verdict(path, {"winner": winner.as_json(), "default": default, "ties": [7]})
+        default = next((as_row(t) for t in trials if t.config == default), None)
+        write_verdict(path, {"winner": as_row(winner), "default": default, "ties": [7]})
     return path
 
 

@@ -52,10 +52,6 @@ class Ceilings:
     float16_per_s: float = 0.0  # tensor core operations, float16 inputs and float32 sums; 0: it has none
     int8_per_s: float = 0.0  # tensor core operations on int8
 
-    def of(self, unit: str) -> float:
-        """Returns operations per second of a unit that Work names, or of float32 if the device has no such unit."""
-        return {"float16": self.float16_per_s, "int8": self.int8_per_s}.get(unit, 0.0) or self.flops_per_s
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -10,6 +10,7 @@ import struct
 from collections import Counter
 from dataclasses import dataclass
 
+from ..core.digest import digest
 from .elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sections, symbols
 
 LOADED = re.compile(r"\.(rela\.)?(text|nv\.constant\d+|nv\.global\.init|nv\.global|nv\.shared)(?![\w])")
@@ -128,8 +129,3 @@ def _demands(data: bytes) -> list[tuple[str, str]]:
 def _masked(name: str) -> str:
     match = LOADED.match(name)
     return match[0] if match else name.split(".")[1] if name.startswith(".") else name
-
-
-def digest(*parts: object) -> str:
-    """Returns 16 hex digits of a SHA-256 over the text of ``parts``."""
-    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import Device, Launch, Tolerance
+from ..core.digest import digest
 from ..core.errors import TrialFailure
 from ..core.kept import keep, take
 from ..source.render import Variant
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
 from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Defaults, Finding, Sample
-from .machine_code import digest
 
 kind = "simulated"
 clock = "simulated time"

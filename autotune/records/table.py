@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .folder import SweepFolder, find_sweeps
 from .outcome import tell_missing
+from .trials import as_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
         if outcome is not None:
             tell_missing(folder.path, outcome, trials)
         for trial in trials:
-            row = trial.as_json()
+            row = as_row(trial)
             rows.append({**fixed, **row.pop("config"), **row})
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})

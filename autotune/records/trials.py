@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,11 @@ class TrialLog:
     def counts(self) -> dict[str, int]:
         """Returns the number of trials by status."""
         return dict(Counter(t.status for t in self.trials))
+
+
+def as_row(trial: Trial) -> dict[str, Any]:
+    """Returns the members of a trial's line."""
+    return {**asdict(trial), "config": dict(trial.config)}
 
 
 def append(folder: Path, trial: Trial) -> None:
@@ -133,7 +138,7 @@ def _tell_gaps(path: Path, numbers: set[int]) -> None:
 
 def _line(trial: Trial) -> bytes:
     """Returns a trial's JSON, whose last member is a checksum of the bytes before it."""
-    body = json.dumps(trial.as_json(), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
+    body = json.dumps(as_row(trial), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
     return body + _sum(body) + b"\n"
 
 

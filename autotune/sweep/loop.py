@@ -44,7 +44,9 @@ def run_trials(
         fastest = log.fastest
         proposal = _next(ahead, context)
         incumbent_s = fastest.median_s if fastest else None
-        trial, oracle = stations.run(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
+        ran = stations.run(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
+        trial, oracle = ran.trial, ran.oracle
+        context.ledger.add(ran.spent_s)
         log.add(trial)
         search.observe(trial.config, trial.median_s)
         progress.trial(trial, len(log.trials), log.fastest)
@@ -57,7 +59,7 @@ def open_device(context: Context[Any]) -> None:
     """Opens the device once the first compiles have started; the bench keeps it open for the next sweep."""
     if not context.bench.is_open:
         with context.on_device("opening the device"):
-            context.bench.ceilings()
+            context.bench.open()
 
 
 def _wants_more(ahead: list[Proposal], bench: Bench) -> bool:

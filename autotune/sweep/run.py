@@ -256,7 +256,7 @@ class _Run:
             counts=sweep.counts,
             stamps={str(t.number): t.stamp for t in self.log.trials},
             n_configs=len(self.enumeration.configs),
-            ceilings=bench.ceilings(),
+            ceilings=bench.ceilings,
             spent_s={what: round(seconds, 3) for what, seconds in sweep.spent_s.items()},
             idle_share=round(sweep.idle_share, 4),
             compile_processes=bench.compile_processes,

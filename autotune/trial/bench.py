@@ -50,8 +50,8 @@ class Bench:
         self._compile_deadline_s = compile_deadline_s
         self._note = note
         self._stack = ExitStack()
-        self._ceilings: Ceilings | None = None
-        self._measured_ceilings = False
+        self.is_open = False
+        self.ceilings: Ceilings | None = None  # the measured roofline, once the device is open
         self._comers = count()
 
     def __enter__(self) -> "Bench":
@@ -69,19 +69,12 @@ class Bench:
         for kind in self.target.module.defaults.caches:
             prune(kind)
 
-    def ceilings(self) -> Ceilings | None:
-        """Returns the device's measured roofline; opens the device when called first."""
-        if not self._measured_ceilings:
-            with self.turn:
-                if not self._measured_ceilings:
-                    self._ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
-                    self._measured_ceilings = True
-        return self._ceilings
-
-    @property
-    def is_open(self) -> bool:
-        """Returns whether the device has been opened, and its roofline measured."""
-        return self._measured_ceilings
+    def open(self) -> None:
+        """Opens the device and measures its roofline, unless that has been done."""
+        with self.turn:
+            if not self.is_open:
+                self.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
+                self.is_open = True
 
     def join(self) -> int:
         """Returns a number for one more sweep, larger than those before: the rank of its compiles."""

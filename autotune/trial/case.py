@@ -2,6 +2,7 @@
 
 Small cases, at the edge sizes, are made where they are needed. The timed problem's may be gigabytes and seconds of
 NumPy: a compile process makes it beside the first compiles, and leaves it in files that the device's process maps.
+``Placed`` is a case in the device's memory, where outputs are poisoned, launched into and compared.
 Where NumPy would need minutes, the output of a verified config stands in for the reference.
 """
 
@@ -15,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Kernel, problem_name
+from ..core.definition import Array, Kernel, Launch, Tolerance, problem_name
+from ..core.errors import TrialFailure
+from ..devices.base import TIMED_ALIGN, Buffer, Comparison, Function, Session
 from . import contract
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
+POISONS = (0xFF, 0x6D)  # NaN in every float format; a number in all of them
 N_SMALL = 256  # small cases (a few thousand elements) that a process keeps
 N_LARGE = 24  # timed problems in use at a time
 
@@ -31,6 +35,7 @@ class Case:
     problem: Any
     inputs: Mapping[str, Any]
     reference: Mapping[str, np.ndarray]
+    tolerances: Mapping[str, Tolerance]  # of each output
     slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
 
 
@@ -53,7 +58,13 @@ def random_inputs(kernel: Kernel[Any], problem: Any) -> dict[str, Any]:
 def numpy_case(kernel: Kernel[Any], problem: Any) -> Case:
     """Returns the case of ``problem``, its reference made by the definition."""
     inputs = random_inputs(kernel, problem)
-    return Case(case_key(kernel, problem), problem, inputs, contract.reference_of(kernel, problem, inputs))
+    reference = contract.reference_of(kernel, problem, inputs)
+    return Case(case_key(kernel, problem), problem, inputs, reference, _tolerances(kernel, problem))
+
+
+def _tolerances(kernel: Kernel[Any], problem: Any) -> dict[str, Tolerance]:
+    arrays = kernel.arrays(problem).items()
+    return {name: contract.tolerance_of(kernel, problem, name) for name, array in arrays if array.written}
 
 
 @lru_cache(maxsize=N_SMALL)
@@ -96,9 +107,159 @@ def write_case(kernel: Kernel[Any], problem: Any, folder: Path, with_reference: 
 def read_case(kernel: Kernel[Any], problem: Any, folder: Path) -> Case:
     """Reads what ``write_case`` wrote; the arrays are mapped, not copied."""
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
-    return Case(case_key(kernel, problem), problem, {**inputs, **_arrays(folder, "input")}, _arrays(folder, "output"))
+    inputs |= _arrays(folder, "input")
+    key, tolerances = case_key(kernel, problem), _tolerances(kernel, problem)
+    return Case(key, problem, inputs, _arrays(folder, "output"), tolerances)
 
 
 def _arrays(folder: Path, kind: str) -> dict[str, np.ndarray]:
     paths = sorted(folder.glob(f"{kind}.*.npy"))
     return {path.name.removeprefix(f"{kind}.").removesuffix(".npy"): np.load(path, mmap_mode="r") for path in paths}
+
+
+# ---------------------------------------------------------------------- in device memory
+class Placed:
+    """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states."""
+
+    def __init__(
+        self,
+        session: Session,
+        kernel: Kernel[Any],
+        problem: Any,
+        inputs: Mapping[str, Any],
+        align: int | None = TIMED_ALIGN,
+    ) -> None:
+        self.kernel = kernel
+        self.problem = problem
+        self.specs: dict[str, Array] = kernel.arrays(problem)
+        self.buffers: dict[str, Buffer] = {}
+        for name, spec in self.specs.items():
+            at = spec.align if align is None else align
+            self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written, align=at)
+            if spec.read:
+                self.buffers[name].write(as_given(kernel, name, spec, inputs))
+                if spec.written:
+                    self.buffers[name].keep()
+        scalars = kernel.scalars(problem, inputs)
+        names = kernel.arguments_for(problem)
+        missing = [n for n in names if n not in self.buffers and n not in scalars]
+        if missing:
+            raise TypeError(f"{kernel.name}: arguments {missing} are neither in arrays() nor in scalars()")
+        self.arguments = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
+
+    def __enter__(self) -> "Placed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for buffer in self.buffers.values():
+            buffer.free()
+
+    def poison(self, pattern: int) -> None:
+        """Outputs get a pattern that is no result; accumulators their initial values again."""
+        for name, spec in self.specs.items():
+            if spec.written and not spec.read:
+                self.buffers[name].poison(pattern)
+            elif spec.written:
+                self.buffers[name].restore()
+
+    def launch(self, function: Function, geometry: Launch, seed: int = 0) -> None:
+        if 0 not in geometry.grid:
+            function.launch(geometry, self.arguments, seed=seed)
+
+    def check(self, case: Case) -> tuple[float, float]:
+        """Returns the (largest, rms) error over all outputs; nothing else may have been written.
+
+        Raises:
+            TrialFailure: wrong.
+        """
+        for name, buffer in self.buffers.items():
+            if (damage := buffer.damage()) is not None:
+                raise TrialFailure("wrong", f"{name}: {damage}")
+        errors = self.check_outputs(case)
+        for name, spec in self.specs.items():
+            if not spec.written:
+                given = as_given(self.kernel, name, spec, case.inputs)
+                found = self.buffers[name].compare(given, Tolerance(), key=f"{case.key} {name}")
+                if found.n_bad:
+                    raise TrialFailure("wrong", f"the input was written: {_differs(name, found, Tolerance())}")
+        return errors
+
+    def check_outputs(self, case: Case) -> tuple[float, float]:
+        """Returns the (largest, rms) error over all outputs.
+
+        Raises:
+            TrialFailure: wrong.
+        """
+        worst = (0.0, 0.0)
+        for name, spec in self.specs.items():
+            if spec.written:
+                tolerance = case.tolerances[name].times(case.slack)
+                found = self.buffers[name].compare(case.reference[name], tolerance, key=f"{case.key} {name}")
+                if found.n_bad:
+                    raise TrialFailure("wrong", _differs(name, found, tolerance))
+                worst = (max(worst[0], found.max_error), max(worst[1], found.rms_error))
+        return worst
+
+    def check_overwrites(self, function: Function, geometry: Launch, case: Case, seed: int) -> None:
+        """Launch on outputs that hold the answer, and on outputs that hold another: what is there must not matter.
+
+        A kernel that adds to its output, or that leaves alone what looks like a result, can be right after a poison.
+
+        Raises:
+            TrialFailure: wrong.
+        """
+        plain = [name for name, spec in self.specs.items() if spec.written and not spec.read and spec.n_bytes]
+        answers = {name: np.asarray(case.reference[name]).astype(self.specs[name].dtype) for name in plain}
+        others = {name: _other(answer) for name, answer in answers.items()}
+        for what, before in (("the answer", answers), ("another answer", others)) if plain else ():
+            self.poison(POISONS[0])  # accumulators have their initial values
+            for name, values in before.items():
+                self.buffers[name].write(values)
+            self.launch(function, geometry, seed=seed)
+            try:
+                self.check(case)
+            except TrialFailure as failure:
+                message = f"where outputs held {what} before the launch: {failure.message}"
+                raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}
+
+
+def bytes_of(specs: Mapping[str, Array]) -> int:
+    """Returns the device bytes of these arrays; accumulators count twice, since their initial values are kept."""
+    return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
+
+
+def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:
+    """Returns the input ``name``, contiguous.
+
+    Raises:
+        TypeError: when it is missing or not of the shape and dtype that the definition states.
+    """
+    if name not in inputs:
+        raise TypeError(f"{kernel.name} needs the input {name} ({spec.dtype}, {list(spec.shape)})")
+    array = np.asarray(inputs[name])
+    if array.dtype != spec.dtype or array.shape != spec.shape:
+        raise TypeError(
+            f"{kernel.name}: {name} is {array.dtype} {list(array.shape)}, must be {spec.dtype} {list(spec.shape)}"
+        )
+    return np.ascontiguousarray(array)
+
+
+def _other(answer: np.ndarray) -> np.ndarray:
+    """Returns a different but plausible answer: elements shifted by one, or changed if all are equal."""
+    moved = np.roll(answer, 1)
+    if not np.array_equal(moved, answer):
+        return moved
+    return ~answer if answer.dtype.kind in "biu" else (answer + 1).astype(answer.dtype)
+
+
+def _differs(name: str, found: Comparison, tolerance: Tolerance) -> str:
+    index = ", ".join(map(str, found.first_bad or ()))
+    parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}
+    allowed = ", ".join(f"{what} {value:.2g}" for what, value in parts.items() if value) or "exactness"
+    return (
+        f"{name}[{index}] is {found.got}, reference {found.want}; "
+        f"{found.n_bad} of {found.n_total} beyond {allowed} (largest error {found.max_error:.3g} of rms)"
+    )

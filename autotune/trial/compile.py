@@ -9,7 +9,7 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target, device_module
-from ..devices.base import Binary
+from ..devices.base import Binary, DeviceModule
 from ..source.registry import load_kernel
 from ..source.render import Variant, render
 from ..system.cache import cache_dir
@@ -112,7 +112,7 @@ class CompilePool:
     def __init__(self, target: Target, n_processes: int, deadline_s: float = DEADLINE_S) -> None:
         self.target, self.n_processes = target, n_processes
         self.deadline_s = deadline_s
-        self._pool = RankedPool(n_processes, "autotune-build", work_quietly)
+        self._pool = RankedPool(n_processes, "autotune-build", _open, target.kind, target.device)
 
     @property
     def compiler(self) -> str:
@@ -122,7 +122,7 @@ class CompilePool:
     def __enter__(self) -> "CompilePool":
         """Starts the processes: they import what they need while the first sweep gets ready."""
         for _ in range(self.n_processes):
-            self._pool.schedule(_get_ready, (self.target.kind, self.target.device))
+            self._pool.schedule(_get_ready, ())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -142,13 +142,12 @@ class CompilePool:
 
     def submit(self, variant: Variant, builds: tuple[str, ...] | None = None, rank: int = 0) -> Pending[Binary]:
         """Compile ``variant``, or find it in the cache."""
-        arguments = (self.target.kind, variant, self.target.device, builds)
-        future = self._pool.schedule(_compile, arguments, self.deadline_s, rank)
+        future = self._pool.schedule(_compile, (variant, builds), self.deadline_s, rank)
         return Pending(future, self.deadline_s)
 
     def holds(self, asked: "Asked", rank: int = 0) -> "Future[bool]":
         """Returns whether a config still has the machine code and the conditions of a recorded trial."""
-        return self._pool.schedule(_holds, (self.target.kind, self.target.device, asked), self.deadline_s, rank)
+        return self._pool.schedule(_holds, (asked,), self.deadline_s, rank)
 
     def conditions(self, asked: "Asked", rank: int = 0) -> "Future[str]":
         """Returns the digest of what the outcome of a config depends on besides its machine code."""
@@ -161,34 +160,51 @@ class CompilePool:
         return self._pool.schedule(_prepare, (kernel, problem, folder, with_reference), PREPARE_DEADLINE_S, rank)
 
 
-def _get_ready(kind: str, device: Device) -> None:
-    device_module(kind).compiler(device)
-
-
-def _compile(kind: str, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
-    """Calls the device's compile, and tries again if the cache was deleted meanwhile."""
-    for _ in range(MOST_CACHES_LOST):
-        try:
-            return device_module(kind).compile(variant, device, builds)
-        except FileNotFoundError:
-            continue
-        except (TrialFailure, UsageError) as error:
-            if str(cache_dir(kind).parent) not in str(error):
-                raise
-    return device_module(kind).compile(variant, device, builds)
-
-
 def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
     """Returns whether the machine code of that digest comes out of ``variant``.
 
     NVRTC may give one source several orders of instructions, so it is asked more than once.
     """
+    module = device_module(kind)
     try:
-        found = _compile(kind, variant, device, None).code
+        found = _compiled(module, variant, device, None).code
     except TrialFailure:
         return False
-    again = (device_module(kind).compiled_anew(variant, device) for _ in range(N_ANEW))
+    again = (module.compiled_anew(variant, device) for _ in range(N_ANEW))
     return found == code or any(each == code for each in again)
+
+
+def _compiled(module: DeviceModule, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
+    """Calls the device's compile, and tries again if the cache was deleted meanwhile."""
+    for _ in range(MOST_CACHES_LOST):
+        try:
+            return module.compile(variant, device, builds)
+        except FileNotFoundError:
+            continue
+        except (TrialFailure, UsageError) as error:
+            if str(cache_dir(module.kind).parent) not in str(error):
+                raise
+    return module.compile(variant, device, builds)
+
+
+# ---------------------------------------------------------------------- inside a compile process
+_module: DeviceModule
+_device: Device
+
+
+def _open(kind: str, device: Device) -> None:
+    """Runs first: all that the process compiles is for one device."""
+    global _module, _device
+    work_quietly()
+    _module, _device = device_module(kind), device
+
+
+def _get_ready() -> None:
+    _module.compiler(_device)
+
+
+def _compile(variant: Variant, builds: tuple[str, ...] | None) -> Binary:
+    return _compiled(_module, variant, _device, builds)
 
 
 def _conditions(asked: Asked) -> str:
@@ -196,13 +212,13 @@ def _conditions(asked: Asked) -> str:
     return conditions_of(kernel, kernel.problem(asked.problem), asked.config, asked.protocol)
 
 
-def _holds(kind: str, device: Device, asked: Asked) -> bool:
+def _holds(asked: Asked) -> bool:
     """Asks the definition here, since what it does in this process takes no sweep along."""
     try:
         if _conditions(asked) != asked.conditions:
             return False
         kernel = load_kernel(asked.kernel)
-        return makes(kind, render(kernel, kernel.problem(asked.problem), asked.config), device, asked.code)
+        return makes(_module.kind, render(kernel, kernel.problem(asked.problem), asked.config), _device, asked.code)
     except TrialFailure:
         return False
 

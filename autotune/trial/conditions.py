@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Kernel, problem_name
-from ..devices.machine_code import digest
+from ..core.digest import digest
 from .case import small_case
 from .contract import tolerance_of
 from .measure import MEASURING, Protocol

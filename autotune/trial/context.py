@@ -24,6 +24,7 @@ class Context(Generic[P]):
     kernel: Kernel[P]
     problem: P
     bench: Bench
+    target: Target
     protocol: Protocol
     deadline_s: float  # for the verification and for the measurement of one trial
     rank: int  # of its compiles; the lowest goes first
@@ -54,6 +55,7 @@ class Context(Generic[P]):
             kernel=kernel,
             problem=problem,
             bench=bench,
+            target=bench.target,
             protocol=protocol,
             deadline_s=deadline_s,
             rank=bench.join() if rank is None else rank,
@@ -63,10 +65,6 @@ class Context(Generic[P]):
             definition=definition,
             ledger=ledger or Ledger(),
         )
-
-    @property
-    def target(self) -> Target:
-        return self.bench.target
 
     @contextmanager
     def on_device(self, doing: str) -> Iterator[None]:

@@ -12,9 +12,8 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Kernel, Launch
 from ..devices.base import Binary, Function, Session
-from .case import Case
+from .case import Case, Placed, bytes_of
 from .measure import Measurement, Protocol, Samples, check_after, timed_arguments
-from .verify import Placed, bytes_of
 
 CLOSE = 0.01  # medians within a hundredth of the fastest may change their order in other places
 

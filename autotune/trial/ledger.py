@@ -23,9 +23,10 @@ class Ledger:
         finally:
             self._spent[what] += time.monotonic() - began
 
-    def add(self, what: str, seconds: float) -> None:
-        """Accounts for time that has passed, by the clock of whoever measured it."""
-        self._spent[what] += seconds
+    def add(self, spent_s: Mapping[str, float]) -> None:
+        """Accounts for seconds by activity that another clock has measured."""
+        for what, seconds in spent_s.items():
+            self._spent[what] += seconds
 
     @property
     def wall_s(self) -> float:

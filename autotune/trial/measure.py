@@ -14,8 +14,7 @@ from ..core.config import Config
 from ..core.definition import Kernel, Launch
 from ..core.errors import TrialFailure
 from ..devices.base import Binary, Function, Sample, Session
-from .case import N_LARGE, Case
-from .verify import POISONS, Placed, bytes_of
+from .case import N_LARGE, POISONS, Case, Placed, bytes_of
 
 MEASURING = 1  # raised when a change of this program lets a trial end otherwise: what was recorded before is then stale
 MIN_CLOCK = 0.75  # share of the maximum clock below which samples are discarded and repeated

@@ -1,8 +1,6 @@
 """The row that a sweep records for each trial."""
 
-import hashlib
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from ..core.config import Config
 from ..core.errors import TrialFailure
@@ -64,11 +62,3 @@ class Trial:
             tflop_per_s=None,
             efficiency=None,
         )
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "config": dict(self.config)}
-
-
-def digest(*parts: str) -> str:
-    """Returns 16 hex digits over what a trial depended on."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,30 +1,40 @@
 """Takes one config through the stations: compiled, checked, verified, measured; a row whatever happens."""
 
 import shlex
-from dataclasses import asdict, replace
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Device, Launch, problem_name
+from ..core.definition import Device, Launch, Work, problem_name
+from ..core.digest import digest
 from ..core.errors import TrialFailure
-from ..devices.base import Binary
+from ..devices.base import Binary, Ceilings
 from ..source.render import Variant, render
 from .compile import Compiled
 from .context import Context
 from .measure import MEASURING, Measurement
 from .oracle import Oracle
-from .roofline import rates
-from .row import Trial, digest
+from .row import Trial
 from .verify import Verdict
 from .worker import Tried
 
 
-def run(
-    context: Context[Any], oracle: Oracle, number: int, compiled: Compiled, incumbent_s: float | None
-) -> tuple[Trial, Oracle]:
-    """Checks, verifies and measures what was compiled; returns the row, and the oracle of the next trial.
+@dataclass(frozen=True)
+class Ran:
+    """A trial, the oracle of the next one, and the wall time of each activity in seconds."""
+
+    trial: Trial
+    oracle: Oracle
+    spent_s: Mapping[str, float]
+
+
+def run(context: Context[Any], oracle: Oracle, number: int, compiled: Compiled, incumbent_s: float | None) -> Ran:
+    """Checks, verifies and measures what was compiled.
 
     Nothing that a variant does raises.
 
@@ -48,17 +58,17 @@ def run(
         trial = _with_binary(trial, context.compiler, binary, geometry)
         check_limits(binary, geometry, context.target.device)
     except TrialFailure as failure:
-        return replace(trial, status=failure.status, message=failure.message), oracle
-    tried, binary = _on_device(context, oracle, config, binary, incumbent_s)
+        return Ran(replace(trial, status=failure.status, message=failure.message), oracle, {})
+    tried, binary, spent_s = _on_device(context, oracle, config, binary, incumbent_s)
     told, failed = tried.verified, tried.failure
     trial = replace(
         trial, conditions=told.conditions if told else "", verify_s=tried.verify_s, measure_s=tried.measure_s
     )
     if failed is not None:
-        return replace(trial, status=failed.status, message=failed.message), oracle
+        return Ran(replace(trial, status=failed.status, message=failed.message), oracle, spent_s)
     assert told is not None and told.verdict is not None and tried.measurement is not None
     oracle = oracle.after(config, binary, told.verdict)
-    return _measured(trial, context, oracle, told.verdict, tried.measurement), oracle
+    return Ran(_measured(trial, context, oracle, told.verdict, tried.measurement), oracle, spent_s)
 
 
 def stamp(context: Context[Any], config: Config, variant: Variant | None = None) -> str:
@@ -95,39 +105,43 @@ def with_rates(trial: Trial, context: Context[Any]) -> Trial:
     """Returns ``trial`` with GB/s, TFLOP/s and efficiency of its median, which it must have."""
     assert trial.median_s is not None
     work = context.kernel.work(context.problem)
-    return replace(trial, **asdict(rates(work, trial.median_s, context.bench.ceilings())))
+    return replace(trial, **asdict(rates(work, trial.median_s, context.bench.ceilings)))
 
 
 def _on_device(
     context: Context[Any], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
-) -> tuple[Tried, Binary]:
-    """Verifies and measures; where the cache was deleted meanwhile, what it held is made anew."""
+) -> tuple[Tried, Binary, dict[str, float]]:
+    """Verifies and measures; where the cache was deleted meanwhile, what it held is made anew.
+
+    Returns the binary that ran, and the wall time of each activity.
+    """
     try:
-        tried = _tried(context, oracle, config, binary, incumbent_s)
+        tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
         if tried.failure is None or _is_there(oracle, binary):
-            return tried, binary
+            return tried, binary, spent_s
     except FileNotFoundError:
         if _is_there(oracle, binary):
             raise
     anew = context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank).compiled()
     if isinstance(anew.binary, TrialFailure):
-        return Tried(None, None, anew.binary, 0.0, None), binary
-    return _tried(context, oracle, config, anew.binary, incumbent_s), anew.binary
+        return Tried(None, None, anew.binary, 0.0, None), binary, {}
+    tried, spent_s = _tried(context, oracle, config, anew.binary, incumbent_s)
+    return tried, anew.binary, spent_s
 
 
-def _tried(context: Context[Any], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None) -> Tried:
-    with context.ledger.on("making the reference"):
-        job = oracle.job(config, binary)
+def _tried(
+    context: Context[Any], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
+) -> tuple[Tried, dict[str, float]]:
     protocol = replace(context.protocol, incumbent_s=incumbent_s)
-    with context.ledger.on("waiting for the device"):
-        context.bench.turn.acquire()
-    try:
+    times = [time.monotonic()]
+    job = oracle.job(config, binary)
+    times.append(time.monotonic())
+    with context.bench.turn:
+        times.append(time.monotonic())
         tried = context.bench.worker.trial(job, protocol, context.deadline_s)
-    finally:
-        context.bench.turn.release()
-    context.ledger.add("verifying", tried.verify_s)
-    context.ledger.add("measuring", tried.measure_s or 0.0)
-    return tried
+    waited = [end - begin for begin, end in pairwise(times)]
+    spent_s = dict(zip(("making the reference", "waiting for the device"), waited, strict=True))
+    return tried, {**spent_s, "verifying": tried.verify_s, "measuring": tried.measure_s or 0.0}
 
 
 def _is_there(oracle: Oracle, binary: Binary) -> bool:
@@ -165,3 +179,32 @@ def _measured(trial: Trial, context: Context[Any], oracle: Oracle, verdict: Verd
 def _reproduce(context: Context[Any], config: Config) -> str:
     arguments = ["autotune", "verify", "--kernel", context.reference, "--problem", problem_name(context.problem)]
     return shlex.join([*arguments, "--config", str(config), "--device", context.target.identifier])
+
+
+# ---------------------------------------------------------------------- the roofline
+@dataclass(frozen=True)
+class Rates:
+    """The rates of a median for the stated work. ``efficiency`` is None without measured ceilings."""
+
+    gb_per_s: float
+    tflop_per_s: float
+    efficiency: float | None
+
+
+def floor_s(work: Work, ceilings: Ceilings) -> float:
+    """Returns seconds: the larger of bytes over the copy's rate and operations over the rate of their best unit.
+
+    Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
+    """
+    by_unit = {"float16": ceilings.float16_per_s, "int8": ceilings.int8_per_s}
+    rate = by_unit.get(work.unit, 0.0) or ceilings.flops_per_s  # a device may not have the unit
+    return max(work.bytes / ceilings.bytes_per_s, work.flops / rate)
+
+
+def rates(work: Work, median_s: float, ceilings: Ceilings | None) -> Rates:
+    """Returns the rates of ``work`` in ``median_s``."""
+    return Rates(
+        gb_per_s=work.bytes / median_s / 1e9,
+        tflop_per_s=work.flops / median_s / 1e12,
+        efficiency=floor_s(work, ceilings) / median_s if ceilings else None,
+    )

@@ -19,11 +19,11 @@ from ..devices import Target, device_module
 from ..devices.base import Binary, Session
 from ..source.registry import load_kernel
 from ..system.processes import Child, Died, keep_freed_memory
-from .case import Case, read_case
+from .case import Case, Placed, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
 from .measure import Measurement, Protocol, Sustained, measure, repeated, sustained
-from .verify import Placed, Verdict, case_of_oracle, verify
+from .verify import Verdict, case_of_oracle, verify
 
 T = TypeVar("T")
 

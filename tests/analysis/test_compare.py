@@ -10,6 +10,7 @@ from autotune.analysis.noise import noise, pairs
 from autotune.cli.program import app
 from autotune.records.folder import find_sweeps
 from autotune.records.record import SweepRecord
+from autotune.records.trials import as_row
 
 from ..recorded import DEFAULT, H200, TALL, WIDE, record
 
@@ -21,7 +22,7 @@ def sweeps(path: Path) -> list[SweepRecord]:
 def with_finals(folder: Path, factor: float) -> None:
     """A final round in which every config took ``factor`` times what it took in the search."""
     sweep = SweepRecord.of(find_sweeps(folder)[0])
-    finalists = [{**t.as_json(), "median_s": factor * (t.median_s or 0.0)} for t in sweep.measured]
+    finalists = [{**as_row(t), "median_s": factor * (t.median_s or 0.0)} for t in sweep.measured]
     (folder / "verdict.json").write_text(json.dumps({"winner": finalists[0], "finalists": finalists}))
 
 

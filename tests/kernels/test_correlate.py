@@ -13,7 +13,7 @@ from autotune import Config, Launch, UsageError
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.verify import Placed
+from autotune.trial.case import Placed
 
 from ..devices.bench import Bench
 from .common import check, check_golden, covering, session_on, write_goldens

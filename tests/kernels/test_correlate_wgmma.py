@@ -13,7 +13,8 @@ from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.bench import Bench
-from autotune.trial.verify import Placed, verify
+from autotune.trial.case import Placed
+from autotune.trial.verify import verify
 
 from .common import check as check_variant
 from .common import check_gpu_mutant, check_mutant, mutated, session_on

@@ -11,8 +11,7 @@ from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at
 from autotune import Config, UsageError, unpack_samples
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import numpy_case
-from autotune.trial.verify import Placed
+from autotune.trial.case import Placed, numpy_case
 
 from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 

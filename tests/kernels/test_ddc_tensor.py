@@ -10,7 +10,7 @@ from autotune.kernels.ddc.tensor import TensorGeometry
 from autotune import Config
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.verify import Placed
+from autotune.trial.case import Placed
 
 from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
 

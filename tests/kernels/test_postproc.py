@@ -11,7 +11,7 @@ from autotune.kernels.postproc import Postproc, Problem, rotations
 from autotune import Config, UsageError
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.verify import Placed
+from autotune.trial.case import Placed
 
 from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
 

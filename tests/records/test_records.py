@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from autotune import Config, UsageError
+from autotune.core.digest import digest
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.paths import sweep_path
 from autotune.records.table import load
-from autotune.trial.row import Trial, digest
+from autotune.trial.row import Trial
 
 from ..recorded import created
 

@@ -11,7 +11,7 @@ from autotune import Launch, TensorMap, TrialFailure
 from autotune.devices import find_device
 from autotune.runtime.tensor_map import addresses
 from autotune.source.render import render
-from autotune.trial.verify import Placed
+from autotune.trial.case import Placed
 
 from ..kernels.common import session_on
 

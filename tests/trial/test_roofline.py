@@ -5,7 +5,7 @@ import pytest
 from autotune import Work
 from autotune.devices import find_device
 from autotune.devices.base import Ceilings
-from autotune.trial.roofline import floor_s, rates
+from autotune.trial.stations import floor_s, rates
 
 H200 = Ceilings(bytes_per_s=4e12, flops_per_s=6e13, float16_per_s=8e14, int8_per_s=2e15)
 OLD = Ceilings(bytes_per_s=1e12, flops_per_s=1e13)
