@@ -91,6 +91,7 @@ def sweep(
         ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
         ("results", results, (str, os.PathLike), "a path"),
         ("only", only, Iterable, "a list of texts such as WGS=64"),
+        ("progress", progress, (Progress, NoneType), "an object with the methods of Progress, or None"),
     ):
         check_type(name, value, kinds, wanted)
     check_numbers({"compile_processes": compile_processes}, {"compile_processes": COUNT})

@@ -11,7 +11,7 @@ middle of it, when nothing is set up any more: the calls that lead to the loop, 
 - `core/` is listed apart: all others may use it at any time. So is what the search does until it proposes the config,
   since that is done for all of them.
 - `system/processes.py` carries tasks to other processes: its entries are counted as round trips.
-- All files of a device's driver (`devices/`) count as one module.
+- All files of a device's driver (`devices/`), and what it alone calls, count as one module.
 - What verifying and measuring share, the case in memory and the device's driver, may be entered by both (SHARED).
 
 Exits with 1 when there are more than 20 modules, or when another one is entered twice in one process.
@@ -192,9 +192,12 @@ class Walk:
 
     @property
     def modules(self) -> list[str]:
-        """Returns the modules, each once; all files of a device's driver are one."""
-        names = (DRIVER if step.module.startswith(DRIVER) else step.module for step in self.steps)
-        return list(dict.fromkeys(names))
+        """Returns the modules, each once; a driver's files and what it alone calls are one."""
+        callers: dict[str, set[bool]] = {}
+        for step in self.steps:
+            callers.setdefault(step.module, set()).add(step.by.startswith(DRIVER))
+        is_drivers = {m for m, by in callers.items() if m.startswith(DRIVER) or by == {True}}
+        return list(dict.fromkeys(DRIVER if step.module in is_drivers else step.module for step in self.steps))
 
     def as_json(self) -> dict[str, Any]:
         """Returns what the picture of the walk is drawn from: [process, module, entered from] for each step."""
@@ -217,6 +220,7 @@ def walk(device: str) -> Walk:
         customize = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import walk; walk.watch()\n"
         (Path(folder) / "sitecustomize.py").write_text(customize)
         environment = {**os.environ, FOLDER: folder, "PYTHONPATH": os.pathsep.join([folder, str(ROOT)])}
+        environment["AUTOTUNE_CACHE_DIR"] = f"{folder}/cache"  # all is compiled
         command = [sys.executable, "-m", "autotune", "sweep", "--kernel", str(EXAMPLE), "--device", device]
         command += ["--trials", str(N_TRIALS), "--results", f"{folder}/results", "--compile-processes", "1", "--json"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -231,6 +235,7 @@ def walk(device: str) -> Walk:
     begun = sorted((part for part in whole.values() if part["config"] in (config, ANY)), key=lambda p: p["began"])
     own = [i for i, part in enumerate(begun) if part["config"] == config and LOOP in part["via"]]
     mine = begun[own[0] : own[-1] + 1]  # the final round comes after them
+    mine.sort(key=lambda part: part["config"] == ANY)
     core = dict.fromkeys(module for part in mine for module in part["core"])
     trips = Counter(part["role"] for part in mine if part["role"] in ROLES.values())
     return Walk(config, tuple(_steps(mine)), tuple(core), dict(trips))

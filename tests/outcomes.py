@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune import Config, Device
-from autotune.core.errors import STATUSES
+from autotune.core.errors import Status
 from autotune.records.paths import sweep_path
 from autotune.records.trials import as_row
 from autotune.trial.row import Trial
@@ -18,7 +18,7 @@ SUBGROUP = [Config(ALGORITHM="subgroup", WGS=wgs, SG_SIZE=s) for wgs in (64, 128
 ]
 DEFAULT, BEST = REGISTER[0], REGISTER[4]
 MEDIANS_S = dict(zip(REGISTER + SUBGROUP, (4e-4, 3e-4, 9e-4, 5e-4, 2e-4, 8e-4), strict=False))
-FAILURES = [status for status in STATUSES if status != "measured"]
+FAILURES = [status for status in Status if status != Status.MEASURED]
 NOT_COMPILED = ("constraint", "skipped", "definition_failed", "render_failed", "compile_failed")
 
 

@@ -57,6 +57,15 @@ def test_run_says_what_is_wrong(problem: dict[str, int], inputs: dict[str, np.nd
     assert says in str(error.value)
 
 
+def test_arguments_of_another_type_end_in_one_line(tmp_path: Path) -> None:
+    for call, says in (
+        (lambda: autotune.load(3), "path=3 must be a path"),  # type: ignore[arg-type]
+        (lambda: autotune.sweep(EXAMPLE, device="host", results=tmp_path, progress=3), "progress=3 must be an object"),
+    ):
+        with pytest.raises(autotune.UsageError, match=says):
+            call()
+
+
 def test_sweep_gives_best_trials_and_path(tmp_path: Path) -> None:
     done = autotune.sweep(EXAMPLE, device="host", trials=4, results=tmp_path, sampler="random", seed=3)
     assert done.best is not None and done.speed_up is not None and done.speed_up >= 1.0

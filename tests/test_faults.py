@@ -72,6 +72,7 @@ def test_each_fault_has_its_status_and_message(
         assert rows[fault]["status"] in allowed, (fault, rows[fault]["status"], rows[fault]["message"])
         assert (on_host if target.kind == "host" else on_gpu) in rows[fault]["message"], rows[fault]["message"]
         assert shlex.split(rows[fault]["reproduce"])[:2] == ["autotune", "verify"]
+    assert rows["wrong_element"]["conditions"], "a wrong trial holds as a measured one does"
 
 
 def test_the_sweep_around_the_faults_finishes_with_the_right_winner(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.errors import Status
 from ..records.as_measured import told
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
@@ -29,7 +30,7 @@ def overview(sweep: SweepRecord) -> dict[str, Any]:
         "clock": sweep.about.clock or "device time",
         "finished": sweep.outcome is not None,
         "n_trials": sum(sweep.counts.values()),
-        "n_failed": sum(n for status, n in sweep.counts.items() if status != "measured"),
+        "n_failed": sum(n for status, n in sweep.counts.items() if status != Status.MEASURED),
         "best_s": winner.median_s if winner else None,
         "default_s": default.median_s if default else None,
         "speed_up": sweep.speed_up,
@@ -91,7 +92,7 @@ def failures(trials: Sequence[Trial]) -> list[dict[str, Any]]:
     """Returns, for each status that is a failure, the count and the message and command of the first one."""
     found: dict[str, dict[str, Any]] = {}
     for trial in trials:
-        if trial.status == "measured":
+        if trial.status == Status.MEASURED:
             continue
         first = {"status": trial.status, "n": 0, "number": trial.number, "config": dict(trial.config)}
         entry = found.setdefault(trial.status, {**first, "message": trial.message, "reproduce": trial.reproduce})

@@ -1,4 +1,4 @@
-"""Runs a campaign: hands out problems, gathers and retries sweeps, and sums up the outcomes."""
+"""Runs a campaign: hands out problems, gathers and retries sweeps, and sums up what came of them."""
 
 import time
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from ..trial.ledger import ON_DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
 from .plan import CampaignPlan
 from .security import Certificates
-from .worker import Outcome, Task, target_here, tune
+from .worker import Task, Tuned, target_here, tune
 
 MOST_CONFIGS = 1000  # configs that an estimate assumes for an exhaustive sweep
 
@@ -25,7 +25,7 @@ class CampaignProgress(Protocol):
     """Receives a campaign's progress while it runs."""
 
     def begin(self, title: str, n_total: int) -> None: ...
-    def outcome(self, outcome: Outcome, n_done: int) -> None: ...
+    def tuned(self, one: Tuned, n_done: int) -> None: ...
     def end(self) -> None: ...
 
 
@@ -33,7 +33,7 @@ class CampaignProgress(Protocol):
 class Campaign:
     """A finished or interrupted campaign. Times are wall time."""
 
-    outcomes: tuple[Outcome, ...]
+    tuned: tuple[Tuned, ...]
     n_problems: int
     devices: tuple[str, ...]
     wall_s: float
@@ -41,20 +41,20 @@ class Campaign:
     counts: Mapping[str, int] = field(default_factory=dict)  # trials by status
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
-        return tuple(o for o in self.outcomes if o.error)
+    def failed(self) -> tuple[Tuned, ...]:
+        return tuple(o for o in self.tuned if o.error)
 
     @property
     def n_new(self) -> int:
         """Returns the number of trials that this run measured."""
-        return sum(o.n_new for o in self.outcomes)
+        return sum(o.n_new for o in self.tuned)
 
     @property
     def spent_s(self) -> dict[str, float]:
         """Returns the sweeps' own time by purpose; sweeps overlap, so the sum exceeds ``wall_s``."""
         total: defaultdict[str, float] = defaultdict(float)
-        for outcome in self.outcomes:
-            for what, seconds in outcome.spent_s.items():
+        for one in self.tuned:
+            for what, seconds in one.spent_s.items():
                 total[what] += seconds
         return dict(sorted(total.items(), key=lambda item: -item[1]))
 
@@ -67,12 +67,12 @@ class Campaign:
     @property
     def compile_s(self) -> float:
         """Returns the compile time of all compilers together."""
-        return sum(o.compile_s for o in self.outcomes)
+        return sum(o.compile_s for o in self.tuned)
 
     @property
     def compile_share(self) -> float:
         """Returns the share of the compile processes' time spent compiling; the rest is references and waiting."""
-        processes = {o.device: o.compile_processes for o in self.outcomes if o.compile_processes}
+        processes = {o.device: o.compile_processes for o in self.tuned if o.compile_processes}
         available_s = self.wall_s * sum(processes.values())
         return min(1.0, self.compile_s / available_s) if available_s else 0.0
 
@@ -95,7 +95,7 @@ def run_campaign(
         UsageError: for a plan, device or scheduler that is not there.
     """
     began = time.monotonic()
-    outcomes: dict[str, Outcome] = {}
+    tuned: dict[str, Tuned] = {}
     interrupted = False
     with _cluster(plan, scheduler, certificates or Certificates(), devices, compile_processes) as (client, targets):
         kernel, target = load_kernel(plan.kernel), targets[0]
@@ -110,18 +110,18 @@ def run_campaign(
         title = f"{kernel.name}: {len(problems)} problems on {', '.join(used)}, at most {n_trials} trials, {expected}"
         progress.begin(title, sum(map(len, rounds)))
         try:
-            for n_done, outcome in enumerate(_gather(client, rounds), 1):
-                name = str(outcome.problem)
-                outcomes[name] = outcomes[name].then(outcome) if name in outcomes else outcome
-                progress.outcome(outcome, n_done)
+            for n_done, one in enumerate(_gather(client, rounds), 1):
+                name = str(one.problem)
+                tuned[name] = tuned[name].then(one) if name in tuned else one
+                progress.tuned(one, n_done)
         except KeyboardInterrupt:
             interrupted = True
     progress.end()
     counts: Counter[str] = Counter()
-    for outcome in outcomes.values():
-        counts.update(outcome.counts)
+    for one in tuned.values():
+        counts.update(one.counts)
     wall_s = time.monotonic() - began
-    return Campaign(tuple(outcomes.values()), len(problems), used, wall_s, interrupted, dict(counts))
+    return Campaign(tuple(tuned.values()), len(problems), used, wall_s, interrupted, dict(counts))
 
 
 @contextmanager
@@ -142,14 +142,14 @@ def _cluster(
             yield client, list(client.run(target_here).values())
 
 
-def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
-    """Yields outcomes as they come; Dask hands a sweep whose worker died to another worker.
+def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Tuned]:
+    """Yields problems as they are tuned; Dask hands a sweep whose worker died to another worker.
 
     A problem's later look follows its earlier one, and comes when half as many first looks as there are have begun
     since: later looks keep the devices busy, first ones the compilers, and beside each other they keep both.
     """
-    futures: dict[Future[Outcome], Task] = {}
-    earlier: dict[int, Future[Outcome]] = {}
+    futures: dict[Future[Tuned], Task] = {}
+    earlier: dict[int, Future[Tuned]] = {}
     for number, tasks in enumerate(rounds):
         for i, task in enumerate(tasks):
             key, priority = f"{task.kernel} {task.problem} {number}", -(i + number * len(tasks) // 2)
@@ -162,7 +162,7 @@ def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Outcome]:
         try:
             yield future.result()
         except KilledWorker:
-            yield Outcome(task.problem, "", error="the worker process died on every attempt")
+            yield Tuned(task.problem, "", error="the worker process died on every attempt")
         except Exception as error:  # a bug in one definition must not end the campaign; the summary reports it
-            yield Outcome(task.problem, "", error=f"{type(error).__name__}: {error}")
+            yield Tuned(task.problem, "", error=f"{type(error).__name__}: {error}")
         future.release()

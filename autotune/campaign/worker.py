@@ -42,8 +42,8 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of one sweep. ``error`` says why there is no winner."""
+class Tuned:
+    """What came of one task. ``error`` says why there is no winner."""
 
     problem: dict[str, Any]
     device: str
@@ -59,7 +59,7 @@ class Outcome:
     wall_s: float = 0.0
     error: str = ""
 
-    def then(self, later: "Outcome") -> "Outcome":
+    def then(self, later: "Tuned") -> "Tuned":
         """Merges both looks at one problem: the result of the later one, with the time and the trials of both."""
         spent = Counter(self.spent_s)
         spent.update(later.spent_s)
@@ -142,7 +142,7 @@ class _Counter(Quiet):
         self.compile_s += trial.compile_s or 0.0
 
 
-def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
+def tune(task: Task, earlier: Tuned | None = None) -> Tuned:
     """Run one sweep on this process's device; Dask waits for ``earlier`` before it calls this."""
     began = time.monotonic()
     device = os.environ.get(DEVICE_VARIABLE, "auto")
@@ -154,9 +154,9 @@ def tune(task: Task, earlier: Outcome | None = None) -> Outcome:
         counter = _Counter()
         sweep = run_sweep(kernel, problem, bench, task.settings, counter)
     except UsageError as error:  # only this problem cannot be tuned
-        return Outcome(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
+        return Tuned(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
     best = sweep.best
-    return Outcome(
+    return Tuned(
         problem=task.problem,
         device=bench.target.identifier,
         path=str(sweep.path),

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from ..core.errors import Status
 from ..trial.row import Trial
 
 LINE_EVERY_S = 5.0  # between plain progress lines
@@ -87,7 +88,7 @@ class ConsoleProgress:
             self._bar.start()
 
     def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
-        self._failed += trial.status != "measured"
+        self._failed += trial.status != Status.MEASURED
         text = f"best {seconds(best.median_s)} {best.config}" if best else "no config timed yet"
         text += f"; {self._failed} failed" if self._failed else ""
         if self._bar is not None:

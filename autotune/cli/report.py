@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..core.definition import Device, Kernel
+from ..core.errors import Status
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist
 from ..sweep.run import Sweep
@@ -137,6 +138,6 @@ def _first_failures(trials: list[Trial]) -> list[Trial]:
     """Returns the first trial of each status that is a failure."""
     first: dict[str, Trial] = {}
     for trial in trials:
-        if trial.status != "measured":
+        if trial.status != Status.MEASURED:
             first.setdefault(trial.status, trial)
     return list(first.values())

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar, get_args
 import numpy as np
 
 from .config import Config
-from .errors import DefinitionError, TrialFailure, UsageError, told
+from .errors import DefinitionError, Status, TrialFailure, UsageError, told
 from .space import Space
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
@@ -458,7 +458,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
                 return answer
             wrong = fault(self, name, f"returns {_brief(answer)}; it must return {wanted}")
         if name in OF_ONE_CONFIG:
-            raise TrialFailure("definition_failed", str(wrong))
+            raise TrialFailure(Status.DEFINITION_FAILED, str(wrong))
         raise wrong
 
     return checked

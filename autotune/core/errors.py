@@ -1,6 +1,23 @@
 """Two families of errors: a trial that fails with a status, and a request that cannot be served."""
 
 import re
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """How a trial ended. Records hold these words."""
+
+    MEASURED = "measured"  # verified and timed
+    CONSTRAINT = "constraint"  # refused by a named constraint of the space
+    DEFINITION_FAILED = "definition_failed"  # a method of the definition raised, or returned what it must not
+    RENDER_FAILED = "render_failed"  # the template did not render
+    COMPILE_FAILED = "compile_failed"  # the compiler refused the source
+    RESOURCES = "resources"  # more threads, registers, shared memory or grid than the device has
+    LAUNCH_FAILED = "launch_failed"  # the kernel crashed: illegal or misaligned address, a trap, a dead process
+    TIMED_OUT = "timed_out"  # a compile or a launch passed its deadline
+    WRONG = "wrong"  # the output differs from the reference, is unwritten, or something else was written
+    NOISY = "noisy"  # the clock was throttled or the samples never settled
+    SKIPPED = "skipped"  # this device cannot run it, and says why
 
 
 class UsageError(Exception):
@@ -14,15 +31,13 @@ class DefinitionError(UsageError):
 class TrialFailure(Exception):
     """A config that did not survive a station: a row of the record, never a crash of the sweep.
 
-    ``status`` is one of ``STATUSES``. ``sticky`` says that the process which raised it can no longer be
+    ``status`` is a Status, or its word. ``sticky`` says that the process which raised it can no longer be
     trusted (a CUDA context after an illegal address) and must be replaced.
     """
 
-    def __init__(self, status: str, message: str, *, sticky: bool = False) -> None:
-        if status not in STATUSES:
-            raise ValueError(f"{status!r} is not a status; the statuses are {', '.join(STATUSES)}")
+    def __init__(self, status: Status | str, message: str, *, sticky: bool = False) -> None:
         super().__init__(status, message)
-        self.status = status
+        self.status = Status(status)
         self.message = message
         self.sticky = sticky
 
@@ -33,7 +48,7 @@ class TrialFailure(Exception):
         return (_rebuild_failure, (self.status, self.message, self.sticky))
 
 
-def _rebuild_failure(status: str, message: str, sticky: bool) -> TrialFailure:
+def _rebuild_failure(status: Status, message: str, sticky: bool) -> TrialFailure:
     """Rebuilds the failure when it is unpickled, since exceptions pickle positional arguments only."""
     return TrialFailure(status, message, sticky=sticky)
 
@@ -63,18 +78,3 @@ def printable(text: str, kept: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
-
-
-STATUSES = {
-    "measured": "verified and timed",
-    "constraint": "refused by a named constraint of the space",
-    "definition_failed": "a method of the definition raised, or returned what it must not, for this config",
-    "render_failed": "the template did not render",
-    "compile_failed": "the compiler refused the source",
-    "resources": "more threads, registers, shared memory or grid than the device has",
-    "launch_failed": "the kernel crashed: illegal or misaligned address, a trap, a dead process",
-    "timed_out": "a compile or a launch passed its deadline",
-    "wrong": "the output differs from the reference, is unwritten, or something else was written",
-    "noisy": "the clock was throttled or the samples never settled",
-    "skipped": "this device cannot run it, and says why",
-}

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..core.definition import Device, Launch, Tolerance
 from ..core.digest import digest
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 from ..core.kept import keep, take
 from ..source.render import Variant
 from ..system.cache import cache_dir
@@ -67,14 +68,19 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     path = cache_dir(kind) / f"{variant.key}.penalty"
     cached = take(path) is not None
     if not cached:
-        time.sleep(from_environment("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S, DURATION))
+        time.sleep(_compile_s())
         keep(path, str(penalty(variant)).encode(), {"variant": variant.name})
     if _unit("fails", variant.name) < FAILING:
-        raise TrialFailure("compile_failed", f"{variant.name}: the formula says no")
+        raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: the formula says no")
     registers = 32 + int(200 * _unit("registers", str(variant.config)))
     took_s = time.monotonic() - began
     code, files = digest(penalty(variant), registers), {"formula": path}
     return Binary(variant.name, variant.kernel, variant.key, code, files, registers, 0, 0, took_s, cached)
+
+
+@cache
+def _compile_s() -> float:
+    return from_environment("AUTOTUNE_SIMULATED_COMPILE_S", COMPILE_S, DURATION)
 
 
 def penalty(variant: Variant) -> float:

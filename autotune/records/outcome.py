@@ -112,7 +112,7 @@ class Outcome:
     winner: Finalist
     default: Finalist | None = None
     speed_up: float | None = None  # the default's median over the winner's
-    ties: tuple[int, ...] = ()  # numbers of the finalists that are as fast as the winner
+    ties: tuple[int, ...] = ()  # numbers of the configs of the final round that are as fast as the winner
     preference_among_ties: str = ""
     finalist_samples: int = 0
     placements: int = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..core.config import Config, Value
 from ..core.definition import Device
+from ..core.errors import Status
 from ..trial.row import Trial
 from .about import About
 from .folder import SweepFolder, find_sweeps
@@ -170,4 +171,4 @@ def medians(folder: SweepFolder) -> Mapping[Config, float]:
 
 def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Config, float]:
     last = {trial.config: trial for trial in trials}
-    return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == "measured" and t.median_s}
+    return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == Status.MEASURED and t.median_s}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..core.errors import STATUSES
+from ..core.errors import Status
 from ..core.schema import (
     Unsound,
     amount,
@@ -50,10 +50,18 @@ def _number(value: Any) -> int:
     raise Unsound(f"is {value}, must be less than {MOST_TRIALS}")
 
 
+_status_word = one_of([status.value for status in Status])
+
+
+def _status(value: Any) -> Status:
+    """Checks for the word of a status."""
+    return Status(_status_word(value))
+
+
 # ---------------------------------------------------------------------- a line of trials.jsonl
 TRIAL = {
     "number": _number,
-    "status": one_of(STATUSES),
+    "status": _status,
     "config": config,
     "key": optional(word),
     **dict.fromkeys(("stamp", "code", "conditions"), word),
@@ -102,7 +110,7 @@ def _check_times(row: dict[str, Any]) -> None:
     median_s, q1_s, q3_s, samples_s = (row.get(n) for n in ("median_s", "q1_s", "q3_s", "samples_s"))
     if median_s is None:
         return
-    if row["status"] != "measured":
+    if row["status"] != Status.MEASURED:
         raise Unsound(f"its status is {row['status']}, and it has a median")
     low, high = median_s * (1 - ROUNDING), median_s * (1 + ROUNDING)
     if (q1_s or 0.0) > high or (q3_s or high) < low:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..system.limits import check_type
 from .folder import SweepFolder, find_sweeps
 from .outcome import tell_missing
 from .trials import as_row
@@ -22,6 +23,7 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
     Raises:
         UsageError: when there is no recorded sweep.
     """
+    check_type("path", path, (str, os.PathLike), "a path")
     return table(find_sweeps(Path(path)))
 
 

@@ -60,7 +60,7 @@ class TrialLog:
 
 def as_row(trial: Trial) -> dict[str, Any]:
     """Returns the members of a trial's line."""
-    return {**asdict(trial), "config": dict(trial.config)}
+    return {**asdict(trial), "status": str(trial.status), "config": dict(trial.config)}
 
 
 def append(folder: Path, trial: Trial) -> None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import TrialFailure, clipped
+from ..core.errors import Status, TrialFailure, clipped
 from ..core.kept import keep, take
 
 # -lineinfo lets profilers and sanitizers name source lines; the machine code is the same without it.
@@ -67,7 +67,7 @@ def version() -> str:
         finally:
             nvrtc.destroyProgram(program)
     except Exception as error:  # the error for a missing library depends on how it is searched for
-        raise TrialFailure("compile_failed", f"NVRTC does not work ({error}); {REMEDY}") from error
+        raise TrialFailure(Status.COMPILE_FAILED, f"NVRTC does not work ({error}); {REMEDY}") from error
     return found[1].decode() if found else f"{major}.{minor}"
 
 
@@ -161,7 +161,9 @@ def _library() -> Any:
     try:
         from cupy_backends.cuda.libs import nvrtc
     except ImportError as error:
-        raise TrialFailure("compile_failed", f"CuPy, which brings NVRTC to Python, is missing; {REMEDY}") from error
+        raise TrialFailure(
+            Status.COMPILE_FAILED, f"CuPy, which brings NVRTC to Python, is missing; {REMEDY}"
+        ) from error
     return nvrtc
 
 
@@ -191,7 +193,7 @@ def _failure(name: str, arch: str, error: str, log: str) -> TrialFailure:
     told = "\n".join(errors[:N_ERRORS_TOLD]) or log.strip("\n \0") or error
     more = f"\n({len(errors) - N_ERRORS_TOLD} more)" if len(errors) > N_ERRORS_TOLD else ""
     if re.search(r"uses too (?:much|many) ", told):
-        return TrialFailure("resources", f"{name} for {arch}: {clipped(told)}{more}")
+        return TrialFailure(Status.RESOURCES, f"{name} for {arch}: {clipped(told)}{more}")
     if "invalid value for --gpu-architecture" in told:
         told += f"; NVRTC {version()} compiles for {', '.join(f'sm_{n}' for n in _library().getSupportedArchs())}"
-    return TrialFailure("compile_failed", f"{name} for {arch}: {clipped(told)}{more}")
+    return TrialFailure(Status.COMPILE_FAILED, f"{name} for {arch}: {clipped(told)}{more}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import TensorMap
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 
 N_BYTES, ALIGN = 128, 64
 ELEMENTS = {1: 0, 2: 1, 4: 2, 8: 4}  # bytes -> CUtensorMapDataType, of unsigned integers
@@ -42,7 +42,7 @@ def encoded(tensor_map: TensorMap, address: int) -> Any:
         0,  # elements outside the array read as 0
     )
     if status:
-        raise TrialFailure("resources", f"the CUDA driver refuses {tensor_map} at {address:#x}: error {status}")
+        raise TrialFailure(Status.RESOURCES, f"the CUDA driver refuses {tensor_map} at {address:#x}: error {status}")
     return made.view(f"V{N_BYTES}")
 
 
@@ -69,4 +69,4 @@ def _driver() -> Any:
             continue
         if hasattr(library, "cuTensorMapEncodeTiled"):
             return library
-    raise TrialFailure("resources", "no CUDA driver that knows tensor maps; they came with CUDA 12.0")
+    raise TrialFailure(Status.RESOURCES, "no CUDA driver that knows tensor maps; they came with CUDA 12.0")

@@ -19,7 +19,7 @@ from jinja2.lexer import Token, TokenStream
 
 from ..core.config import Config
 from ..core.definition import Kernel, baked_values, fault
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
@@ -57,7 +57,7 @@ def render(kernel: Kernel[Any], problem: Any, config: Config) -> Variant:
         try:
             texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
         except Exception as error:  # an expression of a template may raise anything
-            raise TrialFailure("render_failed", _explain(error, path, kernel)) from error
+            raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel)) from error
     source = header + texts[0]
     _check_order(kernel, kernel.arguments_for(problem), source, path)
     key = hashlib.sha256(source.encode()).hexdigest()[:12]

@@ -18,7 +18,7 @@ from ..trial.worker import Job
 from .progress import Progress, Quiet
 from .settings import Settings
 
-MOST = 12  # finalists at most, however many tie
+MOST = 12  # configs of a final round at most, however many tie
 SAME = 0.005  # medians within half a percent are the same in practice
 TIE = SAME / 2  # within half of that, PREFERENCE decides
 PREFERENCE = (
@@ -41,7 +41,7 @@ def relation_of(a: Measurement, b: Measurement) -> Relation:
 
 
 def rank(contestants: list[tuple[Trial, Measurement]], default: Mapping[str, Value]) -> list[Finalist]:
-    """Returns the finalists, the winner first: among those within TIE of the fastest, by PREFERENCE."""
+    """Returns the configs of a final round, the winner first: among those within TIE of the fastest, by PREFERENCE."""
     ordered = sorted(contestants, key=lambda c: c[1].median_s)
     fastest = ordered[0]
     finalists = [
@@ -97,7 +97,7 @@ class FinalRound:
     left_out: Callable[[Trial, TrialFailure], None]
 
     def run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
-        """Returns the finalists of ``trials``, the winner first."""
+        """Holds the final round of the best of ``trials`` and the default; returns its configs, the winner first."""
         finalists = chosen(trials, default, self.settings.n_finalists)
         if not finalists:
             return ()
@@ -131,7 +131,7 @@ class FinalRound:
                 )
                 measured = {trial.number: m for (trial, _), m in zip(jobs, together, strict=True)}
             except TrialFailure as failure:
-                self.progress.note(f"the final round failed ({failure}); measuring the finalists one by one")
+                self.progress.note(f"the final round failed ({failure}); measuring its configs one by one")
                 for trial, job in jobs:
                     try:
                         measured[trial.number] = worker.measure(job, protocol, deadline_s)

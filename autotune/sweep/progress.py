@@ -1,11 +1,12 @@
 """The interface for a sweep's progress. The sweep calls it, the command line shows it, a notebook may ignore it."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..trial.row import Trial
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Receives a sweep's progress; all calls come from the sweep's own thread."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
-from ..core.errors import TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError
 from ..core.space import Enumeration
 from ..records.estimate import estimate
 from ..records.folder import SweepFolder
@@ -221,7 +221,7 @@ class _Run:
     def _left_out(self, trial: Trial, failure: TrialFailure) -> None:
         """Reports a config that failed in the final round; a wrong one is recorded as wrong."""
         self.progress.note(f"dropped from the final round: {trial.config}: {failure}")
-        if failure.status == "wrong":
+        if failure.status == Status.WRONG:
             self.log.refute(trial, failure)
 
     def _best(self, finalists: tuple[Finalist, ...], is_recorded: bool) -> tuple[Trial | None, Trial | None]:

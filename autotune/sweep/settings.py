@@ -42,7 +42,7 @@ class Settings:
 
     results: Path = Path("results")
     trials: int | None = None  # None: those of the device; all with the sampler exhaustive
-    time_s: float | None = None  # of searching; the finalists come on top
+    time_s: float | None = None  # of searching; the final round comes on top
     sampler: str = "auto"
     seed: int = 0
     n_hints: int = 4  # configs taken over from recorded neighbours, tried right after the default; 0: start cold
@@ -50,7 +50,7 @@ class Settings:
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5
     finalist_samples: int = 40
-    placements: int = 4  # of the buffers, in each of which close finalists are timed; at most as many as the device has
+    placements: int = 4  # of the buffers in a final round, for close configs; at most as many as the device has
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
     checked_launches: int | None = None  # of the winner, outputs of each checked; None: those of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import Array, Kernel, Launch, Tolerance, problem_name
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 from ..devices.base import TIMED_ALIGN, Buffer, Comparison, Function, Session
 from . import contract
 
@@ -174,14 +174,14 @@ class Placed:
         """
         for name, buffer in self.buffers.items():
             if (damage := buffer.damage()) is not None:
-                raise TrialFailure("wrong", f"{name}: {damage}")
+                raise TrialFailure(Status.WRONG, f"{name}: {damage}")
         errors = self.check_outputs(case)
         for name, spec in self.specs.items():
             if not spec.written:
                 given = as_given(self.kernel, name, spec, case.inputs)
                 found = self.buffers[name].compare(given, Tolerance(), key=f"{case.key} {name}")
                 if found.n_bad:
-                    raise TrialFailure("wrong", f"the input was written: {_differs(name, found, Tolerance())}")
+                    raise TrialFailure(Status.WRONG, f"the input was written: {_differs(name, found, Tolerance())}")
         return errors
 
     def check_outputs(self, case: Case) -> tuple[float, float]:
@@ -196,7 +196,7 @@ class Placed:
                 tolerance = case.tolerances[name].times(case.slack)
                 found = self.buffers[name].compare(case.reference[name], tolerance, key=f"{case.key} {name}")
                 if found.n_bad:
-                    raise TrialFailure("wrong", _differs(name, found, tolerance))
+                    raise TrialFailure(Status.WRONG, _differs(name, found, tolerance))
                 worst = (max(worst[0], found.max_error), max(worst[1], found.rms_error))
         return worst
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from ..core.config import Config
 from ..core.definition import Device, Kernel, P
-from ..core.errors import TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, DeviceModule
 from ..source.registry import load_kernel
@@ -43,10 +43,10 @@ class Pending(Generic[T]):
         try:
             return self.future.result()
         except TimeoutError as error:
-            raise TrialFailure("timed_out", f"the compiler took longer than {self.deadline_s:g} s") from error
+            raise TrialFailure(Status.TIMED_OUT, f"the compiler took longer than {self.deadline_s:g} s") from error
         except Died as death:
             raise TrialFailure(
-                "compile_failed", f"the compiler killed its process, and a second one: {death}"
+                Status.COMPILE_FAILED, f"the compiler killed its process, and a second one: {death}"
             ) from death
 
 
@@ -134,7 +134,7 @@ class CompilePool:
         """Render ``config`` and begin to compile it, unless the device cannot run it."""
         try:
             if reason := kernel.unsupported(config, self.target.device):
-                return Proposal(config, None, TrialFailure("skipped", reason))
+                return Proposal(config, None, TrialFailure(Status.SKIPPED, reason))
             variant = render(kernel, problem, config)
         except TrialFailure as failure:
             return Proposal(config, None, failure)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, Launch
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Function, Sample, Session
 from .case import N_LARGE, POISONS, Case, Placed, bytes_of
 
@@ -173,7 +173,7 @@ class Samples:
         while True:
             if self.waited_s > LONGEST_WAIT_S:
                 raise TrialFailure(
-                    "noisy",
+                    Status.NOISY,
                     f"the SM clock stayed under {self.lowest_clock / 1e6:.0f} MHz for {self.waited_s:.0f} s: "
                     "the device is throttled; look at its power, temperature and other users",
                 )

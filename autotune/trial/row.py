@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from ..core.config import Config
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Trial:
     """
 
     number: int
-    status: str
+    status: Status
     config: Config
     key: str | None  # key of the variant
     stamp: str

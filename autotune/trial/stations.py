@@ -12,7 +12,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device, Launch, Work, problem_name
 from ..core.digest import digest
-from ..core.errors import TrialFailure
+from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Ceilings
 from ..source.render import Variant, render
 from .compile import Compiled
@@ -44,7 +44,7 @@ def run(context: Context[Any], oracle: Oracle, number: int, compiled: Compiled, 
     config, variant, binary = compiled.config, compiled.variant, compiled.binary
     trial = Trial(
         number=number,
-        status="measured",
+        status=Status.MEASURED,
         config=config,
         key=variant.key if variant else None,
         stamp=stamp(context, config, variant),
@@ -98,7 +98,7 @@ def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
         *((f"gridDim.{axis}", n, most) for axis, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)),
     ):
         if value > limit:
-            raise TrialFailure("resources", f"{value} {what}; {device.name} has {limit}")
+            raise TrialFailure(Status.RESOURCES, f"{value} {what}; {device.name} has {limit}")
 
 
 def with_rates(trial: Trial, context: Context[Any]) -> Trial:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, problem_name
-from ..core.errors import TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
 from ..source.registry import reference_of
@@ -17,16 +17,17 @@ from .compile import CompilePool, Proposal
 from .stations import check_limits
 from .worker import Job, Worker
 
+PASSED = "passed"
 TOO_LARGE = "not at its own size, for which NumPy would need minutes"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One variant's outcome: ``status`` is ``passed`` or one of the trial statuses."""
+    """One variant's outcome: ``status`` says how it ended."""
 
     problem: Any
     config: Config
-    status: str
+    status: str  # PASSED, or a Status
     message: str = ""
 
 
@@ -83,7 +84,7 @@ def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking:
                 full = not too_large_for_numpy(kernel, problem)
                 verdict = worker.verify(job, checking.deadline_s, checking.builds, full=full)
                 where = f"at {'; '.join(verdict.verified_on)}"
-                yield Check(problem, config, "passed", where if full else f"{where}; {TOO_LARGE}")
+                yield Check(problem, config, PASSED, where if full else f"{where}; {TOO_LARGE}")
             except TrialFailure as failure:
                 yield Check(problem, config, failure.status, failure.message)
 
@@ -100,7 +101,7 @@ def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checkin
         for problem, config, proposal in started:
             try:
                 _compiled(kernel, problem, proposal, checking.target)
-                yield Check(problem, config, "passed")
+                yield Check(problem, config, PASSED)
             except TrialFailure as failure:
                 yield Check(problem, config, failure.status, failure.message)
 
@@ -120,9 +121,9 @@ class Tally:
         """Count ``checks`` as they come."""
         self.note(f"{self.kernel.name}: {doing}, {n_total} variants")
         for number, outcome in enumerate(checks, 1):
-            self.n_passed += outcome.status == "passed"
-            self.n_skipped += outcome.status == "skipped"
-            if outcome.status not in ("passed", "skipped"):
+            self.n_passed += outcome.status == PASSED
+            self.n_skipped += outcome.status == Status.SKIPPED
+            if outcome.status not in (PASSED, Status.SKIPPED):
                 self.failed.append(outcome)
                 self.note(self._line(outcome))
             elif n_total == 1 or number % self.every == 0:

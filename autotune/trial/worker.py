@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..core.config import Config
 from ..core.definition import Kernel
-from ..core.errors import TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, Session
 from ..source.registry import load_kernel
@@ -137,10 +137,10 @@ class Worker:
                 self._child.stop()
             raise
         except TimeoutError as error:
-            raise TrialFailure("timed_out", f"the {doing()} took longer than {deadline_s:g} s") from error
+            raise TrialFailure(Status.TIMED_OUT, f"the {doing()} took longer than {deadline_s:g} s") from error
         except Died as death:
             why = f"the {doing()} killed its process, and a second one: {death}"
-            raise TrialFailure("launch_failed", why) from death
+            raise TrialFailure(Status.LAUNCH_FAILED, why) from death
         except KeyboardInterrupt:
             self._child.stop()
             raise

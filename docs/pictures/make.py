@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PICTURES = ("chain", "ddc_efficiency", "ddc_tile", "ddc_timeline", "ddc_waits", "overview", "rooms", "trial")
+PICTURES = ("chain", "ddc_efficiency", "ddc_tile", "ddc_timeline", "ddc_waits", "overview", "rooms", "trial", "walk")
 MOST_BYTES = 60_000
 
 

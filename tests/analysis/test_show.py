@@ -33,7 +33,7 @@ def test_one_sweep_is_told_in_full(tmp_path: Path, capsys: pytest.CaptureFixture
         "autotune verify 4",
         "default      408 us",
         "speed-up     2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
-        "1 finalist is within 0.5 % of the fastest; tie broken by: fewer registers",
+        "1 config of it is within 0.5 % of the fastest; tie broken by: fewer registers",
         "wrong (1), first trial 13: why wrong",
         "    autotune verify 13",
         "3 configs violate: a block has a warp",
@@ -56,7 +56,7 @@ def test_several_sweeps_are_a_line_each_in_the_order_of_their_numbers(
     assert lines[0] == "3 sweeps of filter on NVIDIA H200" and lines[1].split()[0] == "problem"
     assert [line.split()[0] for line in lines[2:5]] == [f"taps={n},n_samples=4096" for n in (16, 32, 128)]
     assert lines[2].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
-    assert lines[3].endswith("PHASES=4 (so far)") and "finalists" not in "".join(lines)
+    assert lines[3].endswith("PHASES=4 (so far)") and "final round" not in "".join(lines)
     assert shown(capsys, tmp_path, everything=True).count("winner       ALGORITHM") == 3
     outcomes.sweep(tmp_path, device="NVIDIA A100")
     assert shown(capsys, tmp_path).splitlines()[1].split()[:2] == ["device", "problem"]
@@ -90,7 +90,7 @@ def test_a_sweep_without_a_verdict_or_without_a_time_says_so(
 ) -> None:
     path = outcomes.sweep(tmp_path, verdict=False)
     text = shown(capsys, path)
-    assert "unfinished" in text and "200 us (quartiles 180 us .. 220 us)" in text and "finalists" not in text
+    assert "unfinished" in text and "200 us (quartiles 180 us .. 220 us)" in text and "95 % interval" not in text
     trials = path / "trials.jsonl"
     trials.write_text("".join(line for line in trials.read_text().splitlines(True) if '"measured"' not in line))
     text = shown(capsys, path)

@@ -122,7 +122,7 @@ def test_exported_trials_are_one_row_each_with_all_columns(recorded: Path) -> No
 
 def test_show_tells_winner_and_curve(recorded: Path) -> None:
     done = autotune("show", str(recorded))
-    assert done.returncode == 0 and "finalists" in done.stdout and "best so far" in done.stdout
+    assert done.returncode == 0 and "final round" in done.stdout and "best so far" in done.stdout
     (about,) = json.loads(autotune("show", str(recorded), "--json").stdout)
     assert about["verdict"]["winner"]["median_s"] > 0
 

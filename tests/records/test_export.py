@@ -13,7 +13,7 @@ import pytest
 from autotune import Config, UsageError, load
 from autotune.cli.commands.export import export
 from autotune.core.config import merged_order
-from autotune.core.errors import STATUSES
+from autotune.core.errors import Status
 from autotune.records.export import kernel_tuner, t4
 from autotune.records.export.parquet import uniform
 from autotune.records.folder import SweepFolder
@@ -96,7 +96,7 @@ def test_t4_tells_how_each_trial_ended(tmp_path: Path) -> None:
         "skipped": "constraints",
     }
     assert {status for status, r in ended.items() if r["correctness"] == 1} == {"measured", "noisy"}
-    assert set(t4.INVALIDITY) == set(STATUSES) == {*kernel_tuner.ERROR, "measured"}
+    assert set(t4.INVALIDITY) == set(Status) == {*kernel_tuner.ERROR, "measured"}
     best = by_config[outcomes.BEST]
     measured = {m["name"]: (m["value"], m["unit"]) for m in best["measurements"]}
     assert measured["time"] == (pytest.approx(0.2), "ms") and best["objectives"] == ["time"]

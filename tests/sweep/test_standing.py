@@ -87,6 +87,17 @@ def test_what_does_something_else_is_measured_again(name: str, pattern: str, rep
     assert HELD not in told and n_after == 2 * n
 
 
+def test_a_rewritten_definition_that_crashes_takes_no_sweep_along(tmp_path: Path) -> None:
+    """What its digests are made of is asked in a process of its own, and so is all else."""
+    definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"
+    sweep(definition, results)
+    text = definition.read_text()
+    assert "parts = rng.normal(" in text
+    definition.write_text(text.replace("parts = rng.normal(", "__import__('os')._exit(7)\n        parts = rng.normal("))
+    again = autotune("sweep", "--kernel", definition, "--device", "host", "--trials", 4, "--results", results)
+    assert again.returncode == 2 and "killed the process that made them" in again.stderr, again.stderr
+
+
 # ---------------------------------------------------------------------- what else reads records
 def autotune(*words: object) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "autotune", *map(str, words)]

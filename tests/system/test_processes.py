@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, wait
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,25 @@ def test_what_was_in_flight_is_tried_once_more(tmp_path: Path) -> None:
     with pytest.raises(Died, match="SIGKILL"):
         child.call(kill_myself, (), 60)
     assert child.call(os.getppid, (), 60) == os.getpid()
+    child.end()
+
+
+def told_in_steps(mark: Path, last_s: float) -> Iterator[str]:
+    """Tells a step, dies once, and tells another one."""
+    yield "begun"
+    kill_the_first(mark)
+    time.sleep(last_s)
+    yield "done"
+
+
+def test_steps_come_one_by_one_each_in_its_own_time(tmp_path: Path) -> None:
+    child = Child("tested", work_quietly)
+    steps = child.steps(told_in_steps, (tmp_path / "mark", 0.0), 60)
+    assert list(steps) == ["begun", "begun", "done"], "the second process tells all of them"
+    late = child.steps(told_in_steps, (tmp_path / "mark", 600.0), 1)
+    assert next(late) == "begun"
+    with pytest.raises(TimeoutError):
+        next(late)
     child.end()
 
 

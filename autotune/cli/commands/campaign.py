@@ -17,7 +17,7 @@ from .options import JsonOption
 
 if TYPE_CHECKING:
     from ...campaign.run import Campaign
-    from ...campaign.worker import Outcome
+    from ...campaign.worker import Tuned
 
 N_FAILURES_TOLD = 5
 CompileOption = Annotated[
@@ -149,9 +149,9 @@ class _Console:
             self._bar.add_task("", total=n_total)
             self._bar.start()
 
-    def outcome(self, outcome: "Outcome", n_done: int) -> None:
-        self._failed += bool(outcome.error)
-        text = f"{_name(outcome)}: {outcome.error or seconds(outcome.median_s)}"
+    def tuned(self, one: "Tuned", n_done: int) -> None:
+        self._failed += bool(one.error)
+        text = f"{_name(one)}: {one.error or seconds(one.median_s)}"
         text += f"; {self._failed} failed" if self._failed else ""
         now = time.monotonic()
         if self._bar is not None:
@@ -167,8 +167,8 @@ class _Console:
             self._bar = None
 
 
-def _name(outcome: "Outcome") -> str:
-    return ",".join(f"{name}={value}" for name, value in outcome.problem.items())
+def _name(one: "Tuned") -> str:
+    return ",".join(f"{name}={value}" for name, value in one.problem.items())
 
 
 def _summary(done: "Campaign", results: Path) -> dict[str, object]:
@@ -176,7 +176,7 @@ def _summary(done: "Campaign", results: Path) -> dict[str, object]:
         "results": str(results),
         "devices": done.devices,
         "problems": done.n_problems,
-        "tuned": sum(not o.error for o in done.outcomes),
+        "tuned": sum(not o.error for o in done.tuned),
         "wall_s": done.wall_s,
         "idle_share": done.idle_share,
         "spent_s": done.spent_s,
@@ -185,12 +185,12 @@ def _summary(done: "Campaign", results: Path) -> dict[str, object]:
         "trials": dict(done.counts),
         "new_trials": done.n_new,
         "interrupted": done.interrupted,
-        "outcomes": [vars(o) for o in done.outcomes],
+        "outcomes": [vars(o) for o in done.tuned],
     }
 
 
 def _print(done: "Campaign", results: Path, kernel: str) -> None:
-    tuned = [o for o in done.outcomes if not o.error]
+    tuned = [o for o in done.tuned if not o.error]
     gains = [o.speed_up for o in tuned if o.speed_up]
     best = sorted((o for o in tuned if o.speed_up), key=lambda o: -(o.speed_up or 0.0))[:3]
     if best:

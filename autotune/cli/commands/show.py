@@ -30,7 +30,7 @@ def show(
         bool, typer.Option("--json", help="Print JSON: a list with one object per sweep, times in seconds.")
     ] = False,
 ) -> None:
-    """Show the winner and its evidence, finalists, failures, the search's curve, and each parameter's importance."""
+    """Show the winner and its evidence, the final round, failures, the search's curve, and what parameters matter."""
     sweeps = [SweepRecord.of(folder) for folder in find_sweeps(path)]
     in_full = everything or len(sweeps) == 1
     if json:
@@ -147,9 +147,9 @@ def _print_finalists(sweep: SweepRecord) -> None:
         for finalist in sweep.finalists
     ]
     stdout.print()
-    print_table(("finalists", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
+    print_table(("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
     if sweep.outcome is not None and (n_ties := len(sweep.outcome.ties)):
-        tied = "1 finalist is" if n_ties == 1 else f"{n_ties} finalists are"
+        tied = "1 config of it is" if n_ties == 1 else f"{n_ties} configs of it are"
         rule = sweep.outcome.preference_among_ties or "the smaller one"
         stdout.print(f"{tied} within {percent(SAME)} of the fastest; tie broken by: {rule}", markup=False)
 

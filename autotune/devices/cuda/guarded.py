@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...core.errors import TrialFailure
+from ...core.errors import Status, TrialFailure
 
 GUARD_BYTES = 1 << 30  # unmapped addresses on each side; a multiple of every granularity
 KEPT_BYTES = 1 << 30  # memory kept for the next buffer, at most
@@ -180,7 +180,7 @@ class GuardedMemory:
             name = ctypes.c_char_p()
             self._driver.cuGetErrorName(status, ctypes.byref(name))
             text = (name.value or b"").decode() or f"error {status}"
-            raise TrialFailure("launch_failed", f"{call}: {text}", sticky=True)
+            raise TrialFailure(Status.LAUNCH_FAILED, f"{call}: {text}", sticky=True)
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from ...core.definition import Device, Launch, Tolerance
-from ...core.errors import TrialFailure
+from ...core.errors import Status, TrialFailure
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
@@ -170,7 +170,7 @@ class CudaSession:
         try:
             return CudaBuffer(self, shape, dtype, align)
         except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
-            raise TrialFailure("resources", f"{name} does not fit the device's memory: {error}") from error
+            raise TrialFailure(Status.RESOURCES, f"{name} does not fit the device's memory: {error}") from error
 
     def memory(self, n_bytes: int) -> tuple[Mapping | None, Any]:
         """Returns at least ``n_bytes`` as an array, and their mapping, which the caller gives back.
@@ -273,5 +273,5 @@ def _faults(kernel: str) -> Any:
     except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
         refused = any(word in str(error) for word in REFUSED)
         raise TrialFailure(
-            "resources" if refused else "launch_failed", f"{kernel}: {error}", sticky=not refused
+            Status.RESOURCES if refused else "launch_failed", f"{kernel}: {error}", sticky=not refused
         ) from error

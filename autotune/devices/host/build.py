@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.definition import Device
-from ...core.errors import TrialFailure, UsageError, clipped
+from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
 from ...source.render import Variant
 from ...system.cache import cache_dir
@@ -105,7 +105,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     shared_bytes = max(fact.shared_bytes for fact in facts)
     if shared_bytes > MAX_STATIC_SHARED_BYTES:
         raise TrialFailure(
-            "resources",
+            Status.RESOURCES,
             f"{variant.name}: {shared_bytes} bytes of static shared memory; CUDA allows {MAX_STATIC_SHARED_BYTES}, "
             "and more only as `extern __shared__`",
         )
@@ -234,7 +234,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     given = ("-include", SHIM / "cuda.hpp", "-x", "c++", "-E", "-P", "-")
     outcome = run_compiler([*compiler.command, *flags(build), *given], text)
     if outcome.code != 0:
-        raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
+        raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
     return _digest(outcome.output)
 
 
@@ -249,7 +249,7 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
             # Linked separately: -fsanitize would add the libraries that the runtime replaces.
             outcome = run_compiler([*compiler.command, "-O2", "-shared", unlinked, "-o", library])
         if outcome.code != 0:
-            raise TrialFailure("compile_failed", f"{variant.name}: {_explain(outcome, compiler, variant)}")
+            raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
         facts = Facts(_variables(library), time.perf_counter() - start)
         keep(path, library.read_bytes(), asdict(facts))
     return facts

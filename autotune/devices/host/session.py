@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.definition import Device, Launch, TensorMap
-from ...core.errors import TrialFailure
+from ...core.errors import Status, TrialFailure
 from ..base import TIMED_ALIGN, Argument, Binary, Sample
 from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
@@ -62,7 +62,7 @@ class HostFunction:
         try:
             library = ctypes.CDLL(str(self._path))
         except OSError as error:
-            raise TrialFailure("launch_failed", f"{binary.kernel} cannot be loaded: {error}") from error
+            raise TrialFailure(Status.LAUNCH_FAILED, f"{binary.kernel} cannot be loaded: {error}") from error
         weakref.finalize(self, _ctypes.dlclose, library._handle)
         self._info = KernelInfo()
         library.cuda_host_describe(ctypes.byref(self._info))
@@ -104,7 +104,7 @@ class HostFunction:
         info = ctypes.byref(self._info)
         if library.cuda_host_launch(name, info, pointers, ctypes.byref(options), ranges, len(ranges)):
             message = library.cuda_host_error().decode(errors="replace")
-            raise TrialFailure("launch_failed", name_lines(message, self._path))
+            raise TrialFailure(Status.LAUNCH_FAILED, name_lines(message, self._path))
 
     def _check_geometry(self, launch: Launch) -> None:
         device = self._device
@@ -121,7 +121,7 @@ class HostFunction:
         if self._shared_bytes > MAX_STATIC_SHARED_BYTES:
             problems.append(f"{self._shared_bytes} bytes of static shared memory, CUDA has {MAX_STATIC_SHARED_BYTES}")
         if problems:
-            raise TrialFailure("resources", f"{self._kernel}: {'; '.join(problems)}")
+            raise TrialFailure(Status.RESOURCES, f"{self._kernel}: {'; '.join(problems)}")
 
     def _prepare(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], seed: int
@@ -163,7 +163,7 @@ class HostFunction:
                 self._refuse(f"parameter {i} is {wanted} of {size} bytes, the argument is {value.dtype} {argument!r}")
 
     def _refuse(self, why: str) -> None:
-        raise TrialFailure("launch_failed", f"the arguments do not fit the signature of {self._kernel}: {why}")
+        raise TrialFailure(Status.LAUNCH_FAILED, f"the arguments do not fit the signature of {self._kernel}: {why}")
 
 
 def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument | HostMemory]) -> np.void:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.config import Value, merged_order
-from ...core.errors import UsageError
+from ...core.errors import Status, UsageError
 from ...trial.row import Trial
 from ..record import SweepRecord
 from .base import Contents
@@ -18,16 +18,16 @@ MS = 1e3  # milliseconds per second
 INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"
 
 ERROR = {
-    "constraint": INVALID,
-    "skipped": INVALID,
-    "definition_failed": NOT_COMPILED,
-    "render_failed": NOT_COMPILED,
-    "compile_failed": NOT_COMPILED,
-    "resources": NOT_RUN,  # as Kernel Tuner reports a launch that the driver refuses
-    "launch_failed": NOT_RUN,
-    "timed_out": NOT_RUN,
-    "wrong": NOT_RUN,  # it has no code for a wrong output; "status" beside it has
-    "noisy": NOT_RUN,
+    Status.CONSTRAINT: INVALID,
+    Status.SKIPPED: INVALID,
+    Status.DEFINITION_FAILED: NOT_COMPILED,
+    Status.RENDER_FAILED: NOT_COMPILED,
+    Status.COMPILE_FAILED: NOT_COMPILED,
+    Status.RESOURCES: NOT_RUN,  # as Kernel Tuner reports a launch that the driver refuses
+    Status.LAUNCH_FAILED: NOT_RUN,
+    Status.TIMED_OUT: NOT_RUN,
+    Status.WRONG: NOT_RUN,  # it has no code for a wrong output; "status" beside it has
+    Status.NOISY: NOT_RUN,
 }
 
 
@@ -101,7 +101,7 @@ def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, 
 
 
 def _error(trial: Trial) -> str:
-    compiler_timed_out = trial.status == "timed_out" and trial.compile_s is None
+    compiler_timed_out = trial.status == Status.TIMED_OUT and trial.compile_s is None
     return NOT_COMPILED if compiler_timed_out else ERROR[trial.status]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.config import Value
+from ...core.errors import Status
 from ...trial.row import Trial
 from ..record import SweepRecord
 from .base import Contents
@@ -17,17 +18,17 @@ SCHEMA_VERSION = "1.0.0"
 MS = 1e3  # milliseconds per second
 
 INVALIDITY = {
-    "measured": "correct",
-    "constraint": "constraints",
-    "skipped": "constraints",
-    "definition_failed": "compile",
-    "render_failed": "compile",  # the template produced no source
-    "compile_failed": "compile",
-    "resources": "runtime",  # where a driver would refuse the launch
-    "launch_failed": "runtime",
-    "noisy": "runtime",  # correct, but without a time
-    "timed_out": "timeout",
-    "wrong": "correctness",
+    Status.MEASURED: "correct",
+    Status.CONSTRAINT: "constraints",
+    Status.SKIPPED: "constraints",
+    Status.DEFINITION_FAILED: "compile",
+    Status.RENDER_FAILED: "compile",  # the template produced no source
+    Status.COMPILE_FAILED: "compile",
+    Status.RESOURCES: "runtime",  # where a driver would refuse the launch
+    Status.LAUNCH_FAILED: "runtime",
+    Status.NOISY: "runtime",  # correct, but without a time
+    Status.TIMED_OUT: "timeout",
+    Status.WRONG: "correctness",
 }
 
 _MEASUREMENTS = {
@@ -106,7 +107,7 @@ def _result(trial: Trial, final_s: float | None) -> dict[str, Any]:
         "configuration": dict(trial.config),
         "times": _times(trial),
         "invalidity": INVALIDITY[trial.status],
-        "correctness": int(trial.status in ("measured", "noisy")),  # both have passed the verification
+        "correctness": int(trial.status in (Status.MEASURED, Status.NOISY)),  # both have passed the verification
         "measurements": _measurements(trial, final_s),
         "objectives": ["time"],
     }
@@ -116,7 +117,7 @@ def _times(trial: Trial) -> dict[str, Any]:
     """Returns times in ms, under the schema's ``compilation_time`` and Kernel Tuner's ``compilation``."""
     times: dict[str, Any] = {"runtimes": [MS * s for s in trial.samples_s]}
     stages = {"compilation": trial.compile_s, "validation": trial.verify_s, "benchmark": trial.measure_s}
-    if trial.status in ("constraint", "skipped", "render_failed"):
+    if trial.status in (Status.CONSTRAINT, Status.SKIPPED, Status.RENDER_FAILED):
         stages = dict.fromkeys(stages, 0.0)
     times |= {name: MS * seconds for name, seconds in stages.items() if seconds is not None}
     if "compilation" in times:
