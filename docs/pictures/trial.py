@@ -10,7 +10,7 @@ FAILURES = (
         "A child process dies",
         "It is replaced and its task tried once more; a second death: launch_failed, compile_failed",
     ),
-    ("A call passes its deadline", "timed_out: its process is stopped, the next call starts a new one"),
+    ("Verifying or measuring passes its deadline", "timed_out: its process is stopped, the next call starts a new one"),
     (
         "An illegal address, or another error that stays in the context",
         "launch_failed: no second try, the process is replaced",
@@ -80,7 +80,7 @@ def _device(p: Picture, y: float) -> None:
     p.arrow((760, y + 24), (770, y + 24))
     p.arrow((592, 150), (592, 190), (650, 190), (650, 330), (592, 330), (592, y - 2))
     p.arrow((500, 275), (708, 275), (708, y - 2))
-    p.text(660, 206, "a call, with a deadline", "small muted")
+    p.text(660, 206, "one call, a deadline for each of both", "small muted")
     p.text(508, 270, "a case, in files", "small muted")
     p.arrow((850, y), (850, 126), (870, 126))
     p.text(844, 240, "median, verdict,", "small muted", anchor="end")
