@@ -100,7 +100,7 @@ def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OP
         nvrtc.destroyProgram(program)
     if f".text.{name}\0".encode() not in data:
         why = f'the source defines no kernel called {name}; it must say: extern "C" __global__ void {name}(...)'
-        raise TrialFailure("compile_failed", why)
+        raise TrialFailure(Status.COMPILE_FAILED, why)
     # CuPy hands over all but the last byte of the file, which is a zero
     cubin = Cubin(data + b"\0", arch, key, compile_s=time.perf_counter() - start, log=log)
     return replace(cubin, **_resources(log, name))

@@ -121,7 +121,7 @@ def _check_order(kernel: Kernel[Any], arguments: tuple[str, ...], source: str, p
     if any(name in parameters and parameters.index(name) != i for i, name in enumerate(arguments)):
         why = f"has arguments = ({', '.join(arguments)}), but {kernel.name}() in {path.name} takes"
         why += f" ({', '.join(parameters)}); give both the same order"
-        raise TrialFailure("definition_failed", str(fault(kernel, "", why)))
+        raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 
 
 def _fields(values: dict[str, Any]) -> str:

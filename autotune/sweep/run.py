@@ -85,8 +85,8 @@ def run_sweep(
     with bench.getting_ready.held(rank):
         enumeration = kernel.space.enumerate(problem, device, settings.restrict)
     if not enumeration.configs:
-        reasons = "; ".join(f"{n} violate: {why}" for why, n in enumeration.refused.items())
-        raise UsageError(f"{kernel.name} has no allowed configuration for {problem_name(problem)}: {reasons}")
+        name = problem_name(problem)
+        raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
     default = enumeration.nearest(kernel.default_config(problem, device))
     context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank)
     context.check_definition(enumeration.configs)

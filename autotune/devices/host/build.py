@@ -90,7 +90,8 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
     """
     if not EXTERN_C.search(variant.source):  # the translation drops it, but a GPU finds no kernel without it
         why = f'{variant.kernel} must be declared as extern "C" __global__ void {variant.kernel}(...)'
-        raise TrialFailure("compile_failed", f"{variant.name}: {why}; other names are mangled, and not found on a GPU")
+        why = f"{variant.name}: {why}; other names are mangled, and not found on a GPU"
+        raise TrialFailure(Status.COMPILE_FAILED, why)
     compiler = find_compiler()
     text = translate(variant)
     key = _digest(text, compiler.key, package_fingerprint())
