@@ -16,7 +16,7 @@ import numpy as np
 from ..analysis.losses import Emitted, tier_losses
 from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
-from ..core.definition import Kernel
+from ..core.definition import Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..records.as_measured import MACHINE_CODE, as_measured
 from ..records.as_recorded import config_of, of_definition, problem_of
@@ -156,7 +156,7 @@ def _fallback(sweep: SweepRecord, kernel: Kernel[Any], orders: Orders, sources: 
     return Fallback(kernel.name, baked, default.config, default.key, orders[place])
 
 
-def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, ...]:
+def call_order(kernel: Kernel[P], problem: P, config: Config) -> tuple[str, ...]:
     """Returns the names of the inputs in the order in which the definition makes them, at its smallest problem.
 
     Raises:
@@ -177,7 +177,7 @@ def call_order(kernel: Kernel[Any], problem: Any, config: Config) -> tuple[str, 
     return order
 
 
-def _n_bytes(kernel: Kernel[Any], problem: Any) -> int:
+def _n_bytes(kernel: Kernel[P], problem: P) -> int:
     return sum(array.n_bytes for array in kernel.arrays(problem).values())
 
 

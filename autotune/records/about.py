@@ -1,7 +1,7 @@
 """What ran where: the content of a record's sweep.json."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..core.config import Config, Value
@@ -38,6 +38,11 @@ class About:
         own = {f.name: content[f.name] for f in fields(About) if f.name in content}
         own |= {"device": device_of(content["device"]), "default": Config(content["default"])}
         return About(**own | {"content": content})
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the content of sweep.json."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
+        return content | {"device": asdict(self.device), "default": dict(self.default)}
 
     @property
     def baked_values(self) -> dict[str, Value]:

@@ -4,16 +4,17 @@ That is known only while their sources are as they were: of a trial whose source
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..core.definition import Device, Kernel
+from ..core.definition import Device, Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
+from ..source.registry import reference_of
 from ..source.render import render
-from ..trial.compile import CompilePool, Pending
-from ..trial.conditions import conditions_of
+from ..system.processes import Died
+from ..trial.compile import Asked, CompilePool, Pending
 from ..trial.row import Trial
 from .as_recorded import config_of, of_definition, problem_of, protocol_of
 from .damage import Damaged, tell
@@ -41,15 +42,16 @@ def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found
     lacking = [t for t in trials if not known.code(t, compiler) or not known.condition(t)]
     codes, conditions = dict(known.codes.get(compiler, {})), dict(known.conditions)
     started = [(t, pending) for t in lacking if (pending := _start(kernel, problem, t, pool)) is not None]
+    reference, fields = reference_of(kernel), asdict(problem)
+    asked = [pool.conditions(Asked(reference, fields, trial.config, protocol)) for trial, _ in started]
     n_new = 0
-    for trial, pending in started:
+    for (trial, pending), asking in zip(started, asked, strict=True):
         try:
-            found = of_definition(kernel, conditions_of, kernel, problem, trial.config, protocol)
-            codes[str(trial.number)] = pending.result().code
-            conditions[str(trial.number)] = found
-            n_new += 1
-        except (TrialFailure, UsageError):
+            code, found = pending.result().code, asking.result()
+        except (TrialFailure, UsageError, TimeoutError, Died):
             continue
+        codes[str(trial.number)], conditions[str(trial.number)] = code, found
+        n_new += 1
     if n_new:
         folder.write_digests(replace(known, codes={**known.codes, compiler: codes}, conditions=conditions))
     return Found(len(trials) - len(lacking), n_new, len(lacking) - n_new)
@@ -68,7 +70,7 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
             yield pool, its_own
 
 
-def _start(kernel: Kernel[Any], problem: Any, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
+def _start(kernel: Kernel[P], problem: P, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
     """Start compiling what ``trial`` ran; returns None if its source has changed since."""
     try:
         variant = of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))

@@ -3,24 +3,34 @@
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from ..system.installation import DISTRIBUTION
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """The machine and the program of a sweep."""
+
+    machine: str
+    versions: Mapping[str, str]  # of Python and of packages
+    commit: str  # of the checkout; "" if it is none
+
+
 @lru_cache(maxsize=1)
-def provenance() -> dict[str, Any]:
+def provenance() -> Provenance:
     """Returns the machine, the versions and the commit."""
     versions = {"python": platform.python_version()}
     for package in (DISTRIBUTION, "numpy", "optuna", "jinja2", "cupy-cuda13x", "cupy-cuda12x"):
         with suppress(PackageNotFoundError):
             versions["autotune" if package == DISTRIBUTION else package] = version(package)
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
-    return {"machine": machine, "versions": versions, "commit": _commit()}
+    return Provenance(machine, versions, _commit())
 
 
 def _commit() -> str:

@@ -7,8 +7,8 @@ how it was measured. Comments, names and the order of two functions decide nothi
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
 
+from ..core.definition import P
 from ..core.errors import UsageError
 from ..system.processes import Died
 from ..trial.compile import Asked
@@ -29,7 +29,7 @@ class Resumed:
     n_by_code: int
 
 
-def resume(context: Context[Any], folder: SweepFolder) -> Resumed:
+def resume(context: Context[P], folder: SweepFolder) -> Resumed:
     """Returns what holds of the trials in ``folder`` in a sweep of this context; compiles rewritten sources."""
     recorded = folder.trials()
     by_text = {t.number for t in recorded if t.stamp == stamp(context, t.config)}
@@ -42,7 +42,7 @@ def resume(context: Context[Any], folder: SweepFolder) -> Resumed:
 
 
 def _by_code(
-    context: Context[Any], recorded: Sequence[Trial], by_text: set[int], digests: Digests, made_by: str
+    context: Context[P], recorded: Sequence[Trial], by_text: set[int], digests: Digests, made_by: str
 ) -> set[int]:
     """Returns the numbers of trials whose machine code and conditions are unchanged, where their text is not.
 
@@ -58,7 +58,7 @@ def _by_code(
     return {number for number, asking in asked.items() if _is_same(asking)}
 
 
-def _ask(context: Context[Any], trial: Trial, digests: Digests) -> "Future[bool] | None":
+def _ask(context: Context[P], trial: Trial, digests: Digests) -> "Future[bool] | None":
     """Let a compile process look for the machine code of ``trial``; returns None if nothing is known of it."""
     code, conditions = digests.code(trial, context.compiler), digests.condition(trial)
     if not code or not conditions:

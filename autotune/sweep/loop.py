@@ -2,8 +2,8 @@
 
 import time
 from concurrent.futures import FIRST_COMPLETED, wait
-from typing import Any
 
+from ..core.definition import P
 from ..core.errors import TrialFailure
 from ..records.trials import TrialLog
 from ..search import Searcher
@@ -18,7 +18,7 @@ N_WAITING = 8  # compiled proposals that may wait for the device
 
 
 def run_trials(
-    context: Context[Any],
+    context: Context[P],
     oracle: Oracle,
     search: Searcher,
     log: TrialLog,
@@ -55,7 +55,7 @@ def run_trials(
     return oracle
 
 
-def open_device(context: Context[Any]) -> None:
+def open_device(context: Context[P]) -> None:
     """Opens the device once the first compiles have started; the bench keeps it open for the next sweep."""
     if not context.bench.is_open:
         with context.on_device("opening the device"):
@@ -67,7 +67,7 @@ def _wants_more(ahead: list[Proposal], bench: Bench) -> bool:
     return len(ahead) - n_done < bench.n_ahead and n_done < N_WAITING
 
 
-def _next(ahead: list[Proposal], context: Context[Any]) -> Proposal:
+def _next(ahead: list[Proposal], context: Context[P]) -> Proposal:
     """Returns the earliest compiled proposal, so that the device does not wait for one slow compile."""
     with context.ledger.on("waiting for compilers"):
         if not any(proposal.done for proposal in ahead):

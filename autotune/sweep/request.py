@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ..core.config import Config, Value, parse_value, reads_back
-from ..core.definition import Kernel
+from ..core.definition import Kernel, P
 from ..core.errors import UsageError
 from ..core.space import Space
 from ..devices import Target, find_device
@@ -74,7 +74,7 @@ def problems_on(kernel: Kernel[Any], texts: Iterable[str], target: Target) -> li
     return [problem_on(kernel, values, target) for values in given]
 
 
-def parse_config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Config:
+def parse_config(kernel: Kernel[P], text: str, problem: P, target: Target) -> Config:
     """Parses a complete config that is allowed for ``problem`` on the device.
 
     Raises:

@@ -13,6 +13,7 @@ from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
 from ..core.errors import Status, TrialFailure, UsageError
 from ..core.space import Enumeration
+from ..records.about import About
 from ..records.estimate import estimate
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist, Outcome, Relation
@@ -98,7 +99,7 @@ def run_sweep(
                 f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
             )
         run = _Run(context, enumeration, default, settings, progress, folder, found.log)
-        folder.take_up(run.about(found.stale))
+        folder.take_up(run.about(found.stale).as_json())
         return run.run()
 
 
@@ -154,26 +155,28 @@ class _Run:
         return self.settings.budget(self.context.target.kind, len(self.enumeration.configs))
 
     # ------------------------------------------------------------------ the beginning
-    def about(self, stale: list[int]) -> dict[str, Any]:
-        """Returns the content of sweep.json; ``stale``: numbers of the recorded trials that no longer hold."""
-        kernel, problem, target = self.context.kernel, self.context.problem, self.context.target
-        return {
-            "kernel": kernel.name,
-            "definition": self.context.reference,
-            "problem": self.context.fields,
-            "baked": baked_fields(type(problem)),
-            "runtime": runtime_fields(type(problem)),
-            "device": asdict(target.device),
-            "clock": target.module.clock,
-            "compiler": self.context.compiler,
-            "default": dict(self.default),
-            "refused": self.enumeration.refused,
-            "space": {name: parameter.values for name, parameter in kernel.space.parameters.items()},
-            "settings": {name: value for name, value in asdict(self.settings).items() if name != "results"},
-            "stale": stale,
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            **provenance(),
-        }
+    def about(self, stale: list[int]) -> About:
+        """Returns what runs where; ``stale``: numbers of the recorded trials that no longer hold."""
+        kernel, problem, target, origin = self.context.kernel, self.context.problem, self.context.target, provenance()
+        return About(
+            kernel=kernel.name,
+            definition=self.context.reference,
+            problem=self.context.fields,
+            baked=baked_fields(type(problem)),
+            runtime=runtime_fields(type(problem)),
+            device=target.device,
+            clock=target.module.clock,
+            compiler=self.context.compiler,
+            default=self.default,
+            refused=self.enumeration.refused,
+            space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
+            settings={name: value for name, value in asdict(self.settings).items() if name != "results"},
+            stale=tuple(stale),
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            machine=origin.machine,
+            versions=origin.versions,
+            commit=origin.commit,
+        )
 
     def _previous(self) -> Outcome | None:
         """Returns the recorded outcome if it is of these trials and its final round was no shorter."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Array, Kernel, Launch, Tolerance, problem_name
+from ..core.definition import Array, Kernel, Launch, P, Tolerance, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import TIMED_ALIGN, Buffer, Comparison, Function, Session
 from . import contract
@@ -39,36 +39,36 @@ class Case:
     slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
 
 
-def case_key(kernel: Kernel[Any], problem: Any) -> str:
+def case_key(kernel: Kernel[P], problem: P) -> str:
     """Returns the key that names a case in every process."""
     return f"{kernel.name} {problem_name(problem)}"
 
 
-def too_large_for_numpy(kernel: Kernel[Any], problem: Any) -> bool:
+def too_large_for_numpy(kernel: Kernel[P], problem: P) -> bool:
     """Returns whether a verified config must stand in for the reference."""
     return kernel.work(problem).flops > REFERENCE_FLOPS
 
 
-def random_inputs(kernel: Kernel[Any], problem: Any) -> dict[str, Any]:
+def random_inputs(kernel: Kernel[P], problem: P) -> dict[str, Any]:
     """Returns the definition's inputs, the same in every process."""
     seed = zlib.crc32(case_key(kernel, problem).encode())
     return contract.inputs_of(kernel, problem, np.random.default_rng(seed))
 
 
-def numpy_case(kernel: Kernel[Any], problem: Any) -> Case:
+def numpy_case(kernel: Kernel[P], problem: P) -> Case:
     """Returns the case of ``problem``, its reference made by the definition."""
     inputs = random_inputs(kernel, problem)
     reference = contract.reference_of(kernel, problem, inputs)
     return Case(case_key(kernel, problem), problem, inputs, reference, _tolerances(kernel, problem))
 
 
-def _tolerances(kernel: Kernel[Any], problem: Any) -> dict[str, Tolerance]:
+def _tolerances(kernel: Kernel[P], problem: P) -> dict[str, Tolerance]:
     arrays = kernel.arrays(problem).items()
     return {name: contract.tolerance_of(kernel, problem, name) for name, array in arrays if array.written}
 
 
 @lru_cache(maxsize=N_SMALL)
-def small_case(kernel: Kernel[Any], problem: Any) -> Case:
+def small_case(kernel: Kernel[P], problem: P) -> Case:
     """Returns ``numpy_case``, cached."""
     return numpy_case(kernel, problem)
 
@@ -76,7 +76,7 @@ def small_case(kernel: Kernel[Any], problem: Any) -> Case:
 _repeated: set[tuple[Kernel[Any], Any]] = set()
 
 
-def check_reference_repeats(kernel: Kernel[Any], problem: Any, small: Any) -> None:
+def check_reference_repeats(kernel: Kernel[P], problem: P, small: P) -> None:
     """Checks once for each ``problem`` that the reference gives the same again at ``small``, one of its smallest sizes.
 
     Raises:
@@ -89,7 +89,7 @@ def check_reference_repeats(kernel: Kernel[Any], problem: Any, small: Any) -> No
 
 
 # ---------------------------------------------------------------------- the timed problem's, in files
-def write_case(kernel: Kernel[Any], problem: Any, folder: Path, with_reference: bool = True) -> None:
+def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool = True) -> None:
     """Make the case of ``problem`` and leave it in ``folder``; without a reference where NumPy would need minutes."""
     with_reference = with_reference and not too_large_for_numpy(kernel, problem)
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def write_case(kernel: Kernel[Any], problem: Any, folder: Path, with_reference: 
 
 
 @lru_cache(maxsize=N_LARGE)
-def read_case(kernel: Kernel[Any], problem: Any, folder: Path) -> Case:
+def read_case(kernel: Kernel[P], problem: P, folder: Path) -> Case:
     """Reads what ``write_case`` wrote; the arrays are mapped, not copied."""
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
     inputs |= _arrays(folder, "input")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import Kernel, problem_name
+from ..core.definition import Kernel, P, problem_name
 from ..core.digest import digest
 from .case import small_case
 from .contract import tolerance_of
@@ -17,7 +17,7 @@ from .measure import MEASURING, Protocol
 STEPS = 1e4  # values are rounded to rms / STEPS, since the last bits vary between machines
 
 
-def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: Protocol) -> str:
+def conditions_of(kernel: Kernel[P], problem: P, config: Config, protocol: Protocol) -> str:
     """Returns a digest of the launch geometry, the definition's mathematics and the measuring protocol.
 
     Raises:
@@ -30,7 +30,7 @@ def conditions_of(kernel: Kernel[Any], problem: Any, config: Config, protocol: P
 
 
 @lru_cache(maxsize=1024)
-def mathematics(kernel: Kernel[Any], problem: Any, small: Any) -> str:
+def mathematics(kernel: Kernel[P], problem: P, small: P) -> str:
     """Returns arguments, work, and inputs with reference and tolerance at the edge problem ``small``."""
     case = small_case(kernel, small)
     arrays = kernel.arrays(small)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Array, Inputs, Kernel, Tolerance, fault, problem_name
+from ..core.definition import Array, Inputs, Kernel, P, Tolerance, fault, problem_name
 from ..devices.comparison import INTEGERS, compare_arrays, fits
 
 CHUNK = 1 << 20  # elements that are looked at together
 TRUTHS = {"f": "floating point", "c": "complex", "i": "integers", "u": "integers", "b": "integers or bool"}
 
 
-def inputs_of(kernel: Kernel[Any], problem: Any, rng: np.random.Generator) -> dict[str, Any]:
+def inputs_of(kernel: Kernel[P], problem: P, rng: np.random.Generator) -> dict[str, Any]:
     """Returns the definition's inputs, read-only.
 
     Raises:
@@ -39,7 +39,7 @@ def inputs_of(kernel: Kernel[Any], problem: Any, rng: np.random.Generator) -> di
     return dict(inputs)
 
 
-def reference_of(kernel: Kernel[Any], problem: Any, inputs: Inputs) -> dict[str, np.ndarray]:
+def reference_of(kernel: Kernel[P], problem: P, inputs: Inputs) -> dict[str, np.ndarray]:
     """Returns the definition's outputs for ``inputs``, which ``inputs_of`` made.
 
     Raises:
@@ -57,7 +57,7 @@ def reference_of(kernel: Kernel[Any], problem: Any, inputs: Inputs) -> dict[str,
     return {name: np.asarray(outputs[name]) for name in written}
 
 
-def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
+def tolerance_of(kernel: Kernel[P], problem: P, output: str) -> Tolerance:
     """Returns the tolerance of one output.
 
     Raises:
@@ -76,7 +76,7 @@ def tolerance_of(kernel: Kernel[Any], problem: Any, output: str) -> Tolerance:
     return tolerance
 
 
-def check_repeats(kernel: Kernel[Any], problem: Any, inputs: Inputs, reference: Mapping[str, np.ndarray]) -> None:
+def check_repeats(kernel: Kernel[P], problem: P, inputs: Inputs, reference: Mapping[str, np.ndarray]) -> None:
     """Ask for the reference once more.
 
     Raises:

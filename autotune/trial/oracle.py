@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import problem_name
+from ..core.definition import P, problem_name
 from ..core.errors import TrialFailure, UsageError
 from ..devices.base import Binary
 from ..system.processes import Died
@@ -114,7 +114,7 @@ class Oracle:
 
 
 @contextmanager
-def chosen(context: Context[Any], fastest: Trial | None, trust_recorded: bool = False) -> Iterator[Oracle]:
+def chosen(context: Context[P], fastest: Trial | None, trust_recorded: bool = False) -> Iterator[Oracle]:
     """Yields the oracle of a sweep; a compile process makes the inputs and the reference meanwhile.
 
     ``fastest``: of the recorded trials, which stands in where NumPy would need minutes, or with ``trust_recorded``. One
@@ -131,16 +131,16 @@ def chosen(context: Context[Any], fastest: Trial | None, trust_recorded: bool = 
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prepare(context: Context[Any], folder: Path, with_reference: bool) -> PendingCase:
+def _prepare(context: Context[P], folder: Path, with_reference: bool) -> PendingCase:
     future = context.bench.pool.prepare(context.reference, context.fields, folder, with_reference, context.rank)
     return PendingCase(future, f"{context.reference} {problem_name(context.problem)}")
 
 
-def _job(context: Context[Any], config: Config, binary: Binary) -> Job:
+def _job(context: Context[P], config: Config, binary: Binary) -> Job:
     return Job(context.reference, context.fields, config, binary)
 
 
-def _verified(context: Context[Any], trial: Trial) -> StandIn | None:
+def _verified(context: Context[P], trial: Trial) -> StandIn | None:
     """Returns a recorded trial that compiles and verifies again; else None."""
     try:
         pool = context.bench.pool

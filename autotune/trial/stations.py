@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Device, Launch, Work, problem_name
+from ..core.definition import Device, Launch, P, Work, problem_name
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Ceilings
@@ -33,7 +32,7 @@ class Ran:
     spent_s: Mapping[str, float]
 
 
-def run(context: Context[Any], oracle: Oracle, number: int, compiled: Compiled, incumbent_s: float | None) -> Ran:
+def run(context: Context[P], oracle: Oracle, number: int, compiled: Compiled, incumbent_s: float | None) -> Ran:
     """Checks, verifies and measures what was compiled.
 
     Nothing that a variant does raises.
@@ -71,7 +70,7 @@ def run(context: Context[Any], oracle: Oracle, number: int, compiled: Compiled, 
     return Ran(_measured(trial, context, oracle, told.verdict, tried.measurement), oracle, spent_s)
 
 
-def stamp(context: Context[Any], config: Config, variant: Variant | None = None) -> str:
+def stamp(context: Context[P], config: Config, variant: Variant | None = None) -> str:
     """Returns a digest of what the outcome of ``config`` depends on: source, sizes, protocol, compiler and more."""
     try:
         text = (variant or render(context.kernel, context.problem, config)).source
@@ -101,7 +100,7 @@ def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
             raise TrialFailure(Status.RESOURCES, f"{value} {what}; {device.name} has {limit}")
 
 
-def with_rates(trial: Trial, context: Context[Any]) -> Trial:
+def with_rates(trial: Trial, context: Context[P]) -> Trial:
     """Returns ``trial`` with GB/s, TFLOP/s and efficiency of its median, which it must have."""
     assert trial.median_s is not None
     work = context.kernel.work(context.problem)
@@ -109,7 +108,7 @@ def with_rates(trial: Trial, context: Context[Any]) -> Trial:
 
 
 def _on_device(
-    context: Context[Any], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
+    context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
 ) -> tuple[Tried, Binary, dict[str, float]]:
     """Verifies and measures; where the cache was deleted meanwhile, what it held is made anew.
 
@@ -130,7 +129,7 @@ def _on_device(
 
 
 def _tried(
-    context: Context[Any], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
+    context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
 ) -> tuple[Tried, dict[str, float]]:
     protocol = replace(context.protocol, incumbent_s=incumbent_s)
     times = [time.monotonic()]
@@ -162,7 +161,7 @@ def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) 
     )
 
 
-def _measured(trial: Trial, context: Context[Any], oracle: Oracle, verdict: Verdict, found: Measurement) -> Trial:
+def _measured(trial: Trial, context: Context[P], oracle: Oracle, verdict: Verdict, found: Measurement) -> Trial:
     m = oracle.against_reference(found)
     return with_rates(
         replace(
@@ -176,7 +175,7 @@ def _measured(trial: Trial, context: Context[Any], oracle: Oracle, verdict: Verd
     )
 
 
-def _reproduce(context: Context[Any], config: Config) -> str:
+def _reproduce(context: Context[P], config: Config) -> str:
     arguments = ["autotune", "verify", "--kernel", context.reference, "--problem", problem_name(context.problem)]
     return shlex.join([*arguments, "--config", str(config), "--device", context.target.identifier])
 

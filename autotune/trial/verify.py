@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, fault, problem_name
+from ..core.definition import Kernel, P, fault, problem_name
 from ..core.errors import TrialFailure
 from ..devices.base import Binary, Session
 from .case import N_LARGE, POISONS, Case, Placed, bytes_of, check_reference_repeats, small_case
@@ -25,8 +25,8 @@ class Verdict:
 
 def verify(
     session: Session,
-    kernel: Kernel[Any],
-    problem: Any,
+    kernel: Kernel[P],
+    problem: P,
     config: Config,
     binary: Binary,
     builds: Sequence[str] | None = None,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, problem_name
+from ..core.definition import Kernel, P, problem_name
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
@@ -145,7 +145,7 @@ class Tally:
         return f"{outcome.status:14s} {variant} {outcome.message}"
 
 
-def _compiled(kernel: Kernel[Any], problem: Any, proposal: Proposal, target: Target) -> Binary:
+def _compiled(kernel: Kernel[P], problem: P, proposal: Proposal, target: Target) -> Binary:
     """Wait for the compile, and refuse what the device could not launch. Raises TrialFailure."""
     binary = proposal.binary()
     check_limits(binary, kernel.launch(problem, proposal.config), target.device)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.config import Config
-from ..core.definition import Kernel
+from ..core.definition import Kernel, P
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, Session
@@ -217,7 +217,7 @@ def _repeat(job: Job, n: int) -> int:
     return repeated(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, n)
 
 
-def _timed_case(session: Session, kernel: Kernel[Any], problem: Any, job: Job) -> Case:
+def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Case:
     assert job.case is not None
     case = read_case(kernel, problem, job.case)
     return case if job.oracle is None else case_of_oracle(session, kernel, case, *job.oracle)
