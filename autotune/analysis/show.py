@@ -1,8 +1,11 @@
-"""The content of `autotune show` as plain data: one line per sweep for many, all details for one."""
+"""The content of `autotune show`: one line per sweep for many, all details for one."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..core.config import Value
 from ..core.errors import Status
 from ..records.as_measured import told
 from ..records.outcome import Finalist
@@ -19,37 +22,61 @@ KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "fina
 KNOWN |= {"ceilings", "spent_s"}
 
 
-def overview(sweep: SweepRecord) -> dict[str, Any]:
-    """Returns one sweep as one line: what was asked and what came of it. It reads no trial if there is an outcome."""
+@dataclass(frozen=True)
+class Overview:
+    """One sweep as one line: what was asked and what came of it. Times are in seconds; None: there is none yet."""
+
+    path: str
+    device: str
+    kernel: str
+    problem: Mapping[str, Value]
+    clock: str
+    finished: bool
+    n_trials: int
+    n_failed: int
+    best_s: float | None
+    default_s: float | None
+    speed_up: float | None
+    config: Mapping[str, Value] | None
+
+
+def overview(sweep: SweepRecord) -> Overview:
+    """Returns the line of a sweep. It reads no trial if there is an outcome."""
     winner, default = sweep.winner, sweep.default
-    return {
-        "path": str(sweep.folder.path),
-        "device": sweep.device.name,
-        "kernel": sweep.kernel,
-        "problem": dict(sweep.problem),
-        "clock": sweep.about.clock or "device time",
-        "finished": sweep.outcome is not None,
-        "n_trials": sum(sweep.counts.values()),
-        "n_failed": sum(n for status, n in sweep.counts.items() if status != Status.MEASURED),
-        "best_s": winner.median_s if winner else None,
-        "default_s": default.median_s if default else None,
-        "speed_up": sweep.speed_up,
-        "config": dict(winner.config) if winner else None,
-    }
+    return Overview(
+        path=str(sweep.path),
+        device=sweep.device.name,
+        kernel=sweep.kernel,
+        problem=dict(sweep.problem),
+        clock=clock(sweep),
+        finished=sweep.outcome is not None,
+        n_trials=sum(sweep.counts.values()),
+        n_failed=sum(n for status, n in sweep.counts.items() if status != Status.MEASURED),
+        best_s=winner.median_s if winner else None,
+        default_s=default.median_s if default else None,
+        speed_up=sweep.speed_up,
+        config=dict(winner.config) if winner else None,
+    )
+
+
+def clock(sweep: SweepRecord) -> str:
+    """Returns the clock of a sweep's times; an older record does not name it."""
+    return sweep.about.clock or "device time"
 
 
 def details(sweep: SweepRecord) -> dict[str, Any]:
     """Returns the overview and all that the record says about how it came about."""
+    winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
     return {
-        **overview(sweep),
+        **asdict(overview(sweep)),
         "holds": holds(sweep),
-        "winner": proof(sweep, sweep.winner),
-        "default": proof(sweep, sweep.default),
+        "winner": winner.as_json() if winner else None,
+        "default": default.as_json() if default else None,
         "speed_up_interval": speed_up_interval(sweep),
         "counts": dict(sweep.counts),
         "n_configs": sweep.outcome.n_configs if sweep.outcome else None,
-        "failures": failures(sweep.trials),
-        "spent": spent(sweep),
+        "failures": [asdict(each) for each in failures(sweep.trials)],
+        "spent": spent(sweep).as_json(),
         "best_so_far_s": best_so_far(sweep.trials),
         "importance": [each.as_json() for each in importances(sweep.trials)],
         "sweep": dict(sweep.about.content),
@@ -64,19 +91,34 @@ def holds(sweep: SweepRecord) -> str:
     return told(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
 
 
-def proof(sweep: SweepRecord, chosen: Finalist | None) -> dict[str, Any] | None:
-    """Returns a measured config with the evidence that it is correct and how often it was timed."""
+@dataclass(frozen=True)
+class Proof:
+    """A measured config with the evidence that it is correct, and how often it was timed."""
+
+    measured: Finalist
+    reproduce: str | None = None  # the command; None: its trial is gone
+    efficiency: float | None = None  # share of the measured roofline
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what is known of it: other members are left out."""
+        row = self.measured.as_json()
+        found = {name: row[name] for name in PROOF if row.get(name) is not None}
+        found["n_samples"] = len(self.measured.samples_s)
+        own = {"reproduce": self.reproduce, "efficiency": self.efficiency}
+        return found | {name: value for name, value in own.items() if value is not None}
+
+
+def proof(sweep: SweepRecord, chosen: Finalist | None) -> Proof | None:
+    """Returns the evidence for a measured config."""
     if chosen is None:
         return None
     trial = next((t for t in sweep.trials if t.config == chosen.config), None)
-    row = chosen.as_json()
-    found = {name: row[name] for name in PROOF if row.get(name) is not None}
-    found["n_samples"] = len(chosen.samples_s)
-    if trial is not None:
-        found["reproduce"] = trial.reproduce
-        if trial.efficiency is not None and trial.median_s:
-            found["efficiency"] = trial.efficiency * trial.median_s / chosen.median_s
-    return found
+    if trial is None:
+        return Proof(chosen)
+    efficiency = trial.efficiency
+    if efficiency is not None:
+        efficiency = efficiency * trial.median_s / chosen.median_s if trial.median_s else None
+    return Proof(chosen, trial.reproduce, efficiency)
 
 
 def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
@@ -88,16 +130,31 @@ def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
     return low / best_high, high / best_low
 
 
-def failures(trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Returns, for each status that is a failure, the count and the message and command of the first one."""
-    found: dict[str, dict[str, Any]] = {}
+@dataclass(frozen=True)
+class Failures:
+    """The trials that failed alike; ``number`` and what follows is of the first of them."""
+
+    status: Status
+    n: int
+    number: int
+    config: Mapping[str, Value]
+    message: str
+    reproduce: str  # the command
+
+
+def failures(trials: Sequence[Trial]) -> list[Failures]:
+    """Returns one entry for each status that is a failure, the most frequent first."""
+    first: dict[Status, Trial] = {}
+    counts: Counter[Status] = Counter()
     for trial in trials:
-        if trial.status == Status.MEASURED:
-            continue
-        first = {"status": trial.status, "n": 0, "number": trial.number, "config": dict(trial.config)}
-        entry = found.setdefault(trial.status, {**first, "message": trial.message, "reproduce": trial.reproduce})
-        entry["n"] += 1
-    return sorted(found.values(), key=lambda entry: -int(entry["n"]))
+        if trial.status != Status.MEASURED:
+            first.setdefault(trial.status, trial)
+            counts[trial.status] += 1
+    found = [
+        Failures(status, counts[status], t.number, dict(t.config), t.message, t.reproduce)
+        for status, t in first.items()
+    ]
+    return sorted(found, key=lambda each: -each.n)
 
 
 def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
@@ -111,11 +168,29 @@ def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
     return bests
 
 
-def spent(sweep: SweepRecord) -> dict[str, Any]:
-    """Returns where the wall time went: seconds, shares of their sum, and other figures of the outcome."""
+@dataclass(frozen=True)
+class Spent:
+    """Where the wall time of a sweep went, in seconds by activity, and ``others``: further figures of the outcome."""
+
+    seconds: Mapping[str, float]
+    others: Mapping[str, float]
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.seconds.values())
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Returns the share of each activity in the total; {} where nothing is known."""
+        total_s = self.total_s
+        return {what: seconds / total_s for what, seconds in self.seconds.items()} if total_s else {}
+
+    def as_json(self) -> dict[str, Any]:
+        return {"total_s": self.total_s, "seconds": dict(self.seconds), "shares": self.shares, **self.others}
+
+
+def spent(sweep: SweepRecord) -> Spent:
+    """Returns where the wall time of a sweep went."""
     content = sweep.outcome.content if sweep.outcome else {}
-    parts: dict[str, float] = dict(content.get("spent_s") or {})
-    total = sum(parts.values())
-    shares = {what: seconds / total for what, seconds in parts.items()} if total else {}
     others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
-    return {"total_s": total, "seconds": parts, "shares": shares, **others}
+    return Spent(dict(content.get("spent_s") or {}), others)

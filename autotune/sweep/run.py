@@ -28,7 +28,7 @@ from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
 from ..trial.context import Context
-from ..trial.ledger import idle_share
+from ..trial.ledger import Ledger, idle_share
 from ..trial.row import Trial
 from ..trial.stations import with_rates
 from .final_round import PREFERENCE, FinalRound
@@ -80,7 +80,7 @@ def run_sweep(
     Raises:
         UsageError: for an empty space, no compiler, or a record that cannot be written.
     """
-    progress = progress or Quiet()
+    progress, ledger = progress or Quiet(), Ledger()
     check_sampler(settings.sampler)
     device, rank = bench.target.device, bench.join()
     with bench.getting_ready.held(rank):
@@ -89,7 +89,7 @@ def run_sweep(
         name = problem_name(problem)
         raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
     default = enumeration.nearest(kernel.default_config(problem, device))
-    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank)
+    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank, ledger)
     context.check_definition(enumeration.configs)
     folder = SweepFolder.opened(sweep_path(settings.results, device.name, kernel.name, problem_name(problem)))
     with folder.locked(progress.note):

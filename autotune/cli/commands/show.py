@@ -1,15 +1,29 @@
 """`autotune show`: recorded sweeps for people, and with --json for programs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ...analysis.importance import Importance, importances
-from ...analysis.show import best_so_far, details, failures, holds, overview, proof, speed_up_interval, spent
+from ...analysis.show import (
+    Overview,
+    Spent,
+    best_so_far,
+    clock,
+    details,
+    failures,
+    holds,
+    overview,
+    proof,
+    speed_up_interval,
+    spent,
+)
 from ...core.schema import plain
 from ...records.folder import find_sweeps
+from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
@@ -34,7 +48,7 @@ def show(
     sweeps = [SweepRecord.of(folder) for folder in find_sweeps(path)]
     in_full = everything or len(sweeps) == 1
     if json:
-        return print_json([details(sweep) if in_full else overview(sweep) for sweep in sweeps])
+        return print_json([details(sweep) if in_full else asdict(overview(sweep)) for sweep in sweeps])
     if len(sweeps) > 1:
         _print_overview(sweeps)
     if in_full:
@@ -47,36 +61,36 @@ def show(
 def _print_overview(sweeps: list[SweepRecord]) -> None:
     """Prints one line per sweep, with columns for the device and the kernel only where they differ."""
     lines = sorted(map(overview, sweeps), key=_place)
-    devices, kernels = {line["device"] for line in lines}, {line["kernel"] for line in lines}
+    devices, kernels = {line.device for line in lines}, {line.kernel for line in lines}
     stdout.print(
         f"{len(lines)} sweeps of {', '.join(sorted(kernels))} on {', '.join(sorted(devices))}",
         markup=False,
         style="bold",
     )
     columns = {
-        "device": [line["device"] for line in lines] if len(devices) > 1 else None,
-        "kernel": [line["kernel"] for line in lines] if len(kernels) > 1 else None,
-        "problem": [_assignments(line["problem"]) for line in lines],
-        "trials": [line["n_trials"] for line in lines],
-        "failed": [line["n_failed"] for line in lines],
-        "best": [seconds(line["best_s"]) for line in lines],
-        "default": [seconds(line["default_s"]) for line in lines],
-        "speed-up": ["-" if line["speed_up"] is None else f"{line['speed_up']:.3f}" for line in lines],
+        "device": [line.device for line in lines] if len(devices) > 1 else None,
+        "kernel": [line.kernel for line in lines] if len(kernels) > 1 else None,
+        "problem": [_assignments(line.problem) for line in lines],
+        "trials": [line.n_trials for line in lines],
+        "failed": [line.n_failed for line in lines],
+        "best": [seconds(line.best_s) for line in lines],
+        "default": [seconds(line.default_s) for line in lines],
+        "speed-up": ["-" if line.speed_up is None else f"{line.speed_up:.3f}" for line in lines],
         "winner": [_winner(line) for line in lines],
     }
     shown = {name: cells for name, cells in columns.items() if cells is not None}
     print_table(tuple(shown), list(zip(*shown.values(), strict=True)))
 
 
-def _place(line: dict[str, Any]) -> tuple[Any, ...]:
+def _place(line: Overview) -> tuple[Any, ...]:
     """Returns the sort key: devices and kernels by name, problems by their numbers."""
-    fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line["problem"].values()]
-    return line["device"], line["kernel"], fields
+    fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line.problem.values()]
+    return line.device, line.kernel, fields
 
 
-def _winner(line: dict[str, Any]) -> str:
-    config = _assignments(line["config"]) if line["config"] else "no config timed"
-    return config if line["finished"] else f"{config} (so far)"
+def _winner(line: Overview) -> str:
+    config = _assignments(line.config) if line.config else "no config timed"
+    return config if line.finished else f"{config} (so far)"
 
 
 def _print_details(sweep: SweepRecord) -> None:
@@ -99,31 +113,32 @@ def _print_details(sweep: SweepRecord) -> None:
 
 
 def _print_winner(sweep: SweepRecord) -> None:
-    winner, default = proof(sweep, sweep.winner), proof(sweep, sweep.default)
-    if winner is None:
+    proven = proof(sweep, sweep.winner)
+    if proven is None:
         return _line("winner", "none: no config passed verification and was timed")
-    launches = f", {winner['n_samples']} launches" if winner["n_samples"] else ""
-    cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.get("cold")]
-    _line("winner", _assignments(winner["config"]))
-    _line("", f"{_time(winner)}{launches}{cache}, {sweep.about.clock or 'device time'}")
-    if figure := winner.get("sustained"):
-        short, long = seconds(figure["short_s"]), seconds(figure["sustained_s"])
-        _line("", f"{long} sustained, {short} in a short run ({figure['n']} launches back to back)")
-    if winner.get("efficiency") is not None:
-        _line("", f"{percent(winner['efficiency'])} of the measured roofline")
-    if winner.get("registers") is not None:
-        sizes = f"{winner.get('shared_bytes')} shared bytes, {winner.get('spill_bytes')} bytes spilled"
-        _line("", f"{winner['registers']} registers, {sizes}; variant {winner.get('key', '-')}")
-    if winner.get("verified_on"):
-        error = f"; largest error {winner['max_error']:.2g} of rms(reference)" if "max_error" in winner else ""
-        _line("", f"verified against the reference at {_sizes(winner['verified_on'], sweep.problem)}{error}")
-    if winner.get("checked_launches"):
-        _line("", f"{winner['checked_launches']} further launches checked, all correct")
-    if winner.get("reproduce"):
-        _line("", winner["reproduce"])
-    if default and default["config"] == winner["config"]:
+    winner, default = proven.measured, sweep.default
+    launches = f", {len(winner.samples_s)} launches" if winner.samples_s else ""
+    cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
+    _line("winner", _assignments(winner.config))
+    _line("", f"{_time(winner)}{launches}{cache}, {clock(sweep)}")
+    if figure := winner.sustained:
+        short, long = seconds(figure.short_s), seconds(figure.sustained_s)
+        _line("", f"{long} sustained, {short} in a short run ({figure.n} launches back to back)")
+    if proven.efficiency is not None:
+        _line("", f"{percent(proven.efficiency)} of the measured roofline")
+    if winner.registers is not None:
+        sizes = f"{winner.shared_bytes} shared bytes, {winner.spill_bytes} bytes spilled"
+        _line("", f"{winner.registers} registers, {sizes}; variant {winner.key or '-'}")
+    if winner.verified_on:
+        error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
+        _line("", f"verified against the reference at {_sizes(winner.verified_on, sweep.problem)}{error}")
+    if winner.checked_launches:
+        _line("", f"{winner.checked_launches} further launches checked, all correct")
+    if proven.reproduce:
+        _line("", proven.reproduce)
+    if default and default.config == winner.config:
         return _line("default", "same config as the winner")
-    _line("default", f"{_time(default)}; {_assignments(default['config'])}" if default else "not measured")
+    _line("default", f"{_time(default)}; {_assignments(default.config)}" if default else "not measured")
     if sweep.speed_up is not None:
         interval = speed_up_interval(sweep)
         sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
@@ -160,21 +175,20 @@ def _print_trials(sweep: SweepRecord) -> None:
     stdout.print()
     _line("trials", counts + (f"; the space has {n_configs} configs" if n_configs else ""))
     for failure in failures(sweep.trials):
-        message = (failure["message"].splitlines() or ["no message"])[0][:160]
-        _line("", f"{failure['status']} ({failure['n']}), first trial {failure['number']}: {message}")
-        if failure["reproduce"]:
-            _line("", f"    {failure['reproduce']}")
+        message = (failure.message.splitlines() or ["no message"])[0][:160]
+        _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
+        if failure.reproduce:
+            _line("", f"    {failure.reproduce}")
     for why, n in sweep.about.refused.items():
         _line("", f"{n} configs violate: {why}")
 
 
-def _print_spent(where: dict[str, Any]) -> None:
-    figures = {name: value for name, value in where.items() if name not in ("total_s", "seconds", "shares")}
-    others = [f"{name.replace('_', ' ')} {_figure(name, value)}" for name, value in figures.items()]
-    if where["shares"]:
-        ordered = sorted(where["shares"].items(), key=lambda item: -item[1])
+def _print_spent(where: Spent) -> None:
+    others = [f"{name.replace('_', ' ')} {_figure(name, value)}" for name, value in where.others.items()]
+    if where.shares:
+        ordered = sorted(where.shares.items(), key=lambda item: -item[1])
         parts = ", ".join(f"{percent(share)} {what}" for what, share in ordered if share >= 0.0005)
-        _line("time", "; ".join([f"{seconds(where['total_s'])}: {parts}", *others]))
+        _line("time", "; ".join([f"{seconds(where.total_s)}: {parts}", *others]))
     elif others:
         _line("time", "; ".join(others))
 
@@ -195,15 +209,15 @@ def _print_importance(found: tuple[Importance, ...]) -> None:
     print_table(("parameter", "share of the variance of log time", "", "best", "others at their best", ""), rows)
 
 
-def _time(measured: dict[str, Any]) -> str:
-    text = seconds(measured["median_s"])
-    if "interval_s" in measured:
-        low, high = measured["interval_s"]
+def _time(measured: Finalist) -> str:
+    text = seconds(measured.median_s)
+    if measured.interval_s is not None:
+        low, high = measured.interval_s
         return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
-    return f"{text} (quartiles {seconds(measured.get('q1_s'))} .. {seconds(measured.get('q3_s'))})"
+    return f"{text} (quartiles {seconds(measured.q1_s)} .. {seconds(measured.q3_s)})"
 
 
-def _sizes(verified_on: list[str], problem: Mapping[str, Any]) -> str:
+def _sizes(verified_on: Sequence[str], problem: Mapping[str, Any]) -> str:
     """Returns the fields in which each verified problem differs from the timed one."""
     own = set(_assignments(problem).split(","))
     different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
