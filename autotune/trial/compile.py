@@ -20,7 +20,7 @@ from .measure import Protocol
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
 N_ANEW = 3  # compiles that may show that another text is the same machine code
-MOST_CACHES_LOST = 3  # lost caches that one compile survives
+MOST_CACHES_LOST = 3  # lost caches that one compile, or one trial, survives
 PREPARE_DEADLINE_S = 900.0  # inputs and reference of the timed problem: NumPy, minutes at worst
 
 

@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -14,7 +15,7 @@ from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Ceilings
 from ..source.render import Variant, render
-from .compile import Compiled
+from .compile import MOST_CACHES_LOST, Compiled
 from .context import Context
 from .measure import MEASURING, Measurement
 from .oracle import Oracle
@@ -110,22 +111,21 @@ def with_rates(trial: Trial, context: Context[P]) -> Trial:
 def _on_device(
     context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
 ) -> tuple[Tried, Binary, dict[str, float]]:
-    """Verifies and measures; where the cache was deleted meanwhile, what it held is made anew.
+    """Verifies and measures; where the cache is deleted meanwhile, what it held is made anew.
 
     Returns the binary that ran, and the wall time of each activity.
     """
-    try:
-        tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
-        if tried.failure is None or _is_there(oracle, binary):
-            return tried, binary, spent_s
-    except FileNotFoundError:
-        if _is_there(oracle, binary):
-            raise
-    anew = context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank).compiled()
-    if isinstance(anew.binary, TrialFailure):
-        return Tried(None, None, anew.binary, 0.0, None), binary, {}
-    tried, spent_s = _tried(context, oracle, config, anew.binary, incumbent_s)
-    return tried, anew.binary, spent_s
+    for _ in range(MOST_CACHES_LOST):
+        with suppress(FileNotFoundError):  # a deletion takes a while: other files may still be there
+            tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
+            if tried.failure is None or _is_there(oracle, binary):
+                return tried, binary, spent_s
+        anew = context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank).compiled()
+        if isinstance(anew.binary, TrialFailure):
+            return Tried(None, None, anew.binary, 0.0, None), binary, {}
+        binary = anew.binary
+    tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
+    return tried, binary, spent_s
 
 
 def _tried(
