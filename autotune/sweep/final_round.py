@@ -1,6 +1,7 @@
 """The final round measures the best of a search and the default interleaved, and compares intervals."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..core.errors import TrialFailure
 from ..records.outcome import Finalist, Relation
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
+from ..trial.compile import MOST_CACHES_LOST
 from ..trial.context import Context
 from ..trial.measure import Measurement, Sustained
 from ..trial.oracle import Oracle
@@ -97,7 +99,16 @@ class FinalRound:
     left_out: Callable[[Trial, TrialFailure], None]
 
     def run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
-        """Holds the final round of the best of ``trials`` and the default; returns its configs, the winner first."""
+        """Holds the final round of the best of ``trials`` and the default; returns its configs, the winner first.
+
+        Where the cache is deleted meanwhile, what it held is made anew, and the round begins again.
+        """
+        for _ in range(MOST_CACHES_LOST):
+            with suppress(FileNotFoundError):
+                return self._run(trials, default)
+        return self._run(trials, default)
+
+    def _run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
         finalists = chosen(trials, default, self.settings.n_finalists)
         if not finalists:
             return ()

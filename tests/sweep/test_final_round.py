@@ -1,12 +1,18 @@
 """Verdicts between finalists: intervals decide, and ties are broken by a stated preference."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import autotune
 from autotune import Config
 from autotune.sweep.final_round import rank, relation_of
-from autotune.trial.measure import Measurement
+from autotune.trial.measure import Measurement, Protocol
 from autotune.trial.row import Trial
+from autotune.trial.worker import Job, Worker
+
+from ..conftest import EXAMPLE
 
 
 def measured(centre: float, spread: float, n: int = 41, seed: int = 0) -> Measurement:
@@ -60,3 +66,21 @@ def test_what_is_the_same_but_no_tie_wins_on_time() -> None:
     fast, small = trial(0, registers=200), trial(1, registers=20)
     finalists = rank([(small, measured(100.4, 0.0001)), (fast, measured(100, 0.0001))], {})
     assert [(f.number, f.relation) for f in finalists] == [(0, "fastest"), (1, "same")]
+
+
+def test_a_cache_that_is_deleted_in_it_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure, deleted = Worker.measure_together, list[Path]()
+
+    def deletes_once(
+        self: Worker, jobs: list[Job], protocol: Protocol, deadline_s: float, n_placements: int = 1
+    ) -> list[Measurement]:
+        if not deleted:
+            for path in {path for job in jobs for path in job.binary.files.values()}:
+                path.unlink()
+                deleted.append(path)
+        return measure(self, jobs, protocol, deadline_s, n_placements)
+
+    monkeypatch.setattr(Worker, "measure_together", deletes_once)
+    found = autotune.sweep(EXAMPLE, device="simulated:4", results=tmp_path, trials=12)
+    assert deleted and all(path.exists() for path in deleted)
+    assert found.finalists and found.best is not None
