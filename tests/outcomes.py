@@ -7,7 +7,7 @@ from typing import Any
 from autotune import Config, Device
 from autotune.core.errors import Status
 from autotune.records.paths import sweep_path
-from autotune.records.trials import as_row
+from autotune.records.trials import append, as_row
 from autotune.trial.row import Trial
 
 from .recorded import created, write_verdict
@@ -57,7 +57,7 @@ def sweep(results: Path, *, device: str = "NVIDIA H200", taps: int = 16, verdict
     folder = created(path, known | about)
     made = trials()
     for trial in made:
-        folder.append(trial)
+        append(folder.path, trial)
     if verdict:
         winner, second, default = (_finalist(made[i], r) for i, r in ((4, "fastest"), (1, "same"), (0, "slower")))
         write_verdict(

@@ -11,7 +11,7 @@ from autotune.core.definition import baked_fields, problem_name, runtime_fields
 from autotune.core.schema import seal
 from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
-from autotune.records.trials import as_row
+from autotune.records.trials import append, as_row
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
 from autotune.trial.row import Trial
@@ -88,7 +88,7 @@ def record(
             verified_on=("n_chan=1", "n_chan=129"),
         )
         trials.append(replace(trial, **changes))
-        folder.append(trials[-1])
+        append(folder.path, trials[-1])
     if verdict:
         winner = min(trials, key=lambda t: t.median_s or 1.0)
         default = next((as_row(t) for t in trials if t.config == default), None)

@@ -30,7 +30,7 @@ from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
 from .outcome import VERDICT, Outcome
 from .record_schema import FORMAT
-from .trials import TRIALS, append, mend_last_line, plain_number, read
+from .trials import TRIALS, mend_last_line, plain_number, read
 
 SWEEP, DIGESTS = "sweep.json", "digests.json"
 
@@ -69,10 +69,6 @@ class SweepFolder:
             self._about = None
         except OSError as error:
             raise cannot_write(self.path, error) from error
-
-    def append(self, trial: Trial) -> None:
-        """Append a trial and flush it to the disk. Raises UsageError when it cannot be written."""
-        append(self.path, trial)
 
     @contextmanager
     def locked(self, note: Callable[[str], None]) -> Iterator[None]:

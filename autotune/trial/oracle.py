@@ -19,7 +19,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..devices.base import Binary
 from ..system.processes import Died
 from .case import too_large_for_numpy
-from .compile import PREPARE_DEADLINE_S
+from .compile import PREPARE_DEADLINE_S, Proposal
 from .context import Context
 from .measure import Measurement
 from .row import Trial
@@ -87,9 +87,16 @@ class Oracle:
         self.pending.result()
         if not self.is_there:  # the cache was deleted meanwhile
             _prepare(self.context, self.folder, self.stand_in is None).result()
-        answers = (self.stand_in.config, self.stand_in.binary) if self.stand_in else None
         own = (config, binary) if self.is_open else None
-        return replace(_job(self.context, config, binary), case=self.folder, oracle=answers or own)
+        oracle = (self.stand_in.config, self._binary(self.stand_in)) if self.stand_in else own
+        return replace(_job(self.context, config, binary), case=self.folder, oracle=oracle)
+
+    def _binary(self, stand_in: StandIn) -> Binary:
+        """Returns the binary of who stands in, made anew where the cache was deleted meanwhile."""
+        if all(path.exists() for path in stand_in.binary.files.values()):
+            return stand_in.binary
+        made = _start(self.context, stand_in.config).compiled().binary
+        return stand_in.binary if isinstance(made, TrialFailure) else made
 
     @property
     def is_there(self) -> bool:
@@ -136,6 +143,10 @@ def _prepare(context: Context[P], folder: Path, with_reference: bool) -> Pending
     return PendingCase(future, f"{context.reference} {problem_name(context.problem)}")
 
 
+def _start(context: Context[P], config: Config) -> Proposal:
+    return context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank)
+
+
 def _job(context: Context[P], config: Config, binary: Binary) -> Job:
     return Job(context.reference, context.fields, config, binary)
 
@@ -143,8 +154,7 @@ def _job(context: Context[P], config: Config, binary: Binary) -> Job:
 def _verified(context: Context[P], trial: Trial) -> StandIn | None:
     """Returns a recorded trial that compiles and verifies again; else None."""
     try:
-        pool = context.bench.pool
-        binary = pool.start(context.kernel, context.problem, trial.config, rank=context.rank).binary()
+        binary = _start(context, trial.config).binary()
         with context.on_device("verifying"):
             context.bench.worker.verify(_job(context, trial.config, binary), context.deadline_s)
     except TrialFailure:

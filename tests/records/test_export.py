@@ -18,6 +18,7 @@ from autotune.records.export import kernel_tuner, t4
 from autotune.records.export.parquet import uniform
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
+from autotune.records.trials import append
 
 from .. import outcomes
 
@@ -168,16 +169,16 @@ def test_the_word_for_absent_is_no_value_and_reserved_names_are_refused(tmp_path
     path = outcomes.sweep(tmp_path)
     folder = SweepFolder(path)
     trial = outcomes.trials()[0]
-    folder.append(type(trial)(99, "measured", Config(ALGORITHM="absent", WGS=64), "k", "s", median_s=1e-3))
+    append(folder.path, type(trial)(99, "measured", Config(ALGORITHM="absent", WGS=64), "k", "s", median_s=1e-3))
     assert json.loads(kernel_tuner.cache(recorded(path)))["autotune"]["absent"] == "absent_"
-    folder.append(type(trial)(100, "measured", Config(time=3), "k", "s", median_s=1e-3))
+    append(folder.path, type(trial)(100, "measured", Config(time=3), "k", "s", median_s=1e-3))
     with pytest.raises(UsageError, match="the parameter 'time' has the name of a key"):
         kernel_tuner.cache(recorded(path))
 
 
 def test_a_config_recorded_again_counts_once_with_its_latest_trial(tmp_path: Path) -> None:
     path = outcomes.sweep(tmp_path)
-    SweepFolder(path).append(replace(outcomes.trials()[0], number=16))
+    append(path, replace(outcomes.trials()[0], number=16))
     assert [t.number for t in recorded(path).trials] == [*range(1, 17)]
     assert len(t4.results(recorded(path))["results"]) == 16
 

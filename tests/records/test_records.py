@@ -14,6 +14,7 @@ from autotune.core.digest import digest
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.paths import sweep_path
 from autotune.records.table import load
+from autotune.records.trials import append
 from autotune.trial.row import Trial
 
 from ..recorded import created
@@ -44,45 +45,45 @@ def test_trials_come_back_as_they_went(tmp_path: Path) -> None:
         trial(1, message='a "quote"\n'),
     ]
     for one in trials:
-        folder.append(one)
+        append(folder.path, one)
     assert SweepFolder(folder.path).trials() == trials
     assert folder.path == tmp_path / "NVIDIA_H200" / "detect" / "n_time=1024,n_chan=200"
 
 
 def test_a_torn_last_line_is_ignored_and_the_next_trial_starts_on_its_own_line(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
-    folder.append(trial(0))
+    append(folder.path, trial(0))
     whole = (folder.path / "trials.jsonl").read_bytes()
     for torn in (whole[:1], whole[: len(whole) // 2], whole[:-1]):
         (folder.path / "trials.jsonl").write_bytes(whole + torn)
         assert [t.number for t in folder.trials()] == [0]
         again = folder_in(tmp_path)
-        again.append(trial(1))
+        append(again.path, trial(1))
         assert [t.number for t in again.trials()] == [0, 1]
 
 
 def test_a_full_disk_is_one_clear_error_and_loses_nothing(tmp_path: Path) -> None:
     """RLIMIT_FSIZE stands in for the disk: the write fails in the middle of the line."""
     folder = folder_in(tmp_path)
-    folder.append(trial(0))
+    append(folder.path, trial(0))
     before = (folder.path / "trials.jsonl").read_bytes()
     old, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, old[1]))
         with pytest.raises(UsageError, match=r"cannot write .* What was recorded before is safe"):
-            folder.append(trial(1))
+            append(folder.path, trial(1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, handler)
     assert (folder.path / "trials.jsonl").read_bytes() == before
-    folder.append(trial(1))
+    append(folder.path, trial(1))
     assert [t.number for t in folder.trials()] == [0, 1]
 
 
 def test_load_gives_one_row_a_trial_with_parameters_and_problem_as_columns(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     for i in range(4):
-        folder.append(trial(i, registers=40 + i if i else None, median_s=1e-3 if i != 2 else None))
+        append(folder.path, trial(i, registers=40 + i if i else None, median_s=1e-3 if i != 2 else None))
     table = load(tmp_path)
     assert len(table) == 4
     assert list(table["WGS"]) == [32, 64, 96, 128] and table["WGS"].dtype == "Int64"
@@ -97,7 +98,7 @@ def test_load_gives_one_row_a_trial_with_parameters_and_problem_as_columns(tmp_p
 
 def test_numpy_numbers_are_recorded_as_numbers(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
-    folder.append(trial(0, max_error=np.float64(1e-6), registers=np.int64(40)))
+    append(folder.path, trial(0, max_error=np.float64(1e-6), registers=np.int64(40)))
     (row,) = [json.loads(line) for line in (folder.path / "trials.jsonl").read_text().splitlines()]
     assert row["max_error"] == 1e-6 and row["registers"] == 40
 

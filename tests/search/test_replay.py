@@ -12,6 +12,7 @@ import pytest
 
 from autotune import Config, Device, UsageError
 from autotune.cli.commands.replay import replay as command
+from autotune.records.trials import append
 from autotune.search.recorded_space import RecordedSpace, middle, read_space
 from autotune.search.replay import expected_minimum, replay
 from autotune.trial.row import Trial
@@ -76,7 +77,7 @@ def sweep_folder(path: Path) -> Path:
         ok = config != FAILS
         status, median_s = ("measured", 1e-3 * milliseconds(config)) if ok else ("launch_failed", None)
         took = {"compile_s": 0.2, "verify_s": 0.03, "measure_s": 0.01 if ok else None}
-        folder.append(Trial(number, status, Config(config), "key", "stamp", median_s=median_s, **took))
+        append(folder.path, Trial(number, status, Config(config), "key", "stamp", median_s=median_s, **took))
     return folder.path
 
 

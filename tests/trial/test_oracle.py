@@ -84,3 +84,10 @@ def test_inputs_that_were_deleted_are_made_again(tmp_path: Path) -> None:
             assert not oracle.is_there
             oracle.job(config, binary)
             assert oracle.is_there
+        recorded = Trial(3, "measured", config, "key", "stamp", median_s=1.0)  # type: ignore[arg-type]
+        with chosen(context, recorded, trust_recorded=True) as oracle:
+            assert oracle.stand_in is not None
+            (path,) = oracle.stand_in.binary.files.values()
+            path.unlink()
+            oracle.job(config, binary)
+            assert path.exists()
