@@ -114,7 +114,7 @@ class FinalRound:
             return ()
         self.progress.finalists(len(finalists))
         context, pool = self.context, self.context.bench.pool
-        started = [(t, pool.start(context.kernel, context.problem, t.config, rank=context.rank)) for t in finalists]
+        started = [(t, pool.start(context, t.config)) for t in finalists]
         jobs: list[tuple[Trial, Job]] = []
         for trial, proposal in started:  # all binaries are in the cache by now
             try:

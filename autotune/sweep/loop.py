@@ -37,7 +37,7 @@ def run_trials(
             while len(log.trials) + len(ahead) < n_total and _wants_more(ahead, context.bench):
                 if (config := search.propose()) is None:
                     break
-                ahead.append(context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank))
+                ahead.append(context.bench.pool.start(context, config))
         if not ahead:
             break
         open_device(context)

@@ -51,6 +51,15 @@ class Pending(Generic[T]):
 
 
 @dataclass(frozen=True)
+class Subject(Generic[P]):
+    """What is compiled for: of the compiles that wait, those of the lowest ``rank`` go first."""
+
+    kernel: Kernel[P]
+    problem: P
+    rank: int
+
+
+@dataclass(frozen=True)
 class Compiled:
     """A config that has left the compilers: ``binary`` is a failure where there is none."""
 
@@ -128,17 +137,15 @@ class CompilePool:
     def __exit__(self, *_: object) -> None:
         self._pool.end()
 
-    def start(
-        self, kernel: Kernel[P], problem: P, config: Config, builds: tuple[str, ...] | None = None, rank: int = 0
-    ) -> Proposal:
+    def start(self, subject: Subject[P], config: Config, builds: tuple[str, ...] | None = None) -> Proposal:
         """Render ``config`` and begin to compile it, unless the device cannot run it."""
         try:
-            if reason := kernel.unsupported(config, self.target.device):
+            if reason := subject.kernel.unsupported(config, self.target.device):
                 return Proposal(config, None, TrialFailure(Status.SKIPPED, reason))
-            variant = render(kernel, problem, config)
+            variant = render(subject.kernel, subject.problem, config)
         except TrialFailure as failure:
             return Proposal(config, None, failure)
-        return Proposal(config, variant, self.submit(variant, builds, rank))
+        return Proposal(config, variant, self.submit(variant, builds, subject.rank))
 
     def submit(self, variant: Variant, builds: tuple[str, ...] | None = None, rank: int = 0) -> Pending[Binary]:
         """Compile ``variant``, or find it in the cache."""

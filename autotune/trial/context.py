@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Generic
+from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P
@@ -11,6 +11,7 @@ from ..core.errors import DefinitionError, TrialFailure
 from ..devices import Target
 from ..source.registry import reference_of
 from .bench import Bench
+from .compile import Subject
 from .ledger import Ledger
 from .measure import Protocol
 
@@ -18,16 +19,13 @@ N_PROBED = 8  # configs, spread over the space, that a definition is tried with 
 
 
 @dataclass(frozen=True)
-class Context(Generic[P]):
+class Context(Subject[P]):
     """What is tuned, where, and how it is measured. ``Context.of`` makes one."""
 
-    kernel: Kernel[P]
-    problem: P
     bench: Bench
     target: Target
     protocol: Protocol
     deadline_s: float  # for the verification and for the measurement of one trial
-    rank: int  # of its compiles; the lowest goes first
     reference: str  # what load_kernel finds the kernel by, in another process too
     fields: dict[str, Any]  # of the problem, from which another process makes it again
     compiler: str

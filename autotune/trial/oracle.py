@@ -19,7 +19,7 @@ from ..core.errors import TrialFailure, UsageError
 from ..devices.base import Binary
 from ..system.processes import Died
 from .case import too_large_for_numpy
-from .compile import PREPARE_DEADLINE_S, Proposal
+from .compile import PREPARE_DEADLINE_S
 from .context import Context
 from .measure import Measurement
 from .row import Trial
@@ -95,7 +95,7 @@ class Oracle:
         """Returns the binary of who stands in, made anew where the cache was deleted meanwhile."""
         if all(path.exists() for path in stand_in.binary.files.values()):
             return stand_in.binary
-        made = _start(self.context, stand_in.config).compiled().binary
+        made = self.context.bench.pool.start(self.context, stand_in.config).compiled().binary
         return stand_in.binary if isinstance(made, TrialFailure) else made
 
     @property
@@ -143,10 +143,6 @@ def _prepare(context: Context[P], folder: Path, with_reference: bool) -> Pending
     return PendingCase(future, f"{context.reference} {problem_name(context.problem)}")
 
 
-def _start(context: Context[P], config: Config) -> Proposal:
-    return context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank)
-
-
 def _job(context: Context[P], config: Config, binary: Binary) -> Job:
     return Job(context.reference, context.fields, config, binary)
 
@@ -154,7 +150,7 @@ def _job(context: Context[P], config: Config, binary: Binary) -> Job:
 def _verified(context: Context[P], trial: Trial) -> StandIn | None:
     """Returns a recorded trial that compiles and verifies again; else None."""
     try:
-        binary = _start(context, trial.config).binary()
+        binary = context.bench.pool.start(context, trial.config).binary()
         with context.on_device("verifying"):
             context.bench.worker.verify(_job(context, trial.config, binary), context.deadline_s)
     except TrialFailure:

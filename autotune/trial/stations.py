@@ -120,7 +120,7 @@ def _on_device(
             tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
             if tried.failure is None or _is_there(oracle, binary):
                 return tried, binary, spent_s
-        anew = context.bench.pool.start(context.kernel, context.problem, config, rank=context.rank).compiled()
+        anew = context.bench.pool.start(context, config).compiled()
         if isinstance(anew.binary, TrialFailure):
             return Tried(None, None, anew.binary, 0.0, None), binary, {}
         binary = anew.binary

@@ -13,7 +13,7 @@ from ..devices import Target
 from ..devices.base import Binary
 from ..source.registry import reference_of
 from .case import too_large_for_numpy
-from .compile import CompilePool, Proposal
+from .compile import CompilePool, Proposal, Subject
 from .stations import check_limits
 from .worker import Job, Worker
 
@@ -74,7 +74,7 @@ def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking:
         remaining = iter(work)
         while True:
             while len(ahead) <= checking.compile_processes and (item := next(remaining, None)) is not None:
-                ahead.append((*item, pool.start(kernel, *item, checking.builds)))
+                ahead.append((*item, pool.start(Subject(kernel, item[0], 0), item[1], checking.builds)))
             if not ahead:
                 return
             problem, config, proposal = ahead.popleft()
@@ -97,7 +97,7 @@ def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checkin
     """
     checking.target.module.compiler(checking.target.device)
     with CompilePool(checking.target, checking.compile_processes) as pool:
-        started = [(*item, pool.start(kernel, *item, checking.builds)) for item in work]
+        started = [(*item, pool.start(Subject(kernel, item[0], 0), item[1], checking.builds)) for item in work]
         for problem, config, proposal in started:
             try:
                 _compiled(kernel, problem, proposal, checking.target)

@@ -75,7 +75,7 @@ def test_inputs_that_were_deleted_are_made_again(tmp_path: Path) -> None:
     with Bench(find_device("simulated:5")) as bench:
         context = Context.of(KERNEL, PROBLEM, bench, Settings().protocol, 60.0)
         config = KERNEL.default_config(PROBLEM, bench.target.device)
-        binary = bench.pool.start(KERNEL, PROBLEM, config).binary()
+        binary = bench.pool.start(context, config).binary()
         with chosen(context, None) as oracle:
             oracle.job(config, binary)
             for path in oracle.folder.iterdir():
