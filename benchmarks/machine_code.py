@@ -122,9 +122,9 @@ def cases(kernel: Kernel[Any], all_trials: bool) -> Iterator[Case]:
         yield _golden(kernel, path)
     for folder in find_sweeps(RESULTS):
         about = folder.about()
-        if about["kernel"] == kernel.name and about["device"]["kind"] == "cuda":
+        if about.kernel == kernel.name and about.device.kind == "cuda":
             for of, config in _recorded(folder, all_trials):
-                yield _case(kernel, of, kernel.problem(about["problem"]), config)
+                yield _case(kernel, of, kernel.problem(about.problem), config)
 
 
 def _case(kernel: Kernel[Any], of: str, problem: Any, config: Mapping[str, Any]) -> Case:
@@ -133,10 +133,10 @@ def _case(kernel: Kernel[Any], of: str, problem: Any, config: Mapping[str, Any])
 
 
 def _recorded(folder: SweepFolder, all_trials: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    verdict = folder.verdict()
-    for of in ("winner", "default"):
-        if verdict and verdict.get(of):
-            yield of, verdict[of]["config"]
+    if (outcome := folder.outcome()) is not None:
+        for of, finalist in (("winner", outcome.winner), ("default", outcome.default)):
+            if finalist is not None:
+                yield of, dict(finalist.config)
     if all_trials:
         yield from ((f"trial {trial.number}", dict(trial.config)) for trial in folder.trials())
 
