@@ -13,8 +13,11 @@ FAULTY = str(DEFINITIONS / "faulty.py")
 EXAMPLE = str(Path(__file__).parents[1] / "docs" / "example" / "detect.py")
 
 
-def pytest_configure() -> None:
-    """A shell starts what it leaves in the background with SIGINT ignored, and so would be what tests interrupt."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Leaves out what needs a GPU unless ``-m`` names it, and lets tests interrupt processes that they start."""
+    if "gpu" not in (chosen := config.option.markexpr):
+        config.option.markexpr = f"({chosen}) and not gpu" if chosen else "not gpu"
+    # A shell starts what it leaves in the background with SIGINT ignored, and processes inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

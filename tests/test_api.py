@@ -29,6 +29,7 @@ def test_run_takes_the_sizes_from_the_inputs(target: Target, n_chan: int) -> Non
     np.testing.assert_allclose(outputs["power"], np.sum(np.abs(x.astype(complex)) ** 2, axis=0), rtol=1e-5)
 
 
+@pytest.mark.quick
 def test_run_ddc_with_a_config_and_defaults_for_numbers(target: Target) -> None:
     """Against plain sums: 8-bit samples are bytes."""
     rng = np.random.default_rng(1)
@@ -66,6 +67,7 @@ def test_arguments_of_another_type_end_in_one_line(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.quick
 def test_sweep_gives_best_trials_and_path(tmp_path: Path) -> None:
     done = autotune.sweep(EXAMPLE, device="host", trials=4, results=tmp_path, sampler="random", seed=3)
     assert done.best is not None and done.speed_up is not None and done.speed_up >= 1.0

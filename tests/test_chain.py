@@ -39,6 +39,8 @@ from .sky import (
     voltages_of,
 )
 
+pytestmark = pytest.mark.quick
+
 C, L, TAPS, HEAP, N_SPECTRA = 64, 128, 8, 64, 512
 N_SAMPLES = (N_SPECTRA + TAPS) * L  # a spectrum more than is made, for the offsets
 WEIGHTS = prototype(TAPS, L)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[1]
 FILES = {
     "autotune/__init__.py": '"""Offers all."""\nfrom .face import show\n',

@@ -7,6 +7,8 @@ import pytest
 
 from . import pinned
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_measuring_code_is_as_it_was_when_its_number_was_given() -> None:
     before, today = json.loads(pinned.PINNED.read_text()), pinned.now()

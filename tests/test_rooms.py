@@ -11,6 +11,8 @@ import pytest
 
 import autotune
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(autotune.__file__).parents[1]
 CONFIG = ROOT / "pyproject.toml"
 LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, verbose=False))"

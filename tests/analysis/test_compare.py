@@ -14,6 +14,8 @@ from autotune.records.trials import as_row
 
 from ..recorded import DEFAULT, H200, TALL, WIDE, record
 
+pytestmark = pytest.mark.quick
+
 
 def sweeps(path: Path) -> list[SweepRecord]:
     return [SweepRecord.of(folder) for folder in find_sweeps(path)]

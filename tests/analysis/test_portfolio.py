@@ -20,6 +20,8 @@ from autotune.records.record import read_sweeps
 
 from ..recorded import A100, DEFAULT, H200, TALL, WIDE, record, unsealed
 
+pytestmark = pytest.mark.quick
+
 
 def made_up(n_problems: int, n_configs: int, seed: int, *, unmeasured: float = 0.0) -> np.ndarray:
     """Regrets float64 [n_problems, n_configs]: each configuration is best at some place among the problems."""

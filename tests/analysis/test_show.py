@@ -17,6 +17,8 @@ from autotune.trial.row import Trial
 
 from .. import outcomes
 
+pytestmark = pytest.mark.quick
+
 
 def shown(capsys: pytest.CaptureFixture[str], path: Path, *, everything: bool = False, json: bool = False) -> str:
     show(path, everything, json)

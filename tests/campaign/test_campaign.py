@@ -89,6 +89,7 @@ def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) 
     assert lines(tmp_path) == before
 
 
+@pytest.mark.quick
 def test_one_problem_that_cannot_be_tuned_is_told_and_the_others_are(tmp_path: Path) -> None:
     file = write(tmp_path, grid="[grid]\nhalf = [8]\nn_chan = [64, 128]")
     blocked = tmp_path / "r" / "simulated" / "detect" / "n_time=16,n_chan=64"
@@ -131,6 +132,7 @@ def test_workers_of_another_scheduler_are_used(tmp_path: Path) -> None:
     assert summary["tuned"] == N_PROBLEMS and summary["devices"] == ["simulated:0"]
 
 
+@pytest.mark.quick
 def test_the_grid_is_every_combination_with_fields_computed(tmp_path: Path) -> None:
     plan = read_plan(write(tmp_path), tmp_path)
     problems = plan.problems(find_device("simulated"))

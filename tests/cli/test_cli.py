@@ -145,6 +145,7 @@ def test_sweep_json_is_for_programs(recorded: Path) -> None:
     assert SweepFolder(Path(summary["path"])).outcome() is not None
 
 
+@pytest.mark.quick
 def test_verify_passes_and_fails_by_exit_code() -> None:
     passed = autotune("verify", "--kernel", EXAMPLE, "--device", "host", "--config", ONE)
     assert passed.returncode == 0 and "1 passed, 0 failed, 0 skipped" in passed.stdout, passed.stderr
@@ -176,6 +177,7 @@ def test_verify_compiles_for_gpus_that_are_not_here() -> None:
     assert done.returncode == 0 and "9 passed" in done.stdout, done.stderr
 
 
+@pytest.mark.quick
 def test_render_prints_the_source_of_one_variant() -> None:
     done = autotune("render", "--kernel", EXAMPLE, "--config", ONE)
     assert done.stdout.startswith(f"// detect[n_time=1024|{ONE}]") and "#line" not in done.stdout
@@ -222,6 +224,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2 and "/proc/cache" in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.quick
 def test_help_states_defaults_and_units() -> None:
     text = " ".join(autotune("sweep", "--help").stdout.split())
     assert "Time limit for one compilation, in seconds. [default: 60.0]" in text

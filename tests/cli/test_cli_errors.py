@@ -93,6 +93,7 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
         (["lookup", "none", "--kernel", "ddc"], "is not a package"),
     ],
 )
+@pytest.mark.quick
 def test_one_line(
     words: list[str],
     says: str,
@@ -190,6 +191,7 @@ def test_a_campaign_that_is_not_text(tmp_path: Path, capsys: Any, monkeypatch: p
         ({"trialz": 3}, "trialz is no setting; settings are "),
     ],
 )
+@pytest.mark.quick
 def test_what_python_gives_is_checked(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(autotune.UsageError, match=says):
         autotune.sweep(**{"kernel": "ddc", **arguments})

@@ -27,6 +27,7 @@ def moody_sweep(results: Path) -> Sweep:
         return run_sweep(kernel, problem_on(kernel, {}, target), bench, settings)
 
 
+@pytest.mark.quick
 def test_what_raises_for_one_config_is_one_trial(tmp_path: Path) -> None:
     for _ in range(2):  # and the same when it is started again
         sweep = moody_sweep(tmp_path)

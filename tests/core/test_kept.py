@@ -287,6 +287,7 @@ def test_a_folder_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatch, t
         cache_dir("host")
 
 
+@pytest.mark.quick
 def test_a_file_that_is_not_used_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     path = compiled("told").files["plain"]
     for _ in range(2):

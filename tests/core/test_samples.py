@@ -7,6 +7,8 @@ from autotune import unpack_samples
 
 from ..kernels.common import packed_bits
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("bits", range(2, 17))
 def test_what_was_packed_is_read_back(bits: int) -> None:

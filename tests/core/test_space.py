@@ -4,6 +4,8 @@ import pytest
 
 from autotune import Config, Device, Space, UsageError, when
 
+pytestmark = pytest.mark.quick
+
 
 def example() -> Space:
     space = Space(

@@ -9,6 +9,8 @@ from autotune import Launch, TensorMap, ceil_div
 
 from .bench import TEXTS, Bench, with_library
 
+pytestmark = pytest.mark.quick
+
 N = 5000  # no multiple of a block
 U32 = 2**32 - 1
 

@@ -24,6 +24,8 @@ from autotune.devices.cuda.guarded import (
 
 from .bench import Bench
 
+pytestmark = pytest.mark.quick
+
 PAGE = 2 << 20
 WRITE_AT = 'extern "C" __global__ void write_at(unsigned char* out, long long at) { out[at] ^= 0xff; }'
 

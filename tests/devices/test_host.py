@@ -156,6 +156,7 @@ def test_describes_itself() -> None:
 
 
 # ---------------------------------------------------------------------- launching
+@pytest.mark.quick
 @pytest.mark.parametrize("build", ["check", "plain"])
 def test_launch_and_sample(host: Bench, build: str) -> None:
     function = host.load(SCALE, "pipe", build)
@@ -319,6 +320,7 @@ def _access(address: int) -> str:
     return ""
 
 
+@pytest.mark.quick
 def test_buffer_holds_one_shape_and_type(host: Bench) -> None:
     buffer = host.session.buffer("weights", (3, 2), np.dtype(np.complex64), written=False)
     values = np.arange(6, dtype=np.complex64).reshape(3, 2)

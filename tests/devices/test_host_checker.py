@@ -78,6 +78,7 @@ def test_bug_is_found_in_every_schedule(host: Bench, bug: Section) -> None:
 
 
 @pytest.mark.parametrize("right", RIGHT, ids=lambda right: right.name)
+@pytest.mark.quick
 def test_right_kernel_raises_no_alarm(host: Bench, right: Section) -> None:
     for build in ("check", "plain"):
         for seed in range(13):

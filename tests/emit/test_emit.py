@@ -309,12 +309,14 @@ import cupy
 """
 
 
+@pytest.mark.quick
 def test_imports_and_looks_up_with_numpy_alone(package: Path) -> None:
     """No autotune, no CuPy, no GPU."""
     code = "sys.modules['cupy'] = sys.modules['cupy_backends'] = None\n" + ASK.replace("import cupy\n", "")
     assert python(code, package.parent).splitlines() == [str(WIDE), f"default {DEFAULT}"]
 
 
+@pytest.mark.quick
 def test_result_is_the_definition_too(package: Path) -> None:
     code = """
 import numpy as np, tuned
@@ -374,6 +376,7 @@ def test_pip_installs_it_beside_numpy_alone(package: Path, tmp_path: Path) -> No
 
 
 # ---------------------------------------------------------------------- asking a package
+@pytest.mark.quick
 def test_report_is_the_packages_own_choice(package: Path) -> None:
     answer = report_choice(package, "detect", {"n_time": 100, "n_chan": 5000}, "NVIDIA H200")
     assert (answer["tier"], answer["config"]) == ("nearest", dict(WIDE))
@@ -543,6 +546,7 @@ def test_what_a_definition_raises_for_a_record_is_a_reason(tmp_path: Path, caplo
 
 
 # ---------------------------------------------------------------------- damaged packages
+@pytest.mark.quick
 def test_a_source_is_what_its_key_says(package: Path, tmp_path: Path) -> None:
     inside = Package("tuned", package)
     key = inside.wisdom.entries[0].source_key

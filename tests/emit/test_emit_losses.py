@@ -14,6 +14,8 @@ from autotune.runtime.wisdom import Entry, Wisdom
 
 from ..recorded import A100, DEFAULT, H100, H200, HOST, KERNELS, TALL, WIDE, record, unsealed
 
+pytestmark = pytest.mark.quick
+
 
 # ---------------------------------------------------------------------- a portfolio instead of the winners
 @pytest.fixture

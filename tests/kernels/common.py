@@ -1,7 +1,7 @@
 """What the tests of every kernel do: variants that cover a space, mutants that must fail, and committed renders."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,14 @@ _sessions: dict[str, Session] = {}
 def session_on(target: Target) -> Session:
     """The device, opened once for the whole run."""
     return _sessions.setdefault(target.identifier, target.module.open(target.identifier))
+
+
+def first_is_quick(cases: Iterable[Any]) -> list[Any]:
+    """Cases of a parametrized test, of which the first is one of the quick tests too."""
+    first, *others = cases
+    if not hasattr(first, "marks"):  # it is not a pytest.param
+        first = pytest.param(*first) if isinstance(first, tuple) else pytest.param(first)
+    return [pytest.param(*first.values, id=first.id, marks=pytest.mark.quick), *others]
 
 
 def covering(kernel: Kernel[Any], problem: Any, target: Target, **only: tuple[Any, ...]) -> list[Config]:

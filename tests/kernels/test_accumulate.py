@@ -10,7 +10,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed
 
-from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
 
 KERNEL = Accumulate()
 CHANNELS = Config(GRID="channels", WGS=128, VECTOR=1, COARSEN=2, DEPTH=4, READ="plain", CLEAR="plain", STORE="plain")
@@ -34,6 +34,7 @@ def dump(sums: list[tuple[int, int]], present: list[int]) -> tuple[np.ndarray, i
     return np.array(made), n_saturated
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("n_accumulators", [1, 2, 8])
 def test_reference_is_the_formula(n_accumulators: int) -> None:
     problem = Problem(n_accumulators=n_accumulators, n_channels=3, n_receivers=7)
@@ -114,7 +115,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
             check(KERNEL, problem, config, target)
 
 
-@pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: str(values["n_accumulators"]))
+@pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: str(values["n_accumulators"]))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
     configs = KERNEL.space.enumerate(problem, target.device)
@@ -207,7 +208,9 @@ MUTANTS: list[tuple[str, Config, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "old", "new", "status"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS])
+@pytest.mark.parametrize(
+    ("config", "old", "new", "status"), first_is_quick(m[1:] for m in MUTANTS), ids=[m[0] for m in MUTANTS]
+)
 def test_mutants_fail(config: Config, old: str, new: str, status: str) -> None:
     check_mutant(KERNEL, KERNEL.problem({"n_accumulators": 6}), config, old, new, status)
 
@@ -223,6 +226,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_accumulate`, and read the diff."""

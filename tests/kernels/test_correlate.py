@@ -16,7 +16,7 @@ from autotune.source.render import render
 from autotune.trial.case import Placed
 
 from ..devices.bench import Bench
-from .common import check, check_golden, covering, session_on, write_goldens
+from .common import check, check_golden, covering, first_is_quick, session_on, write_goldens
 
 KERNEL = Correlate()
 DEFAULT = KERNEL.tuned[0]
@@ -67,6 +67,7 @@ def run(
 
 
 # ---------------------------------------------------------------------- the definition
+@pytest.mark.quick
 @pytest.mark.parametrize("layout", ["blocks", "batches"])
 @pytest.mark.parametrize("bits", [4, 8, 16])
 def test_reference_is_the_formula(bits: int, layout: str) -> None:
@@ -248,7 +249,9 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, problem, config, target)
 
 
-@pytest.mark.parametrize("values", PROBLEMS, ids=lambda v: f"{v['n_receivers']}-{v['bits']}-{v['layout']}")
+@pytest.mark.parametrize(
+    "values", first_is_quick(PROBLEMS), ids=lambda v: f"{v['n_receivers']}-{v['bits']}-{v['layout']}"
+)
 def test_any_problem_is_right(values: dict[str, Any], target: Target) -> None:
     problem = KERNEL.problem(values)
     configs = KERNEL.space.enumerate(problem, target.device)
@@ -343,6 +346,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_correlate`, and read the diff."""

@@ -4,7 +4,7 @@ import pytest
 
 from autotune import Config
 
-from .common import check_mutant
+from .common import check_mutant, first_is_quick
 from .test_correlate import KERNEL, LATE, SMALL, TIMES, WIDE
 
 MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
@@ -97,7 +97,9 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("bits", "layout", "config", "old", "new", "status"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
+    ("bits", "layout", "config", "old", "new", "status"),
+    first_is_quick(m[1:] for m in MUTANTS),
+    ids=[m[0] for m in MUTANTS],
 )
 def test_mutants_fail(bits: int, layout: str, config: Config, old: str, new: str, status: str) -> None:
     problem = KERNEL.problem({"n_receivers": 40, "bits": bits, "layout": layout, "n_times": TIMES[layout][bits]})

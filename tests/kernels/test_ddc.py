@@ -13,7 +13,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed, numpy_case
 
-from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
 
 KERNEL = Ddc()
 REGISTER = Config(ALGORITHM="register", WGS=64, COARSEN=4, PHASES=4, MIN_BLOCKS=1, TILES=4, STORE="direct")
@@ -35,6 +35,7 @@ PROBLEMS = [
 
 
 # ---------------------------------------------------------------------- the definition
+@pytest.mark.quick
 @pytest.mark.parametrize(("taps", "decimation", "bits"), [(256, 16, 10), (7, 3, 2), (20, 32, 13), (1, 1, 16)])
 def test_reference_is_the_formula(taps: int, decimation: int, bits: int) -> None:
     problem = Problem(taps=taps, decimation=decimation, sample_bits=bits, n_pols=2, n_samples=taps + 5 * decimation + 1)
@@ -129,7 +130,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, DEFAULT, config, target)
 
 
-@pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
+@pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
     configs = KERNEL.space.enumerate(problem, target.device)
@@ -191,7 +192,7 @@ def mutants() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("config", "old", "new", "status"), mutants())
+@pytest.mark.parametrize(("config", "old", "new", "status"), first_is_quick(mutants()))
 def test_mutants_fail(config: Config, old: str, new: str, status: str) -> None:
     check_mutant(KERNEL, MUTATED, config, old, new, status)
 
@@ -204,6 +205,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_ddc`, and read the diff."""

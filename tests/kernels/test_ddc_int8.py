@@ -15,7 +15,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed
 
-from .common import check, check_golden, check_mutant, mutated, packed_bits, session_on, write_goldens
+from .common import check, check_golden, check_mutant, first_is_quick, mutated, packed_bits, session_on, write_goldens
 
 KERNEL = Ddc()
 HOPPER = Device("a GPU", "cuda", "sm_90")
@@ -332,7 +332,7 @@ def test_what_mutants_are_made_of_is_right(name: str, target: Target) -> None:
     check(KERNEL, *MUTATED[name], target, session_on(target).check_builds[0])
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     of, old, new, status = MUTANTS[name]
     check_mutant(KERNEL, *MUTATED[of], old, new, status)
@@ -383,6 +383,7 @@ GOLDENS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_ddc_int8`, and read the diff."""

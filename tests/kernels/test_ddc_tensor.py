@@ -12,7 +12,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed
 
-from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
 
 KERNEL = Ddc()
 TENSOR = Config(
@@ -219,7 +219,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     check_mutant(KERNEL, MUTATED, TENSOR, *MUTANTS[name])
 
@@ -294,6 +294,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_ddc_tensor`, and read the diff."""

@@ -15,7 +15,16 @@ from autotune.trial.bench import Bench
 from autotune.trial.case import small_case
 from autotune.trial.measure import repeated
 
-from .common import check, check_golden, check_gpu_mutant, check_mutant, mutated, session_on, write_goldens
+from .common import (
+    check,
+    check_golden,
+    check_gpu_mutant,
+    check_mutant,
+    first_is_quick,
+    mutated,
+    session_on,
+    write_goldens,
+)
 
 KERNEL = Ddc()
 WGMMA = Config(
@@ -107,7 +116,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     problem = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 20001})
     check_mutant(KERNEL, problem, WGMMA, *MUTANTS[name])
@@ -385,6 +394,7 @@ GOLDENS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_ddc_wgmma`, and read the diff."""

@@ -13,7 +13,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed
 
-from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
 
 KERNEL = Dequantize()
 FLAT = Config(GRID="flat", WGS=128, LOAD=4, EXCHANGE="none", UNROLL=2, READ="plain", STORE="plain", AHEAD=0, RESERVED=0)
@@ -48,6 +48,7 @@ def in_words(pattern: int, out_type: str) -> float:
     return float(np.array(pattern, f"u{np.dtype(out_type).itemsize}").view(out_type))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
 def test_reference_is_the_formula(values: dict[str, Any]) -> None:
     """Sample by sample, in Python's integers and float64, which hold scale x + offset without an error."""
@@ -163,7 +164,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, DEFAULT, config, target)
 
 
-@pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
+@pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, Any], target: Target) -> None:
     problem = KERNEL.problem(values)
     configs = KERNEL.space.enumerate(problem, target.device)
@@ -220,7 +221,7 @@ MUTANTS: list[tuple[str, dict[str, Any], Config, str, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("values", "config", "old", "new", "status"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
+    ("values", "config", "old", "new", "status"), first_is_quick(m[1:] for m in MUTANTS), ids=[m[0] for m in MUTANTS]
 )
 def test_mutants_fail(values: dict[str, Any], config: Config, old: str, new: str, status: str) -> None:
     check_mutant(KERNEL, KERNEL.problem(values), config, old, new, status or "wrong")
@@ -234,6 +235,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_dequantize`, and read the diff."""

@@ -11,7 +11,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed
 
-from .common import check, check_golden, check_mutant, covering, packed_bits, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
 
 KERNEL = PfbFir()
 DEFAULT = KERNEL.tuned[0]
@@ -38,6 +38,7 @@ def small(values: dict[str, int]) -> Any:
 
 
 # ---------------------------------------------------------------------- the definition
+@pytest.mark.quick
 @pytest.mark.parametrize(("taps", "n_channels", "bits"), [(16, 4, 10), (3, 5, 7), (1, 1, 16), (4, 6, 64)])
 def test_reference_is_the_formula(taps: int, n_channels: int, bits: int) -> None:
     problem = KERNEL.problem(
@@ -119,7 +120,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, problem, config, target)
 
 
-@pytest.mark.parametrize("values", PROBLEMS, ids=lambda values: "-".join(map(str, values.values())))
+@pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=lambda values: "-".join(map(str, values.values())))
 def test_any_problem_is_right(values: dict[str, int], target: Target) -> None:
     problem = small(values)
     configs = KERNEL.space.enumerate(problem, target.device)
@@ -168,7 +169,7 @@ MUTANTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", first_is_quick(MUTANTS))
 def test_mutants_fail(name: str) -> None:
     check_mutant(KERNEL, ODD, CONFIG, *MUTANTS[name])
 
@@ -181,6 +182,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_pfb_fir`, and read the diff."""

@@ -13,7 +13,7 @@ from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.case import Placed
 
-from .common import check, check_golden, check_mutant, covering, session_on, write_goldens
+from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
 
 KERNEL = Postproc()
 FAST = Config(KERNEL.default)
@@ -55,6 +55,7 @@ def parts_of(voltages: np.ndarray, problem: Problem, index: tuple[int, ...]) -> 
     return low - 16 * (low > 7), high - 16 * (high > 7)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("values", PROBLEMS[:6], ids=identify)
 def test_reference_is_the_formula(values: dict[str, Any]) -> None:
     problem = KERNEL.problem({**values, "n_channels": min(values["n_channels"], 9), "n_receivers": 2})
@@ -184,7 +185,7 @@ def test_every_parameter_value_is_right(target: Target) -> None:
         check(KERNEL, problem, config, target)
 
 
-@pytest.mark.parametrize("values", PROBLEMS, ids=identify)
+@pytest.mark.parametrize("values", first_is_quick(PROBLEMS), ids=identify)
 def test_any_problem_is_right(values: dict[str, Any], target: Target) -> None:
     problem = KERNEL.problem(values)
     config = KERNEL.space.enumerate(problem, target.device).nearest(SPLIT if problem.layout == "blocks" else FAST)
@@ -261,7 +262,7 @@ def mutants() -> list[Any]:
     return [pytest.param(*mutant, id=f"{mutant[3]}{mutant[1] or ''}") for mutant in found]
 
 
-@pytest.mark.parametrize(("config", "values", "old", "new", "status"), mutants())
+@pytest.mark.parametrize(("config", "values", "old", "new", "status"), first_is_quick(mutants()))
 def test_mutants_fail(config: Config, values: dict[str, Any], old: str, new: str, status: str) -> None:
     check_mutant(KERNEL, dataclasses.replace(SMALL, **values), config, old, new, status)
 
@@ -274,6 +275,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name: str) -> None:
     """After a change: `python -m tests.kernels.test_postproc`, and read the diff."""

@@ -65,6 +65,7 @@ def rewrite_line(path: Path, number: int, /, **changes: Any) -> None:
         ({"stamp": None}, "stamp is None"),
     ],
 )
+@pytest.mark.quick
 def test_a_damaged_line_is_left_out_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], why: str
 ) -> None:

@@ -22,6 +22,8 @@ from autotune.records.trials import append
 
 from .. import outcomes
 
+pytestmark = pytest.mark.quick
+
 
 def recorded(path: Path) -> SweepRecord:
     return SweepRecord.of(SweepFolder(path))

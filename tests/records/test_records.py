@@ -19,6 +19,8 @@ from autotune.trial.row import Trial
 
 from ..recorded import created
 
+pytestmark = pytest.mark.quick
+
 ABOUT = {
     "kernel": "detect",
     "problem": {"n_time": 1024, "n_chan": 200},

@@ -69,6 +69,7 @@ def test_one_call_launches_what_was_chosen(tuned: ModuleType, gpu: FakeGpu) -> N
     assert (detect.choice.tier, detect.choice.config, detect.problem.n_chan) == ("exact", WIDE, 1000)
 
 
+@pytest.mark.quick
 def test_each_size_gets_its_own_choice(tuned: ModuleType, gpu: FakeGpu) -> None:
     detect = tuned.detect(n_time=100)
     assert detect.choice.config == TALL, "before a call: nearest to the kernel's own default size"

@@ -14,6 +14,8 @@ from autotune.source.registry import load_kernel
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, HOST, TALL, WIDE
 
+pytestmark = pytest.mark.quick
+
 KERNEL = load_kernel(EXAMPLE)
 BAKED = {"n_time": 100}
 

@@ -11,6 +11,8 @@ import pytest
 from autotune import TrialFailure
 from autotune.runtime import nvrtc
 
+pytestmark = pytest.mark.quick
+
 SCALE = """
 extern "C" __global__ void other(float* x) { x[threadIdx.x] = 1.0f; }
 extern "C" __global__ void scale(float* x, float a)

@@ -15,6 +15,8 @@ from autotune.trial.case import Placed
 
 from ..kernels.common import session_on
 
+pytestmark = pytest.mark.quick
+
 MAP = TensorMap(1, (64, 8), (64,), (64, 8), swizzle=64)
 
 

@@ -13,6 +13,8 @@ from autotune.source.registry import load_kernel
 from ..conftest import EXAMPLE
 from ..recorded import A100, DEFAULT, H100, H200, HOST, WIDE, record
 
+pytestmark = pytest.mark.quick
+
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 128, "n_chan": 4096})
 SPACE = KERNEL.space.enumerate(PROBLEM, H200)

@@ -24,6 +24,8 @@ from autotune.search.transfer import expect
 from ..conftest import EXAMPLE
 from ..recorded import unsealed
 
+pytestmark = pytest.mark.quick
+
 DEVICE = Device("a GPU", "cuda", "sm_90", n_multiprocessors=4)
 
 

@@ -19,6 +19,8 @@ from autotune.trial.row import Trial
 
 from ..recorded import created
 
+pytestmark = pytest.mark.quick
+
 AXES = {"X": (1, 2, 4, 8), "Y": (1, 2, 3, 4, 5), "MODE": ("row", "column")}
 FAILS = {"X": 8, "Y": 5, "MODE": "row"}
 SLOW = [{"X": x, "Y": 1, "MODE": "row"} for x in (1, 2, 4)]

@@ -57,6 +57,7 @@ def run(name: str, n: int, seed: int = 0, ahead: int = 1) -> list[Config]:
 # ---------------------------------------------------------------------- every searcher
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("ahead", [1, 16])
+@pytest.mark.quick
 def test_default_first_each_config_once_and_all_of_them(name: str, ahead: int) -> None:
     search = searcher(name, CONFIGS, DEFAULT, None, (), 0)[1]
     proposals = drive(search, 10_000, ahead, seed=1)

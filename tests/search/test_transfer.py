@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from autotune.kernels.ddc import Ddc, Problem
 
 from autotune import Config
@@ -12,6 +13,8 @@ from autotune.core.space import Enumeration
 from autotune.devices import cuda
 from autotune.search.neighbours import OTHER_DEVICE, SAME_DEVICE, Neighbour
 from autotune.search.transfer import expect
+
+pytestmark = pytest.mark.quick
 
 KERNEL = Ddc()
 DEVICE = cuda.of_architecture("sm_90")

@@ -11,6 +11,8 @@ from autotune.source.registry import load_kernel, reference_of
 
 from ..conftest import EXAMPLE
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_kernel_is_found_again_by_its_reference() -> None:
     assert reference_of(load_kernel("ddc")) == "ddc"

@@ -11,6 +11,8 @@ from autotune.source.render import render
 
 from ..conftest import EXAMPLE, FAULTY
 
+pytestmark = pytest.mark.quick
+
 H200 = cuda.of_architecture("sm_90")
 
 

@@ -33,6 +33,7 @@ def sweep(target: Target, results: Path, trials: int = 20, **settings: int) -> S
     )
 
 
+@pytest.mark.quick
 def test_launches_are_counted_and_recorded(target: Target, tmp_path: Path) -> None:
     found = sweep(target, tmp_path, trials=3, checked_launches=12)
     verdict = json.loads((found.path / "verdict.json").read_text())

@@ -14,6 +14,8 @@ from autotune.trial.worker import Job, Worker
 
 from ..conftest import EXAMPLE
 
+pytestmark = pytest.mark.quick
+
 
 def measured(centre: float, spread: float, n: int = 41, seed: int = 0) -> Measurement:
     samples = centre * (1 + spread * np.random.default_rng(seed).normal(size=n))

@@ -164,6 +164,7 @@ def code(source: str) -> str:
     return machine_code.of_cubin(cubin.data, cubin.registers, cubin.spill_bytes, cubin.shared_bytes)
 
 
+@pytest.mark.quick
 def test_comments_names_and_order_leave_no_trace_in_machine_code() -> None:
     if (reason := nvrtc.available()) is not None:
         pytest.skip(reason)

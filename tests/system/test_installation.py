@@ -10,6 +10,8 @@ import pytest
 
 from autotune.system import installation
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parents[2]
 OURS = re.compile(r"""pip install(?: -\S+)* ['"]?(?:autotune|tuned)\b(?!/)""")  # by a bare name
 

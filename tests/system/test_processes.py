@@ -80,6 +80,7 @@ def test_an_idle_process_that_is_killed_is_replaced() -> None:
     assert ends(pool)
 
 
+@pytest.mark.quick
 def test_what_was_in_flight_is_tried_once_more(tmp_path: Path) -> None:
     child = Child("tested", work_quietly)
     assert child.call(kill_the_first, (tmp_path / "mark",), 60) != os.getpid()
@@ -188,6 +189,7 @@ def test_the_lowest_rank_that_waits_goes_first() -> None:
     assert ends(pool)
 
 
+@pytest.mark.quick
 def test_what_fails_in_a_process_is_raised_here() -> None:
     pool = RankedPool(1, "tested", work_quietly)
     with pytest.raises(ZeroDivisionError):

@@ -8,6 +8,8 @@ import pytest
 
 from autotune.system.ranked import RankedLock
 
+pytestmark = pytest.mark.quick
+
 
 def begun(target: Callable[[int], None], rank: int) -> threading.Thread:
     thread = threading.Thread(target=target, args=(rank,), daemon=True)

@@ -53,6 +53,7 @@ def test_threads_share_a_bench_and_every_sweep_is_whole(tmp_path: Path) -> None:
         assert [t.number for t in trials] == list(range(6)) and len({t.config for t in trials}) == 6
 
 
+@pytest.mark.quick
 def test_more_trials_later_continue_and_a_longer_final_round_is_made_again(tmp_path: Path) -> None:
     with Bench(SIMULATED) as bench:
         short = settings(tmp_path, finalist_samples=9)

@@ -33,6 +33,8 @@ from autotune.trial.verify import verify
 
 from ..devices.bench import Bench, variant
 
+pytestmark = pytest.mark.quick
+
 CONFIG = Config({"WGS": 32})
 
 

@@ -16,6 +16,8 @@ from autotune.trial.measure import Measurement, Protocol
 
 from ..conftest import EXAMPLE
 
+pytestmark = pytest.mark.quick
+
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 3, "n_chan": 40})
 CASE = numpy_case(KERNEL, PROBLEM)

@@ -17,6 +17,8 @@ from autotune.trial.verify import case_of_oracle
 
 from ..conftest import EXAMPLE
 
+pytestmark = pytest.mark.quick
+
 KERNEL = load_kernel(EXAMPLE)
 PROBLEM = KERNEL.problem({"n_time": 3, "n_chan": 40})
 CONFIG = Config(KERNEL.default)

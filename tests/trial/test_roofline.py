@@ -7,6 +7,8 @@ from autotune.devices import find_device
 from autotune.devices.base import Ceilings
 from autotune.trial.stations import floor_s, rates
 
+pytestmark = pytest.mark.quick
+
 H200 = Ceilings(bytes_per_s=4e12, flops_per_s=6e13, float16_per_s=8e14, int8_per_s=2e15)
 OLD = Ceilings(bytes_per_s=1e12, flops_per_s=1e13)
 
