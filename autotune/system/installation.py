@@ -4,8 +4,7 @@ import json
 import shlex
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 VERSION = "0.1.0"
 DISTRIBUTION = "autotune-dsp"  # as pyproject.toml names it; `autotune` on the public index is another project
@@ -26,5 +25,5 @@ def _source() -> Path | None:
         parts = urlsplit(json.loads(text or "{}").get("url", ""))
     except (PackageNotFoundError, ValueError):  # autotune runs from sources, or the file is damaged
         return None
-    path = Path(url2pathname(parts.path))
+    path = Path(unquote(parts.path))
     return path if parts.scheme == "file" and path.is_absolute() and path.exists() else None

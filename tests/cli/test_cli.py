@@ -20,7 +20,6 @@ from autotune.trial import verify_configs
 
 from ..conftest import EXAMPLE, FAULTY
 
-ON_HOST = ["--kernel", EXAMPLE, "--device", "host"]
 ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
 
 
@@ -43,42 +42,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (refused,) = [line for line in done.stdout.splitlines() if line.startswith("excluded")]  # one line; `show` has all
     assert "by 1 constraint (see `autotune show`)" in refused
     return results
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["sweep", "--kernel", "dcd"], "no kernel is called 'dcd' (there are: "),
-        (["sweep", "--kernel", "nowhere.py"], "nowhere.py does not exist"),
-        (["sweep", "--kernel", "ddc", "--problem", "tabs=16"], "'tabs' is not a field of ddc's problem (has taps, "),
-        (["sweep", "--kernel", "ddc", "--problem", "taps"], "'taps' in 'taps' is not name=value"),
-        (["sweep", "--kernel", "ddc", "--problem", "taps=1.5"], "taps=1.5 must be an integer"),
-        (["sweep", "--kernel", "ddc", "--problem", "sample_bits=17"], "sample_bits=17 must be 2 to 16"),
-        (["sweep", "--kernel", "ddc", "--problem", "taps=16,taps=32"], "taps is given twice"),
-        (["sweep", "--kernel", "ddc", "--only", "WGS=1"], "WGS=1 is not in the space; WGS may be "),
-        (["sweep", "--kernel", "ddc", "--sampler", "annealing"], "no sampler is called 'annealing'"),
-        (["sweep", "--kernel", "ddc", "--device", "cuda:99"], "device 'cuda:99' is not here; usable: "),
-        (["verify", *ON_HOST, "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
-        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "which violates: a block has 64"),
-        (["verify", *ON_HOST, "--build", "debug"], "host has no build 'debug' (it has check, plain)"),
-        (["verify", "--kernel", "ddc", "--compile-for", "sm_1"], "'sm_1' is not a known architecture"),
-        (["sweep", "--kernel", "ddc", "--device", "host", "--results", "/proc/results"], "cannot write /proc/results"),
-        (["show", "/nowhere"], "/nowhere holds no recorded sweep"),
-        (["export", "/nowhere"], "/nowhere holds no recorded sweep"),
-        (["emit", "/nowhere", "--out", "tuned"], "/nowhere"),
-        (["sweep", "--kernel", "ddc", "--trials", "many"], "Invalid value for '--trials'"),
-        (["sweep", "--trials", "3"], "--kernel"),
-        (["swep"], "swep"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_clear_error(words: list[str], says: str, tmp_path: Path) -> None:
-    done = autotune(*words, cwd=tmp_path)
-    assert not list(tmp_path.iterdir())
-    assert done.returncode == 2, done.stderr
-    assert says in done.stderr
-    assert "Traceback" not in done.stderr and not done.stdout
-    if done.stderr.startswith("autotune: "):
-        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_disk_that_fills_up_while_recording_ends_with_one_line_and_loses_nothing(tmp_path: Path) -> None:

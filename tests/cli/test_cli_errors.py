@@ -23,6 +23,7 @@ from .test_cli import autotune as typed
 TALKATIVE = str(DEFINITIONS / "talkative.py")
 INTEGRATE = str(DEFINITIONS / "integrate.py")
 SWEEP = ["sweep", "--kernel", EXAMPLE, "--device", "simulated"]
+ON_HOST = ["--kernel", EXAMPLE, "--device", "host"]
 WORKER = ["worker", "tcp://127.0.0.1:1"]
 
 
@@ -88,6 +89,25 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
             "cannot read the certificate or key",
         ),
         (["campaign", "none.toml"], "cannot read the campaign none.toml"),
+        (["sweep", "--kernel", "dcd"], "no kernel is called 'dcd' (there are: "),
+        (["sweep", "--kernel", "nowhere.py"], "nowhere.py does not exist"),
+        (["sweep", "--kernel", "ddc", "--problem", "tabs=16"], "'tabs' is not a field of ddc's problem (has taps, "),
+        (["sweep", "--kernel", "ddc", "--problem", "taps"], "'taps' in 'taps' is not name=value"),
+        (["sweep", "--kernel", "ddc", "--problem", "taps=1.5"], "taps=1.5 must be an integer"),
+        (["sweep", "--kernel", "ddc", "--problem", "sample_bits=17"], "sample_bits=17 must be 2 to 16"),
+        (["sweep", "--kernel", "ddc", "--problem", "taps=16,taps=32"], "taps is given twice"),
+        (["sweep", "--kernel", "ddc", "--only", "WGS=1"], "WGS=1 is not in the space; WGS may be "),
+        ([*SWEEP, "--sampler", "annealing"], "no sampler is called 'annealing'"),
+        (["sweep", "--kernel", "ddc", "--device", "cuda:99"], "device 'cuda:99' is not here; usable: "),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "which violates: a block has 64"),
+        (["verify", *ON_HOST, "--build", "debug"], "host has no build 'debug' (it has check, plain)"),
+        (["verify", "--kernel", "ddc", "--compile-for", "sm_1"], "'sm_1' is not a known architecture"),
+        (["sweep", "--kernel", "ddc", "--device", "host", "--results", "/proc/results"], "cannot write /proc/results"),
+        (["show", "/nowhere"], "/nowhere holds no recorded sweep"),
+        (["export", "/nowhere"], "/nowhere holds no recorded sweep"),
+        (["emit", "/nowhere", "--out", "tuned"], "/nowhere"),
+        (["sweep", "--kernel", "ddc", "--trials", "many"], "Invalid value for '--trials'"),
         (["show", "none"], "none"),
         (["emit", "none", "--out", "x"], "none"),
         (["lookup", "none", "--kernel", "ddc"], "is not a package"),
