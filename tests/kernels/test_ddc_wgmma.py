@@ -86,7 +86,8 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
 def test_variants_are_right(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
     any_run = replace(target.device, n_multiprocessors=0)  # such as fill no waves, too
-    config = KERNEL.space.enumerate(problem, any_run, {"MMA": ("wgmma",)}).nearest(Config({**WGMMA, **changes}))
+    only = {name: (value,) for name, value in {"MMA": "wgmma", **changes}.items()}
+    config = KERNEL.space.enumerate(problem, any_run, only).nearest(Config({**WGMMA, **changes}))
     assert {name: config[name] for name in changes} == changes
     check(KERNEL, problem, config, target, session_on(target).check_builds[0])
 
