@@ -3,6 +3,7 @@
 What is listed here is public. A definition needs the first group only.
 """
 
+from importlib import import_module
 from pathlib import Path
 
 _root = Path(__file__).resolve().parent.parent
@@ -11,8 +12,12 @@ if (_root / "kernels" / "__init__.py").is_file() and (_root / "templates").is_di
 
 from . import kernels  # type: ignore[attr-defined]  # noqa: E402
 
-# First the rooms, then the words: ``runtime``, ``sweep`` and ``emit`` are names of both.
-from .api import emit, run, sweep  # noqa: E402
+# First the rooms, then the words: ``runtime``, ``sweep`` and ``emit`` are names of both, and a room that is imported
+# for the first time takes its name.
+for _room in ("runtime", "sweep", "emit"):
+    import_module(f".{_room}", __name__)
+
+from .api import emit, load, run, sweep  # noqa: E402
 from .core import (  # noqa: E402
     Array,
     Config,
@@ -34,7 +39,6 @@ from .core import (  # noqa: E402
     unpack_samples,
     when,
 )
-from .records.table import load  # noqa: E402
 from .system.installation import VERSION  # noqa: E402
 
 __version__ = VERSION

@@ -1,4 +1,8 @@
-"""The Python interface: one call for each thing the command line does, and ``run`` for notebooks and bug reports."""
+"""The Python interface: one call for each thing the command line does, and ``run`` for notebooks and bug reports.
+
+Each call imports the rooms that it needs. Processes that compile and measure import this package, too, and start in
+three fifths of the time without them.
+"""
 
 import atexit
 import dataclasses
@@ -7,25 +11,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .core.errors import UsageError
-from .devices import Target, find_device
-from .emit.writer import emit as _emit
-from .source.registry import load_kernel, reference_of
-from .source.render import render
-from .sweep.progress import Progress, Quiet
-from .sweep.request import of_types, parse_restriction, problem_on
-from .sweep.run import Sweep, run_sweep
-from .sweep.settings import Settings
-from .sweep.settings import effort as effort_of
 from .system.limits import COUNT, check_numbers, check_type
-from .system.memory import check_memory
-from .trial.bench import COMPILE_PROCESSES, Bench
-from .trial.stations import check_limits
-from .trial.worker import Job, Worker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .devices import Target
+    from .sweep.progress import Progress
+    from .sweep.run import Sweep
+    from .trial.worker import Worker
 
 RUN_DEADLINE_S = 120.0
 
@@ -51,6 +50,12 @@ def run(
         UsageError: for unknown names, or inputs of the wrong shape or dtype.
         TrialFailure: when the variant does not compile or the launch fails.
     """
+    from .source.registry import reference_of
+    from .source.render import render
+    from .sweep.request import of_types
+    from .trial.stations import check_limits
+    from .trial.worker import Job
+
     definition, target = _resolved(kernel, device)
     check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
     given = {**definition.scalar_defaults, **inputs}
@@ -74,10 +79,10 @@ def sweep(
     results: str | os.PathLike[str] = "results",
     only: Sequence[str] = (),
     effort: str = "normal",
-    compile_processes: int = COMPILE_PROCESSES,
-    progress: Progress | None = None,
+    compile_processes: int | None = None,
+    progress: "Progress | None" = None,
     **settings: Any,
-) -> Sweep:
+) -> "Sweep":
     """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
 
     ``effort`` is quick, normal or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,
@@ -86,6 +91,14 @@ def sweep(
     Raises:
         UsageError: for unknown names and values, an empty space, or a record that cannot be written.
     """
+    from .sweep.progress import Progress, Quiet
+    from .sweep.request import parse_restriction, problem_on
+    from .sweep.run import run_sweep
+    from .sweep.settings import Settings
+    from .sweep.settings import effort as effort_of
+    from .system.memory import check_memory
+    from .trial.bench import COMPILE_PROCESSES, Bench
+
     definition, target = _resolved(kernel, device)
     for name, value, kinds, wanted in (
         ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
@@ -94,7 +107,7 @@ def sweep(
         ("progress", progress, (Progress, NoneType), "an object with the methods of Progress, or None"),
     ):
         check_type(name, value, kinds, wanted)
-    check_numbers({"compile_processes": compile_processes}, {"compile_processes": COUNT})
+    check_numbers({"compile_processes": compile_processes}, {"compile_processes": replace(COUNT, may_lack=True)})
     known = [field.name for field in dataclasses.fields(Settings)]
     if unknown := set(settings) - set(known):
         raise UsageError(f"{', '.join(sorted(unknown))} is no setting; settings are {', '.join(known)}")
@@ -106,7 +119,8 @@ def sweep(
     chosen = Settings(results=Path(results), **fields)
     asked = problem_on(definition, problem or {}, target)
     check_memory(definition, asked)
-    with Bench(target, compile_processes, note=(progress or Quiet()).note) as bench:
+    n_processes = compile_processes or COMPILE_PROCESSES
+    with Bench(target, n_processes, note=(progress or Quiet()).note) as bench:
         return run_sweep(definition, asked, bench, chosen, progress)
 
 
@@ -124,16 +138,35 @@ def emit(
     Raises:
         UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
     """
+    from .emit.writer import emit
+
     check_type("paths", paths, (str, os.PathLike, Iterable), "a list of paths")
     check_type("out", out, (str, os.PathLike), "a path")
     check_numbers({"portfolio": portfolio}, {"portfolio": replace(COUNT, may_lack=True)})
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in listed:
         check_type("path", path, (str, os.PathLike), "a path")
-    return _emit([Path(p) for p in listed], Path(out), portfolio, kernels)
+    return emit([Path(p) for p in listed], Path(out), portfolio, kernels)
 
 
-def _resolved(kernel: str, device: str) -> tuple[Any, Target]:
+def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
+    """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
+
+    Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
+
+    Raises:
+        UsageError: when there is no recorded sweep.
+    """
+    from .records.table import load
+
+    return load(path)
+
+
+def _resolved(kernel: str, device: str) -> "tuple[Any, Target]":
+    from .devices import find_device
+    from .source.registry import load_kernel
+
     check_type("kernel", kernel, str, "a kernel's name, or the path of its definition as text")
     check_type("device", device, str, "a device's name, such as auto, host or cuda:0")
     return load_kernel(kernel), find_device(device)
@@ -150,11 +183,13 @@ def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> No
             raise UsageError(f"{definition.name}: {name} is {what}, must be {spec.dtype} {list(spec.shape)}")
 
 
-_workers: dict[str, Worker] = {}
+_workers: "dict[str, Worker]" = {}
 
 
-def _worker(target: Target) -> Worker:
+def _worker(target: "Target") -> "Worker":
     """Returns the device's worker, which is kept for the next call and closed at exit."""
+    from .trial.worker import Worker
+
     if target.identifier not in _workers:
         worker = _workers[target.identifier] = Worker(target)
         atexit.register(worker.__exit__)

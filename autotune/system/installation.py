@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +19,8 @@ def install_with(extra: str) -> str:
 
 def _source() -> Path | None:
     """Returns the folder or file that pip installed it from (PEP 610)."""
+    from importlib.metadata import PackageNotFoundError, distribution  # here: every process imports VERSION
+
     try:
         text = distribution(DISTRIBUTION).read_text("direct_url.json")
         parts = urlsplit(json.loads(text or "{}").get("url", ""))

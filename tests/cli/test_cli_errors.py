@@ -14,6 +14,7 @@ import autotune
 from autotune.cli import program
 from autotune.core.space import Space
 from autotune.devices import find_device
+from autotune.source.registry import load_kernel
 from autotune.sweep.request import parse_config, problem_on, problems_on
 from autotune.system import memory
 
@@ -233,7 +234,7 @@ def test_what_python_gives_to_run_and_emit_is_checked() -> None:
 
 # ---------------------------------------------------------------------- values that read as something else
 def test_a_config_reads_back_as_it_is_written() -> None:
-    kernel = autotune.api.load_kernel(TALKATIVE)
+    kernel = load_kernel(TALKATIVE)
     target = find_device("host")
     problem = problem_on(kernel, {}, target)
     configs = kernel.space.enumerate(problem, target.device).configs
@@ -251,7 +252,7 @@ def test_values_that_do_not_read_back_are_refused(values: tuple[Any, ...]) -> No
 
 
 def test_a_field_that_cannot_be_written_is_refused() -> None:
-    kernel = autotune.api.load_kernel(TALKATIVE)
+    kernel = load_kernel(TALKATIVE)
     for word in ("a,n=3", "", "a\nb", " a"):
         with pytest.raises(autotune.UsageError, match="cannot be written as a problem"):
             problem_on(kernel, {"word": word}, find_device("host"))
