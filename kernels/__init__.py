@@ -10,7 +10,7 @@ class _Kernels(ModuleType):
 
     def __call__(self) -> dict[str, Any]:
         """Name -> definition of every kernel."""
-        from ..source.registry import all_kernels
+        from autotune.source.registry import all_kernels
 
         return all_kernels()
 

@@ -185,7 +185,8 @@ def mixer(frequency: float, phase: float, first: int, n_samples: int) -> np.ndar
     n_steps = 1 << max(1, n_samples.bit_length() // 2)
     step, start = (fixed_point(name, value, 1200) for name, value in (("frequency", frequency), ("phase", phase)))
     anchors = _phasors(start + step * first, step * n_steps, ceil_div(n_samples, n_steps))
-    return (anchors[:, np.newaxis] * _phasors(0, step, n_steps)).reshape(-1)[:n_samples]
+    phasors: np.ndarray = (anchors[:, np.newaxis] * _phasors(0, step, n_steps)).reshape(-1)[:n_samples]
+    return phasors
 
 
 def _phasors(start: int, step: int, n: int) -> np.ndarray:

@@ -22,6 +22,8 @@ from autotune.engines.stream import SampleInfo, Samples
 
 from .test_band import HEAP, PACKET, WEIGHTS, C, L, heaps_of
 
+pytestmark = pytest.mark.quick
+
 INFO = SampleInfo(10, 2, 1e6, PACKET, first_timestamp=(1 << 44) + 3)
 SETTINGS = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=2, max_delay_diff=200)
 N_PACKETS = 96

@@ -13,6 +13,8 @@ from autotune.engines.x_stage import Visibilities, XSettings, XStage
 from .stand_ins import correlate
 from .test_band import random_cuts
 
+pytestmark = pytest.mark.quick
+
 C, HEAP, BATCH, THRESHOLD = 3, 16, 1 << 12, 5
 
 
