@@ -10,6 +10,7 @@ import typer
 from ..core.config import Config
 from ..core.definition import Kernel, problem_name
 from ..core.errors import UsageError, one_line
+from ..core.problem import Problem
 from ..devices import Target, cuda, find_device, findings
 from ..source.registry import all_kernels, load_kernel
 from ..source.render import render as render_variant
@@ -196,7 +197,7 @@ def doctor(json: JsonOption = False) -> None:
     stdout.print(f"--device auto is {usable}", markup=False)
 
 
-def _config(kernel: Kernel[Any], text: str, problem: Any, target: Target) -> Config:
+def _config(kernel: Kernel[Problem], text: str, problem: Problem, target: Target) -> Config:
     return parse_config(kernel, text, problem, target) if text else kernel.default_config(problem, target.device)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
+from ..core.problem import Problem
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist
 from ..sweep.run import Sweep
@@ -88,7 +89,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print(f"next         {emit}", markup=False)
 
 
-def kernel_summary(kernel: Kernel[Any], device: Device) -> dict[str, Any]:
+def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, Any]:
     """Returns what `autotune list` shows for a kernel; the space is that of its default problem on ``device``."""
     problem = kernel.tuned[0]
     return {

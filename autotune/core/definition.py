@@ -23,10 +23,11 @@ import numpy as np
 
 from .config import Config
 from .errors import DefinitionError, Status, TrialFailure, UsageError, told
+from .problem import Problem
 from .space import Space
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
-P = TypeVar("P")
+P = TypeVar("P", bound=Problem)
 Inputs = Mapping[str, Any]
 
 
@@ -343,12 +344,12 @@ class Kernel(ABC, Generic[P]):
             UsageError: for a field that is not there, or a value that cannot be.
         """
         base = self.tuned[0] if base is None else base
-        names = [f.name for f in dataclasses.fields(self.problem_type)]  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(self.problem_type)]
         for name in values or {}:
             if name not in names:
                 raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
         try:
-            return dataclasses.replace(base, **(values or {}))  # type: ignore[type-var]
+            return dataclasses.replace(base, **(values or {}))
         except (TypeError, ValueError) as error:
             raise UsageError(f"{self.name}: {error}") from error
 
@@ -379,7 +380,7 @@ class Kernel(ABC, Generic[P]):
         return self.problem(found, base=problem)
 
 
-def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Any]]]]:
+def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Problem]]]]:
     """Returns the module that defines what ``module`` stands for, and the kernels that it defines.
 
     That is the module itself, or of a package ``ddc`` the module ``ddc.ddc``.
@@ -391,7 +392,7 @@ def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Any
     return module, [found for found in classes if found.__module__ == module.__name__]
 
 
-def fault(kernel: Kernel[Any], method: str, why: str) -> DefinitionError:
+def fault(kernel: Kernel[P], method: str, why: str) -> DefinitionError:
     """Returns the error for a method of a definition that breaks its contract.
 
     ``why`` says what is wrong and what the method must do: ``returns no 'power'; it must return every output``.
@@ -445,7 +446,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
     is_right, wanted = CONTRACT[name]
 
     @functools.wraps(method)
-    def checked(self: Kernel[Any], *arguments: Any, **more: Any) -> Any:
+    def checked(self: Kernel[Problem], *arguments: Any, **more: Any) -> Any:
         try:
             answer = method(self, *arguments, **more)
         except (UsageError, TrialFailure, MemoryError):
@@ -480,12 +481,12 @@ def baked_fields(problem_type: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(problem_type) if not f.metadata.get("runtime"))
 
 
-def baked_values(problem: Any) -> dict[str, Any]:
+def baked_values(problem: Problem) -> dict[str, Any]:
     """Returns the baked fields of ``problem`` by name."""
     return {name: getattr(problem, name) for name in baked_fields(type(problem))}
 
 
-def problem_name(problem: Any) -> str:
+def problem_name(problem: Problem) -> str:
     """Returns every field in the order of declaration, as ``taps=256,decimation=16,...``."""
     return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in dataclasses.fields(problem))
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .parameter import Constraint, Parameter
+from .problem import Problem
 
 
 class _Unassigned(Exception):
@@ -65,7 +66,7 @@ class Enumerator:
         self,
         parameters: Sequence[Parameter],
         constraints: Sequence[Constraint],
-        problem: Any,
+        problem: Problem,
         device: Any,
         restrict: Mapping[str, tuple[Any, ...]],
     ) -> None:

@@ -14,6 +14,7 @@ from .config import Config, Value, reads_back
 from .enumerate import Enumerator
 from .errors import UsageError
 from .parameter import Constraint, Parameter, Predicate
+from .problem import Problem
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
 
@@ -111,7 +112,7 @@ class Space:
             self.check_values(name, values)
 
         def add(predicate: Predicate) -> Predicate:
-            def holds(problem: Any, config: Config, device: Any) -> bool:
+            def holds(problem: Problem, config: Config, device: Any) -> bool:
                 for name, values in asked_of.items():
                     if config.get(name) not in values:
                         return True
@@ -124,7 +125,7 @@ class Space:
 
         return add
 
-    def broken(self, problem: Any, config: Config, device: Any) -> Constraint | None:
+    def broken(self, problem: Problem, config: Config, device: Any) -> Constraint | None:
         """Returns the first constraint that refuses ``config``, or None; one that raises refuses.
 
         Heuristics are ignored.
@@ -140,7 +141,7 @@ class Space:
         return None
 
     def enumerate(
-        self, problem: Any, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
+        self, problem: Problem, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
     ) -> Enumeration:
         """Returns every config that all constraints and heuristics allow for ``problem`` on ``device``.
 
@@ -150,7 +151,9 @@ class Space:
             self.check_values(name, values)
         return self._enumerated(problem, device, tuple(sorted((restrict or {}).items())))
 
-    def _enumerate(self, problem: Any, device: Any, restrict: tuple[tuple[str, tuple[Value, ...]], ...]) -> Enumeration:
+    def _enumerate(
+        self, problem: Problem, device: Any, restrict: tuple[tuple[str, tuple[Value, ...]], ...]
+    ) -> Enumeration:
         found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
         return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.definition import Device, Kernel
+from ..core.problem import Problem
 from ..devices import device_module
 from .folder import SweepFolder
 from .paths import kernel_path
@@ -24,7 +25,7 @@ class Estimate:
         return f"estimated {about} ({basis})"
 
 
-def estimate(results: Path, kernel: Kernel[object], device: Device, n_trials: int, compile_processes: int) -> Estimate:
+def estimate(results: Path, kernel: Kernel[Problem], device: Device, n_trials: int, compile_processes: int) -> Estimate:
     """Of ``n_trials`` more of ``kernel`` on ``device``: the slower of the compilers, in parallel, and the device."""
     folder, defaults = kernel_path(results, device.name, kernel.name), device_module(device.kind).defaults
     records = sorted(folder.glob("*/trials.jsonl"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
 from ..core.errors import UsageError
+from ..core.problem import Problem
 from . import gpu
 from .arrays import Layout, allocate, check_fit, check_kind, layout, reader_for, readers
 from .lookup import Choice, choose, device_named
@@ -28,7 +29,7 @@ N_PLANS = 1024  # plans kept; a caller whose sizes never repeat must not fill th
 class LaunchPlan:
     """The data shared by all calls with arrays of the same signatures."""
 
-    problem: Any
+    problem: Problem
     last: tuple[Any, Choice]  # problem and choice
     gpu: int  # its index
     current: Callable[[], int]  # the index of the current GPU
@@ -51,7 +52,7 @@ class TunedKernel:
 
     def __init__(
         self,
-        kernel: Kernel[Any],
+        kernel: Kernel[Problem],
         wisdom: Wisdom,
         source: Callable[[str], str],
         values: Mapping[str, Any],
@@ -220,7 +221,7 @@ class TunedKernel:
         return plan
 
     def _launcher(
-        self, problem: Any, choice: Choice, device: Device, index: int
+        self, problem: Problem, choice: Choice, device: Device, index: int
     ) -> Callable[[tuple[Any, ...], Any], None] | None:
         """Returns the loaded binary with its geometry; None when the grid is empty."""
         name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
@@ -290,7 +291,7 @@ class TunedKernel:
         )
 
 
-def _sizes(problem: Any) -> dict[str, Any]:
+def _sizes(problem: Problem) -> dict[str, Any]:
     return {name: getattr(problem, name) for name in runtime_fields(type(problem))}
 
 

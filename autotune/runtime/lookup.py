@@ -19,6 +19,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
+from ..core.problem import Problem
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
@@ -72,7 +73,7 @@ class Choice:
 
 
 def choose(
-    wisdom: Wisdom, kernel: Kernel[Any], baked: Mapping[str, Any], runtime: Mapping[str, Any] | None, device: Device
+    wisdom: Wisdom, kernel: Kernel[Problem], baked: Mapping[str, Any], runtime: Mapping[str, Any] | None, device: Device
 ) -> Choice:
     """Returns the configuration to run ``kernel`` with on ``device``.
 
@@ -128,7 +129,7 @@ def choose(
     )
 
 
-def refusal(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> str | None:
+def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: Device) -> str | None:
     """Returns why ``device`` cannot run ``config`` on ``problem``, or None."""
     try:
         if (reason := kernel.unsupported(config, device)) is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.definition import Device, Kernel, kernel_classes
 from ..core.errors import UsageError
+from ..core.problem import Problem
 from .launcher import TunedKernel
 from .wisdom import KEY, Wisdom
 
@@ -20,13 +21,13 @@ class Package:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
-        self._kernels: dict[str, Kernel[Any]] = {}
+        self._kernels: dict[str, Kernel[Problem]] = {}
 
     @cached_property
     def wisdom(self) -> Wisdom:
         return Wisdom.load(self.folder / "wisdom.json")
 
-    def kernel(self, name: str) -> Kernel[Any]:
+    def kernel(self, name: str) -> Kernel[Problem]:
         """Returns the definition ``kernels/<name>.py`` or, of several files, ``kernels/<name>/<name>.py``."""
         if name not in self._kernels:
             module = importlib.import_module(f"{self.name}.kernels.{name}")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..core.config import Config
 from ..core.definition import Array, Device, Kernel, problem_name
 from ..core.errors import TrialFailure, UsageError
+from ..core.problem import Problem
 from . import gpu
 from .arrays import whole_lengths
 from .tensor_map import addresses, encoded
@@ -40,7 +41,7 @@ class PreparedKernel:
     """
 
     def __init__(
-        self, kernel: Kernel[Any], problem: Any, config: Config, source: str, device: Device, index: int
+        self, kernel: Kernel[Problem], problem: Problem, config: Config, source: str, device: Device, index: int
     ) -> None:
         self.kernel, self.problem, self.config = kernel, problem, config
         self._device, self._index = device, index
@@ -64,7 +65,7 @@ class PreparedKernel:
         own = None if stream is None else gpu.stream_of(stream, self._index)
         self.launch(problem, arrays, inputs, own)
 
-    def launch(self, problem: Any, arrays: Mapping[str, Any], inputs: Mapping[str, Any], stream: Any) -> None:
+    def launch(self, problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, Any], stream: Any) -> None:
         """Launch for ``problem`` on ``stream``; ``inputs``: the numbers among the kernel's inputs.
 
         Raises:
@@ -83,7 +84,7 @@ class PreparedKernel:
             scalars[name] = type(scalars[name])(length)
         plan.launch(tuple([arrays[name] if name in arrays else scalars[name] for name in plan.names]), stream)
 
-    def _plan_of(self, problem: Any) -> _Plan:
+    def _plan_of(self, problem: Problem) -> _Plan:
         kernel = self.kernel
         where = f"{kernel.name}[{problem_name(problem)}]"
         if (broken := kernel.space.broken(problem, self.config, self._device)) is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.definition import Kernel
 from ..core.errors import UsageError
+from ..core.problem import Problem
 
 MISSING: Any = object()
 NUMBERS = frozenset((int, float, bool, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")))
@@ -35,7 +36,7 @@ class Signature:
     passed: tuple[str, ...]  # arguments of the __global__ function that are no arrays
 
     @staticmethod
-    def of(kernel: Kernel[Any], problem: Any, inputs: tuple[str, ...]) -> "Signature":
+    def of(kernel: Kernel[Problem], problem: Problem, inputs: tuple[str, ...]) -> "Signature":
         specs = kernel.arrays(problem)
         outputs = tuple(name for name, spec in specs.items() if spec.written and not spec.read)
         return Signature(

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core.config import Config, parse_value
 from ..core.definition import Device, Kernel, problem_name
+from ..core.problem import Problem
 from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
@@ -47,7 +48,7 @@ class Neighbour:
     measured: tuple[tuple[Config, float], ...]
 
 
-def known(results: Path, kernel: Kernel[Any], problem: Any, device: Device) -> tuple[Neighbour, ...]:
+def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Device) -> tuple[Neighbour, ...]:
     """Returns the nearest recorded sweeps under ``results``: same device before same architecture before other devices.
 
     Never of another kind of device, never of this very problem on this device. Every folder's name is looked at, but

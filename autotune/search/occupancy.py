@@ -14,12 +14,13 @@ import numpy as np
 from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure
+from ..core.problem import Problem
 
 MOST_THREADS, MOST_BLOCKS = 2048, 32  # limits of a multiprocessor of sm_80 and sm_90
 COLUMNS = ("waves", "last wave", "threads at a time")
 
 
-def occupancy(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> np.ndarray:
+def occupancy(kernel: Kernel[Problem], problem: Problem, configs: Sequence[Config], device: Device) -> np.ndarray:
     """log2 of COLUMNS for each configuration, float [n_configs, 3]; of no columns where there are no multiprocessors.
 
     waves: blocks over those that the device has room for at a time, by their threads, their dynamic shared memory, and
@@ -32,13 +33,15 @@ def occupancy(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], devi
     return np.array(rows).reshape(len(configs), len(COLUMNS))
 
 
-def known_of(kernel: Kernel[Any], problem: Any, configs: Sequence[Config], device: Device) -> dict[str, np.ndarray]:
+def known_of(
+    kernel: Kernel[Problem], problem: Problem, configs: Sequence[Config], device: Device
+) -> dict[str, np.ndarray]:
     """Returns the same columns by name, as a search takes them."""
     return dict(zip(COLUMNS, occupancy(kernel, problem, configs, device).T, strict=False))
 
 
 def occupancy_at(
-    kernel: Kernel[Any], own: Device, fields: Mapping[str, Any], other: Device | None, configs: Sequence[Config]
+    kernel: Kernel[Problem], own: Device, fields: Mapping[str, Any], other: Device | None, configs: Sequence[Config]
 ) -> np.ndarray:
     """Returns occupancy for a neighbour's problem and device; if that device is None or unknown, for this one."""
     device = other if other and other.n_multiprocessors else own
@@ -46,7 +49,7 @@ def occupancy_at(
 
 
 @lru_cache(maxsize=1 << 16)  # searches of a campaign ask for their neighbours' again and again
-def _row(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> tuple[float, float, float]:
+def _row(kernel: Kernel[Problem], problem: Problem, config: Config, device: Device) -> tuple[float, float, float]:
     try:
         launch = kernel.launch(problem, config)
     except TrialFailure:  # its trial will report the failure

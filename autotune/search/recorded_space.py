@@ -18,6 +18,7 @@ import numpy as np
 from ..core.config import Config, Value
 from ..core.definition import Kernel
 from ..core.errors import UsageError
+from ..core.problem import Problem
 from ..core.schema import Unsound, number, plain, scalar
 from ..records.about import About
 from ..records.folder import SWEEP, SweepFolder
@@ -117,7 +118,7 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
 
 
 # ---------------------------------------------------------------------- autotune's own sweeps
-def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
+def _from_sweep(path: Path, named: Mapping[str, Kernel[Problem]]) -> RecordedSpace:
     folder = SweepFolder(path)
     about, recorded, outcome = folder.about(), folder.trials(), folder.outcome()
     if outcome is not None:
@@ -132,7 +133,7 @@ def _from_sweep(path: Path, named: Mapping[str, Kernel[Any]]) -> RecordedSpace:
     return replace(space, known=_filling(about, space.configs, named))
 
 
-def _filling(about: About, configs: Sequence[Config], named: Mapping[str, Kernel[Any]]) -> Mapping[str, np.ndarray]:
+def _filling(about: About, configs: Sequence[Config], named: Mapping[str, Kernel[Problem]]) -> Mapping[str, np.ndarray]:
     """Returns the occupancy of each config, or nothing if the definition is unavailable or has changed."""
     try:
         kernel = recorded_kernel(about.content, named)

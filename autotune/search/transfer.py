@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Device
+from ..core.problem import Problem
 from ..core.space import Enumeration
 from .bayesian import one_thread
 from .features import features_of, levels_of
@@ -93,7 +94,7 @@ class Expectation:
 
 
 def expect(
-    problem: Any,
+    problem: Problem,
     neighbours: Sequence[Neighbour],
     enumeration: Enumeration,
     own: Mapping[Config, float] | None = None,

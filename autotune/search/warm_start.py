@@ -2,12 +2,12 @@
 
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ..core.config import Config
 from ..core.definition import Device, Kernel
+from ..core.problem import Problem
 from ..core.space import Enumeration
 from .neighbours import Neighbour
 from .occupancy import known_of, occupancy_at
@@ -15,8 +15,8 @@ from .transfer import expect
 
 
 def warm_start(
-    kernel: Kernel[Any],
-    problem: Any,
+    kernel: Kernel[Problem],
+    problem: Problem,
     device: Device,
     enumeration: Enumeration,
     near: Sequence[Neighbour],

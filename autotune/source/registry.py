@@ -17,18 +17,19 @@ from typing import Any
 
 from ..core.definition import Kernel, kernel_classes
 from ..core.errors import UsageError
+from ..core.problem import Problem
 from .installed import KERNELS, installed
 
 OWN = "autotune.kernels"  # definitions import autotune: they are found by name, as those of other packages are
 
 
-def all_kernels() -> dict[str, Kernel[Any]]:
+def all_kernels() -> dict[str, Kernel[Problem]]:
     """Returns every kernel that can be named, by name."""
     return {name: load_kernel(name) for name in sorted(_modules())}
 
 
 @lru_cache(maxsize=64)
-def load_kernel(reference: str) -> Kernel[Any]:
+def load_kernel(reference: str) -> Kernel[Problem]:
     """Returns the kernel of a name, or of a path to a definition: a file, or the folder of a package.
 
     Raises:
@@ -43,13 +44,13 @@ def load_kernel(reference: str) -> Kernel[Any]:
     return _only_kernel(importlib.import_module(modules[reference]))
 
 
-def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Any]]:
+def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Problem]]:
     """Returns the kernels that a user names, by their own names.
 
     Raises:
         UsageError: when one is not there, or two have one name.
     """
-    found: dict[str, Kernel[Any]] = {}
+    found: dict[str, Kernel[Problem]] = {}
     for kernel in (load_kernel(str(reference)) for reference in references):
         other = found.setdefault(kernel.name, kernel)
         if other.source_path != kernel.source_path:
@@ -59,7 +60,7 @@ def named_kernels(references: Iterable[str | Path]) -> dict[str, Kernel[Any]]:
     return found
 
 
-def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) -> Kernel[Any]:
+def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Problem]]) -> Kernel[Problem]:
     """Returns the definition for the sweep.json ``about``: one of those ``named``, else an installed one.
 
     What the record says of a file is for people only: a record is data, and whoever wrote it would choose what runs.
@@ -83,7 +84,7 @@ def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Any]]) 
 
 
 @lru_cache(maxsize=64)
-def reference_of(kernel: Kernel[Any]) -> str:
+def reference_of(kernel: Kernel[Problem]) -> str:
     """Returns what ``load_kernel`` finds the same kernel by, in another process too."""
     modules = _modules()
     module = modules.get(kernel.name, "")
@@ -122,7 +123,7 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _only_kernel(module: ModuleType) -> Kernel[Any]:
+def _only_kernel(module: ModuleType) -> Kernel[Problem]:
     module, found = kernel_classes(module)
     if len(found) != 1:
         raise UsageError(f"{module.__file__} defines {len(found)} kernels; a definition file holds exactly one")

@@ -2,16 +2,16 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ..core.definition import Kernel, problem_name, runtime_fields
 from ..core.errors import UsageError
+from ..core.problem import Problem
 
 MEMORY = Path("/proc/meminfo")
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # memory limit of a container
 
 
-def check_memory(kernel: Kernel[Any], problem: Any) -> None:
+def check_memory(kernel: Kernel[Problem], problem: Problem) -> None:
     """Raises UsageError if inputs and outputs do not fit into host memory, which every device needs.
 
     Raises:
