@@ -128,7 +128,7 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Prints columns as wide as their longest cell. Lines are not wrapped: a terminal may, but a pipe must not."""
     lines = [tuple(columns), *(tuple(str(cell) for cell in row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
@@ -137,11 +137,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         stdout.print(text, markup=False, style="bold" if line is lines[0] else None)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Prints JSON to stdout."""
     json.dump(value, stdout.file, indent=2, default=_plain)
     stdout.file.write("\n")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.item() if hasattr(value, "item") else str(value)

@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar, get_args
 import numpy as np
 
 from .config import Config
+from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, told
 from .problem import Problem
 from .space import Space
@@ -44,31 +45,6 @@ def baked(default: Any, help: str = "") -> Any:
 def runtime(default: Any, help: str = "") -> Any:
     """Declares a problem field that is an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
-
-
-RESERVED_SHARED_BYTES = 1024  # added by the system to each block; a multiprocessor has one block's limit plus these
-
-
-@dataclass(frozen=True)
-class Device:
-    """The limits and the name of what a kernel runs on; constraints are predicates over it."""
-
-    name: str  # "NVIDIA H200", or "host"
-    kind: str  # the module of autotune.devices that drives it
-    arch: str  # "sm_90"; "host" on a CPU
-    max_threads_per_block: int = 1024
-    max_block: tuple[int, int, int] = (1024, 1024, 64)
-    max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    max_shared_bytes: int = 232448  # dynamic plus static per block, after opting in
-    max_registers: int = 255  # per thread
-    registers_per_block: int = 65536
-    n_multiprocessors: int = 0
-    l2_bytes: int = 0
-    max_clock_hz: float = 0.0
-
-    def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
-        """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
-        return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
 
 
 @dataclass(frozen=True)
@@ -215,7 +191,7 @@ class Kernel(ABC, Generic[P]):
     host_sizes: Mapping[str, int] = {}
     scalar_defaults: Mapping[str, float] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         for base in getattr(cls, "__orig_bases__", ()):
             if args := get_args(base):
@@ -337,7 +313,7 @@ class Kernel(ABC, Generic[P]):
         return None
 
     # ------------------------------------------------------------------ derived from the above
-    def problem(self, values: Mapping[str, Any] | None = None, *, base: P | None = None) -> P:
+    def problem(self, values: Mapping[str, object] | None = None, *, base: P | None = None) -> P:
         """Returns ``base`` (default: the first tuned problem) with ``values`` replaced.
 
         Raises:
@@ -364,7 +340,7 @@ class Kernel(ABC, Generic[P]):
             return config
         return self.space.enumerate(problem, device).nearest(config)
 
-    def problem_for(self, values: Mapping[str, Any], inputs: Inputs) -> P:
+    def problem_for(self, values: Mapping[str, object], inputs: Inputs) -> P:
         """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
 
         Raises:
@@ -413,7 +389,7 @@ def _is_tuple_of(kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, tuple) and all(isinstance(each, kind) for each in value)
 
 
-def _is_tolerance(value: Any) -> bool:
+def _is_tolerance(value: object) -> bool:
     return isinstance(value, Tolerance) or _is_dict_of(Tolerance)(value)
 
 
@@ -446,7 +422,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
     is_right, wanted = CONTRACT[name]
 
     @functools.wraps(method)
-    def checked(self: Kernel[Problem], *arguments: Any, **more: Any) -> Any:
+    def checked(self: Kernel[Problem], *arguments: object, **more: object) -> Any:
         try:
             answer = method(self, *arguments, **more)
         except (UsageError, TrialFailure, MemoryError):
@@ -465,7 +441,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
     return checked
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
 

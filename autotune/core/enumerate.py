@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .config import Value
+from .device import Device
 from .parameter import Constraint, Parameter
 from .problem import Problem
 
@@ -17,16 +19,16 @@ class _Unassigned(Exception):
     """A parameter that was asked for has no value yet."""
 
 
-class _Partial(Mapping[str, Any]):
+class _Partial(Mapping[str, Value]):
     """The values assigned so far. It is immutable and hashed by identity, so predicates may cache what they derive."""
 
     __slots__ = ("_open", "_values")
 
-    def __init__(self, values: dict[str, Any], still_open: dict[str, None]) -> None:
+    def __init__(self, values: dict[str, Value], still_open: dict[str, None]) -> None:
         self._values = values
         self._open = still_open
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Value:
         if name in self._open:
             raise _Unassigned(name)
         return self._values[name]
@@ -67,8 +69,8 @@ class Enumerator:
         parameters: Sequence[Parameter],
         constraints: Sequence[Constraint],
         problem: Problem,
-        device: Any,
-        restrict: Mapping[str, tuple[Any, ...]],
+        device: Device,
+        restrict: Mapping[str, tuple[Value, ...]],
     ) -> None:
         self._parameters = parameters
         self._choices = [tuple(v for v in p.values if v in restrict.get(p.name, p.values)) for p in parameters]
@@ -76,15 +78,15 @@ class Enumerator:
         self._open = [dict.fromkeys(names[i:]) for i in range(len(names) + 1)]
         # The parameters that decide whether others exist.
         self._deciding = sorted({other for p in parameters for other, _ in p.condition})
-        self._counts: dict[tuple[Any, ...], int] = {}
+        self._counts: dict[tuple[Value | None, ...], int] = {}
         self._problem, self._device = problem, device
-        self.configs: list[dict[str, Any]] = []
+        self.configs: list[dict[str, Value]] = []
         self.refused: Counter[str] = Counter()
         waiting = self._ask([(constraint, "") for constraint in constraints], "", {}, 0)
         if waiting is not None:
             self._extend({}, 0, waiting)
 
-    def _extend(self, values: dict[str, Any], index: int, waiting: list[tuple[Constraint, str]]) -> None:
+    def _extend(self, values: dict[str, Value], index: int, waiting: list[tuple[Constraint, str]]) -> None:
         if index == len(self._parameters):
             self.configs.append(values)
             return
@@ -94,7 +96,7 @@ class Enumerator:
             if undecided is not None:
                 self._extend(more, index + 1, undecided)
 
-    def _assignments(self, values: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
+    def _assignments(self, values: dict[str, Value], index: int) -> Iterator[dict[str, Value]]:
         parameter = self._parameters[index]
         if not parameter.applies(values):
             yield values
@@ -103,7 +105,7 @@ class Enumerator:
                 yield {**values, parameter.name: value}
 
     def _ask(
-        self, waiting: list[tuple[Constraint, str]], assigned: str, values: dict[str, Any], index: int
+        self, waiting: list[tuple[Constraint, str]], assigned: str, values: dict[str, Value], index: int
     ) -> list[tuple[Constraint, str]] | None:
         """Returns the undecided constraints with the parameters that they wait for, or None if one refuses."""
         partial: Any = _Partial(values, self._open[index])  # takes the place of a Config
@@ -126,7 +128,7 @@ class Enumerator:
                 undecided.append((constraint, next(reversed(self._open[index]))))
         return undecided
 
-    def _count(self, values: dict[str, Any], index: int) -> int:
+    def _count(self, values: dict[str, Value], index: int) -> int:
         """Returns the number of combinations that begin with these values."""
         if index == len(self._parameters):
             return 1

@@ -87,7 +87,7 @@ def is_own(path: Path) -> bool:
     return False
 
 
-def keep(path: Path, data: bytes, facts: Mapping[str, Any]) -> None:
+def keep(path: Path, data: bytes, facts: Mapping[str, object]) -> None:
     """Write ``data`` to ``path`` and its facts beside it. The folder is made again if it is gone."""
     _make(path.parent)
     write_whole(path, data, mode=0o600)
@@ -128,7 +128,7 @@ def facts_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def _seal(facts: Mapping[str, Any]) -> str:
+def _seal(facts: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

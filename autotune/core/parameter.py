@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .config import Config, Value
+from .device import Device
 from .errors import told
 
-Predicate = Callable[[Any, Config, Any], bool]
+Predicate = Callable[[Any, Config, Device], bool]
 
 
 @dataclass(frozen=True)

@@ -50,12 +50,12 @@ def parse(data: bytes) -> Any:
 SEAL = "sha256"
 
 
-def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+def seal(content: Mapping[str, object]) -> dict[str, Any]:
     """Adds to ``content`` the SHA-256 of its JSON, whatever the layout."""
     return {**content, SEAL: _sha256(content)}
 
 
-def sealed(content: Any, needed: bool = False) -> Any:
+def sealed(content: object, needed: bool = False) -> Any:
     """Returns ``content`` without its seal, which an older file need not have.
 
     Raises:
@@ -69,7 +69,7 @@ def sealed(content: Any, needed: bool = False) -> Any:
     return inside
 
 
-def _sha256(content: Mapping[str, Any]) -> str:
+def _sha256(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -78,28 +78,28 @@ def plain(text: str) -> str:
     return printable(text, kept="\n\t")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Formats ``value`` for an error message, in one line of at most 60 characters."""
     text = ascii(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:56] + " ..."
 
 
 # ---------------------------------------------------------------------- single values
-def flag(value: Any) -> bool:
+def flag(value: object) -> bool:
     """Checks for true or false."""
     if isinstance(value, bool):
         return value
     raise Unsound(f"is {shown(value)}, must be true or false")
 
 
-def integer(value: Any) -> int:
+def integer(value: object) -> int:
     """Checks for an integer of 64 bits."""
     if type(value) is int and -MOST_WHOLE < value < MOST_WHOLE:
         return value
     raise Unsound(f"is {shown(value)}, must be an integer of 64 bits")
 
 
-def count(value: Any) -> int:
+def count(value: object) -> int:
     """Checks for an integer, zero or more."""
     if type(value) is int and 0 <= value < MOST_WHOLE:
         return value
@@ -141,7 +141,7 @@ def word(value: Any) -> str:
     raise Unsound(f"is {shown(value)}, must be text of printable characters")
 
 
-def name(value: Any) -> str:
+def name(value: object) -> str:
     """Checks for the name of a kernel, a parameter or a field."""
     if isinstance(value, str) and value.isidentifier():
         return value
@@ -178,7 +178,7 @@ def optional(check: Check) -> Check:
 def one_of(allowed: Collection[str]) -> Check:
     """Returns a check for one of these words."""
 
-    def checked(value: Any) -> Any:
+    def checked(value: object) -> Any:
         if isinstance(value, str) and value in allowed:
             return value
         raise Unsound(f"is {shown(value)}, must be one of {', '.join(allowed)}")
@@ -189,7 +189,7 @@ def one_of(allowed: Collection[str]) -> Check:
 def sequence(check: Check, n: int | None = None) -> Check:
     """Returns a check for a list (of ``n`` values if given), which becomes a tuple."""
 
-    def checked(value: Any) -> tuple[Any, ...]:
+    def checked(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list) or (n is not None and len(value) != n):
             raise Unsound(f"is {shown(value)}, must be a list{'' if n is None else f' of {n}'}")
         return tuple([check(each) for each in value])
@@ -200,7 +200,7 @@ def sequence(check: Check, n: int | None = None) -> Check:
 def mapping(key: Check, check: Check) -> Check:
     """Returns a check for an object with any number of members."""
 
-    def checked(value: Any) -> dict[str, Any]:
+    def checked(value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Unsound(f"is {shown(value)}, must be an object")
         return {key(member): _member(member, check, each) for member, each in value.items()}
@@ -214,7 +214,7 @@ def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Che
     Without ``other`` nothing else may be there.
     """
 
-    def checked(value: Any) -> dict[str, Any]:
+    def checked(value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Unsound(f"is {shown(value)}, must be an object")
         for member in needed:
@@ -231,7 +231,7 @@ def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Che
     return checked
 
 
-def _member(member: str, check: Check, value: Any) -> Any:
+def _member(member: str, check: Check, value: object) -> Any:
     try:
         return check(value)
     except RecursionError as error:

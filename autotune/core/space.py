@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import log
-from typing import Any
 
 from .config import Config, Value, reads_back
+from .device import Device
 from .enumerate import Enumerator
 from .errors import UsageError
 from .parameter import Constraint, Parameter, Predicate
@@ -112,7 +112,7 @@ class Space:
             self.check_values(name, values)
 
         def add(predicate: Predicate) -> Predicate:
-            def holds(problem: Problem, config: Config, device: Any) -> bool:
+            def holds(problem: Problem, config: Config, device: Device) -> bool:
                 for name, values in asked_of.items():
                     if config.get(name) not in values:
                         return True
@@ -125,7 +125,7 @@ class Space:
 
         return add
 
-    def broken(self, problem: Problem, config: Config, device: Any) -> Constraint | None:
+    def broken(self, problem: Problem, config: Config, device: Device) -> Constraint | None:
         """Returns the first constraint that refuses ``config``, or None; one that raises refuses.
 
         Heuristics are ignored.
@@ -141,7 +141,7 @@ class Space:
         return None
 
     def enumerate(
-        self, problem: Problem, device: Any, restrict: Mapping[str, tuple[Value, ...]] | None = None
+        self, problem: Problem, device: Device, restrict: Mapping[str, tuple[Value, ...]] | None = None
     ) -> Enumeration:
         """Returns every config that all constraints and heuristics allow for ``problem`` on ``device``.
 
@@ -152,7 +152,7 @@ class Space:
         return self._enumerated(problem, device, tuple(sorted((restrict or {}).items())))
 
     def _enumerate(
-        self, problem: Problem, device: Any, restrict: tuple[tuple[str, tuple[Value, ...]], ...]
+        self, problem: Problem, device: Device, restrict: tuple[tuple[str, tuple[Value, ...]], ...]
     ) -> Enumeration:
         found = Enumerator(tuple(self.parameters.values()), self.constraints, problem, device, dict(restrict))
         return Enumeration(tuple(map(Config, found.configs)), dict(found.refused))

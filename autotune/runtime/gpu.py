@@ -90,7 +90,7 @@ def load(cubin: nvrtc.Cubin, name: str) -> Any:
     return cupy.RawModule(path=str(cubin.path)).get_function(name)
 
 
-def stream_of(stream: Any, index: int) -> Any:
+def stream_of(stream: object, index: int) -> Any:
     """Returns a CuPy stream for CuPy's, PyTorch's, another library's, or an address; None: PyTorch's current one.
 
     Raises:

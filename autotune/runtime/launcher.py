@@ -55,7 +55,7 @@ class TunedKernel:
         kernel: Kernel[Problem],
         wisdom: Wisdom,
         source: Callable[[str], str],
-        values: Mapping[str, Any],
+        values: Mapping[str, object],
         device: Device | str | None,
         log: logging.Logger,
     ) -> None:
@@ -89,7 +89,7 @@ class TunedKernel:
         """Returns the problem of the latest call."""
         return self._last[0]
 
-    def choice_for(self, **sizes: Any) -> Choice:
+    def choice_for(self, **sizes: object) -> Choice:
         """Returns what would run at other runtime sizes: ``ddc.choice_for(n_samples=2**24)``."""
         device = self._device or self._device_here()
         return choose(self._wisdom, self._kernel, self._baked, sizes or None, device)
@@ -106,7 +106,7 @@ class TunedKernel:
     def __repr__(self) -> str:
         return f"<{self._kernel.name}[{fields_text(self._baked)}], {self.choice.tier} on {self.choice.device}>"
 
-    def prepare(self, **sizes: Any) -> PreparedKernel:
+    def prepare(self, **sizes: object) -> PreparedKernel:
         """Returns the kernel as it runs at these sizes on the current GPU, loaded: nothing is chosen later.
 
         ``sizes``: the largest runtime fields, ``n_spectra=8192``; those that are left out are the default problem's.
@@ -122,7 +122,7 @@ class TunedKernel:
         return PreparedKernel(self._kernel, problem, choice.config, source, device, index)
 
     # ------------------------------------------------------------------ a call
-    def __call__(self, *positional: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+    def __call__(self, *positional: object, out: object = None, stream: object = None, **named: object) -> Any:
         given = named
         if positional:
             given = dict(zip(self._inputs, positional, strict=False))
@@ -172,7 +172,13 @@ class TunedKernel:
         return outputs[0] if len(outputs) == 1 else self._result(*outputs)
 
     def _run(
-        self, plan: LaunchPlan, arguments: list[Any], outputs: Any, scalars: list[Any], stream: Any, own_stream: Any
+        self,
+        plan: LaunchPlan,
+        arguments: list[object],
+        outputs: object,
+        scalars: list[object],
+        stream: object,
+        own_stream: object,
     ) -> Any:
         """Launch on ``stream``; ``own_stream`` is that of the call, None where the current one is used."""
         if outputs is None:
@@ -184,7 +190,9 @@ class TunedKernel:
         return outputs
 
     # ------------------------------------------------------------------ the first call of a kind
-    def _make_plan(self, key: tuple[Any, ...], given: Mapping[str, Any], outputs: Sequence[Any] | None) -> LaunchPlan:
+    def _make_plan(
+        self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None
+    ) -> LaunchPlan:
         kernel, names = self._kernel, self._signature
         found = {name: layout(given[name]) for name in names.arrays}
         usual = kernel.arrays(self._last[0])
@@ -242,7 +250,7 @@ class TunedKernel:
                 self._opted_in[place] = dynamic
             return bound(name, self._loaded[place].kernel, geometry)
 
-    def _choose(self, sizes: Mapping[str, Any] | None, device: Device) -> Choice:
+    def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
         """Calls ``lookup.choose`` and logs once if the choice is not exact."""
         choice = choose(self._wisdom, self._kernel, self._baked, sizes, device)
         told = f"{choice.tier} {choice.source_key} {choice.device}"
@@ -277,7 +285,7 @@ class TunedKernel:
             raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU; there is {where}")
         return next(iter(gpus.values()))
 
-    def _scalar_arguments(self, plan: LaunchPlan, values: tuple[Any, ...]) -> list[Any]:
+    def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[Any]:
         """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
         found = self._kernel.scalars(plan.problem, self._signature.checked_scalars(values))
         arguments = [found[name] for name in self._signature.passed]

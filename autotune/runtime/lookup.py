@@ -73,7 +73,11 @@ class Choice:
 
 
 def choose(
-    wisdom: Wisdom, kernel: Kernel[Problem], baked: Mapping[str, Any], runtime: Mapping[str, Any] | None, device: Device
+    wisdom: Wisdom,
+    kernel: Kernel[Problem],
+    baked: Mapping[str, object],
+    runtime: Mapping[str, object] | None,
+    device: Device,
 ) -> Choice:
     """Returns the configuration to run ``kernel`` with on ``device``.
 
@@ -191,7 +195,7 @@ def evidence_text(evidence: Evidence) -> str:
     return ", ".join(parts)
 
 
-def report_choice(folder: Path, kernel: str, values: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
+def report_choice(folder: Path, kernel: str, values: Mapping[str, object], device: str | None = None) -> dict[str, Any]:
     """Returns what the emitted package in ``folder`` would choose for the problem ``values``, by its own code.
 
     The fields of its ``Choice``, and as ``text`` what it prints.
@@ -252,7 +256,7 @@ def _of_entry(
     )
 
 
-def _same(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+def _same(known: Mapping[str, object], asked: Mapping[str, object]) -> bool:
     return dict(known) == dict(asked)
 
 
@@ -261,7 +265,7 @@ def _distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
     return sum(abs(log(max(1, a[name]) / max(1, b[name]))) for name in b if name in a)
 
 
-def _by_distance(sizes: Mapping[str, Any]) -> Callable[[Entry], tuple[float, str, str]]:
+def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, str, str]]:
     return lambda entry: (_distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
 
 
@@ -286,11 +290,11 @@ def _also(why: str, refused: list[str]) -> str:
     return why + (f" ({'; '.join(refused)})" if refused else "")
 
 
-def _command(kernel: str, baked: Mapping[str, Any]) -> str:
+def _command(kernel: str, baked: Mapping[str, object]) -> str:
     return shlex.join(["autotune", "sweep", "--kernel", kernel, "--problem", fields_text(baked)])
 
 
-def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, Any]) -> str:
+def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
     """Returns the error for an untuned problem: the tuned ones, and the command that would tune it."""
     lines = []
     for known in wisdom.baked_sets(kernel):

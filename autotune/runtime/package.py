@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ..core.definition import Device, Kernel, kernel_classes
 from ..core.errors import UsageError
@@ -51,7 +50,7 @@ class Package:
             raise UsageError(f"{path} is damaged: its SHA-256 does not begin with {key}; install {self.name} again")
         return data.decode()
 
-    def tuned(self, kernel: str, values: Mapping[str, Any], device: Device | str | None) -> TunedKernel:
+    def tuned(self, kernel: str, values: Mapping[str, object], device: Device | str | None) -> TunedKernel:
         """Returns the kernel for a problem; fields whose value is None are left open."""
         given = {name: value for name, value in values.items() if value is not None}
         log = logging.getLogger(self.name)

@@ -53,7 +53,7 @@ class PreparedKernel:
         self._lengths: dict[tuple[Any, ...], dict[str, int]] = {}
         self._plan(problem)
 
-    def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: Any = None, **given: Any) -> None:
+    def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: Any = None, **given: object) -> None:
         """Launch on CuPy arrays; ``sizes``: runtime fields that differ from those that it was prepared for.
 
         Raises:
@@ -65,7 +65,7 @@ class PreparedKernel:
         own = None if stream is None else gpu.stream_of(stream, self._index)
         self.launch(problem, arrays, inputs, own)
 
-    def launch(self, problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, Any], stream: Any) -> None:
+    def launch(self, problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object], stream: object) -> None:
         """Launch for ``problem`` on ``stream``; ``inputs``: the numbers among the kernel's inputs.
 
         Raises:
@@ -113,7 +113,7 @@ def bound(name: str, function: Any, geometry: Any) -> Callable[[tuple[Any, ...],
     if not maps:
         return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
 
-    def launch(arguments: tuple[Any, ...], stream: Any) -> None:
+    def launch(arguments: tuple[object, ...], stream: object) -> None:
         at = addresses(arguments)
         try:
             made = [encoded(m, at[m.argument]) for m in maps]

@@ -49,7 +49,7 @@ class Signature:
             passed=tuple(name for name in kernel.arguments_for(problem) if name not in specs),
         )
 
-    def given_outputs(self, out: Any) -> Sequence[Any]:
+    def given_outputs(self, out: object) -> Sequence[Any]:
         """Returns the arrays in ``out=``, in order.
 
         Raises:
@@ -67,7 +67,7 @@ class Signature:
             raise ArgumentTypeError(f"{self.kernel}: out has {len(found)} arrays; must have {wanted}")
         return found
 
-    def misnamed(self, n_positional: int, named: Mapping[str, Any]) -> ArgumentTypeError:
+    def misnamed(self, n_positional: int, named: Mapping[str, object]) -> ArgumentTypeError:
         """Returns the error for names that are too many, unknown or given twice."""
         takes = f"{self.kernel} takes {', '.join(self.inputs)}"
         if n_positional > len(self.inputs):
@@ -77,7 +77,7 @@ class Signature:
         twice = sorted(set(self.inputs[:n_positional]) & set(named))
         return ArgumentTypeError(f"{takes}; {', '.join(twice)} was given twice")
 
-    def checked_scalars(self, values: Sequence[Any]) -> dict[str, Any]:
+    def checked_scalars(self, values: Sequence[object]) -> dict[str, Any]:
         """Returns the scalars by name.
 
         Raises:

@@ -46,7 +46,7 @@ def encoded(tensor_map: TensorMap, address: int) -> Any:
     return made.view(f"V{N_BYTES}")
 
 
-def addresses(arguments: Sequence[Any]) -> list[int]:
+def addresses(arguments: Sequence[object]) -> list[int]:
     """Returns the addresses of launch arguments (arrays or addresses), or 0 for others."""
     found = []
     for argument in arguments:

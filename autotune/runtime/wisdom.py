@@ -170,7 +170,7 @@ class Wisdom:
             raise UsageError(f"{path} is damaged: {error}. Emit it again") from error
 
 
-def fields_text(values: Mapping[str, Any]) -> str:
+def fields_text(values: Mapping[str, object]) -> str:
     """Formats fields as ``taps=256,decimation=16``, which ``--problem`` accepts."""
     return ",".join(f"{name}={value}" for name, value in values.items())
 
@@ -195,7 +195,7 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------- reading
-def _key(value: Any) -> str:
+def _key(value: object) -> str:
     if isinstance(value, str) and KEY.fullmatch(value):
         return value
     raise Unsound("is no key of a source, which is 12 hexadecimal digits")

@@ -7,7 +7,6 @@ several parameters and the problem's size together, and a model of the parameter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import ceil, log2, prod
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def known_of(
 
 
 def occupancy_at(
-    kernel: Kernel[Problem], own: Device, fields: Mapping[str, Any], other: Device | None, configs: Sequence[Config]
+    kernel: Kernel[Problem], own: Device, fields: Mapping[str, object], other: Device | None, configs: Sequence[Config]
 ) -> np.ndarray:
     """Returns occupancy for a neighbour's problem and device; if that device is None or unknown, for this one."""
     device = other if other and other.n_multiprocessors else own

@@ -220,6 +220,6 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _positive(value: Any, scale: float) -> float | None:
+def _positive(value: object, scale: float) -> float | None:
     found = _number(value)
     return found * scale if found is not None and found > 0 else None

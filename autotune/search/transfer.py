@@ -120,7 +120,7 @@ def expect(
 
 
 def _points(
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     device: Device | None,
     away: float,
     measured: Sequence[tuple[Config, float]],
@@ -148,7 +148,7 @@ def _coordinates(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
     return np.hstack([own, occupancy, places]), groups
 
 
-def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.ndarray, np.ndarray]:
+def _places(problems: Sequence[tuple[Mapping[str, object], float]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns (coordinates of problems in octaves, float [n_problems, n_columns]; which field each column is of)."""
     columns, fields = [np.array([away for _, away in problems])], [0]
     for number, name in enumerate(dict.fromkeys(name for given, _ in problems for name in given), 1):
@@ -163,7 +163,7 @@ def _places(problems: Sequence[tuple[Mapping[str, Any], float]]) -> tuple[np.nda
     return np.array(columns).T, np.array(fields)
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     """Returns lists (which records have instead of tuples) and objects as text."""
     if isinstance(value, (list, tuple)):
         return str(list(value))

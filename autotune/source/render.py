@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from jinja2.ext import Extension
@@ -125,7 +124,7 @@ def _check_order(kernel: Kernel[Problem], arguments: tuple[str, ...], source: st
         raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 
 
-def _fields(values: dict[str, Any]) -> str:
+def _fields(values: dict[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..core.errors import UsageError
 
@@ -19,7 +18,7 @@ class Range:
     is_integer: bool = True
     may_lack: bool = False
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         """Returns whether ``value`` is in the range."""
         if value is None:
             return self.may_lack
@@ -42,7 +41,7 @@ BYTES = Range(0.0, 1e18, is_integer=False)
 DEADLINE = Range(1e-3, LONGEST_S, is_integer=False)
 
 
-def check_numbers(values: Mapping[str, Any], ranges: Mapping[str, Range]) -> None:
+def check_numbers(values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
     """Raises UsageError for the first of ``values`` that is outside its range, by its name."""
     for name, allowed in ranges.items():
         if name in values and not allowed.holds(values[name]):
@@ -65,7 +64,7 @@ def from_environment(name: str, default: float, allowed: Range) -> float:
     return value
 
 
-def check_type(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:
+def check_type(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
     """Raises UsageError unless ``value`` is of one of ``kinds``; ``wanted`` says so in words."""
     allowed = kinds if isinstance(kinds, tuple) else (kinds,)
     if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):

@@ -34,7 +34,7 @@ class _Process(SpawnProcess):
     """Spawned without the parent's main module: a script needs no ``if __name__ == "__main__"`` for our sake."""
 
     @staticmethod
-    def _Popen(process_obj: Any) -> Popen:  # noqa: N802  (the name that multiprocessing calls)
+    def _Popen(process_obj: object) -> Popen:  # noqa: N802  (the name that multiprocessing calls)
         return _starter.submit(_start, process_obj).result()
 
 
@@ -94,14 +94,14 @@ class Child:
         initializer: what the process calls first, with ``arguments``; an exception in it is a death.
     """
 
-    def __init__(self, name: str, initializer: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, name: str, initializer: Callable[..., None], *arguments: object) -> None:
         self._name, self._initializer, self._arguments = name, initializer, arguments
         self._changing = threading.Lock()  # one thread may end it while another uses it
         self._process: _Process | None = None
         self._pipe: Connection | None = None
         self._ended = False
 
-    def call(self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None) -> T:
+    def call(self, function: Callable[..., T], arguments: tuple[object, ...], timeout: float | None = None) -> T:
         """Run ``function(*arguments)`` in the process. A task that kills the process is tried once more in a new one.
 
         Raises:
@@ -288,7 +288,7 @@ class RankedPool:
     What is under way cannot be cancelled: most tasks take less time than a new process to start.
     """
 
-    def __init__(self, n_processes: int, name: str, initializer: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, n_processes: int, name: str, initializer: Callable[..., None], *arguments: object) -> None:
         self._changing = threading.Condition()
         self._waiting: list[_Task] = []
         self._number = count()
@@ -302,7 +302,7 @@ class RankedPool:
             thread.start()
 
     def schedule(
-        self, function: Callable[..., T], arguments: tuple[Any, ...], timeout: float | None = None, rank: int = 0
+        self, function: Callable[..., T], arguments: tuple[object, ...], timeout: float | None = None, rank: int = 0
     ) -> "Future[T]":
         """Returns what becomes of ``function(*arguments)``, as of ``Child.call``.
 
@@ -362,7 +362,7 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _prctl(option: int, value: Any) -> None:
+def _prctl(option: int, value: object) -> None:
     """Calls prctl on Linux; does nothing elsewhere."""
     with suppress(AttributeError):
         ctypes.CDLL(None).prctl(option, value)

@@ -230,7 +230,7 @@ def _figure(name: str, value: float) -> str:
     return seconds(value) if name.endswith("_s") else f"{value:.4g}"
 
 
-def _assignments(values: Mapping[str, Any]) -> str:
+def _assignments(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 

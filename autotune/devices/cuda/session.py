@@ -132,7 +132,7 @@ class CudaFunction:
             cupy.cuda.runtime.deviceSynchronize()
         return [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
 
-    def _enqueue(self, launch: Launch, pointers: tuple[Any, ...]) -> None:
+    def _enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
         if launch.shared_bytes > self._opted_in:  # needed beyond 48 KiB, static bytes included
             self._function.max_dynamic_shared_size_bytes = self._opted_in = launch.shared_bytes
         self._function(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)

@@ -98,7 +98,7 @@ class HostFunction:
             taken += [sample.seconds for sample in self.samples(launch, arguments, 1, cold=False)]
         return taken
 
-    def _call(self, options: Options, pointers: Any, ranges: Any, keep: list[Any]) -> None:
+    def _call(self, options: Options, pointers: object, ranges: Any, keep: list[object]) -> None:
         library = runtime()
         name = self._kernel.encode()
         info = ctypes.byref(self._info)

@@ -1,0 +1,27 @@
+"""What a kernel runs on, as data."""
+
+from dataclasses import dataclass
+
+RESERVED_SHARED_BYTES = 1024  # added by the system to each block; a multiprocessor has one block's limit plus these
+
+
+@dataclass(frozen=True)
+class Device:
+    """The limits and the name of what a kernel runs on; constraints are predicates over it."""
+
+    name: str  # "NVIDIA H200", or "host"
+    kind: str  # the module of autotune.devices that drives it
+    arch: str  # "sm_90"; "host" on a CPU
+    max_threads_per_block: int = 1024
+    max_block: tuple[int, int, int] = (1024, 1024, 64)
+    max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    max_shared_bytes: int = 232448  # dynamic plus static per block, after opting in
+    max_registers: int = 255  # per thread
+    registers_per_block: int = 65536
+    n_multiprocessors: int = 0
+    l2_bytes: int = 0
+    max_clock_hz: float = 0.0
+
+    def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
+        """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
+        return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
