@@ -18,14 +18,10 @@ from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.source.registry import load_kernel
 from autotune.trial import verify_configs
 
+from ..commands import autotune
 from ..conftest import EXAMPLE, FAULTY
 
 ONE = "BLOCK_C=32,BLOCK_T=4,UNROLL=1"
-
-
-def autotune(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "autotune", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Whatever is typed, printed by a definition, or set in the environment: one clear line, and data on stdout only."""
 
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -11,15 +10,15 @@ from typing import Any
 import pytest
 
 import autotune
-from autotune.cli import program
 from autotune.core.space import Space
 from autotune.devices import find_device
 from autotune.source.registry import load_kernel
 from autotune.sweep.request import parse_config, problem_on, problems_on
 from autotune.system import memory
 
+from ..commands import autotune as typed
+from ..commands import ended
 from ..conftest import DEFINITIONS, EXAMPLE
-from .test_cli import autotune as typed
 
 TALKATIVE = str(DEFINITIONS / "talkative.py")
 INTEGRATE = str(DEFINITIONS / "integrate.py")
@@ -30,16 +29,10 @@ WORKER = ["worker", "tcp://127.0.0.1:1"]
 
 def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     """The exit code and the one line of a command that goes wrong."""
-    monkeypatch.setattr(sys, "argv", ["autotune", *words])
-    with pytest.raises(SystemExit) as ended:
-        program.main()
-    logging.disable(logging.NOTSET)  # as it was before `lookup`
-    told = capsys.readouterr()
-    assert "Traceback" not in told.err and told.out == "", told
-    assert told.err.endswith("\n") and told.err.startswith("autotune: "), told.err
-    assert told.err.count("\n") == 1, told.err
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, told.err
+    code, line = ended(words, capsys, monkeypatch)
+    assert line.endswith("\n") and line.startswith("autotune: "), line
+    assert line.count("\n") == 1, line
+    return code, line
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Definitions that raise or answer wrongly: for one config it is one trial, as a whole it is one line."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 
+from ..commands import ended
 from ..conftest import DEFINITIONS, EXAMPLE
 
 MOODY = str(DEFINITIONS / "moody.py")
@@ -78,7 +77,9 @@ WRONG = {  # what is put in the place of a part of the example -> what the one l
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_definition_that_is_wrong_as_a_whole_ends_with_one_line(what: str, tmp_path: Path) -> None:
+def test_a_definition_that_is_wrong_as_a_whole_ends_with_one_line(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pattern, replacement, message = WRONG[what]
     text, n = re.subn(pattern, replacement, Path(EXAMPLE).read_text(), count=1)
     assert n == 1, f"{pattern} is not in the example"
@@ -87,8 +88,7 @@ def test_a_definition_that_is_wrong_as_a_whole_ends_with_one_line(what: str, tmp
     (tmp_path / "detect.cu.j2").write_text(Path(EXAMPLE).with_name("detect.cu.j2").read_text())
     command = ["sweep", "--kernel", str(definition), "--device", "host", "--trials", "2"]
     command += ["--results", str(tmp_path / "results"), "--compile-processes", "1"]
-    done = subprocess.run([sys.executable, "-m", "autotune", *command], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2, done.stderr
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("autotune: ") and message in last and "detect.py:" in last, done.stderr
-    assert "Traceback" not in done.stderr
+    code, told = ended(command, capsys, monkeypatch)
+    assert code == 2, told
+    last = told.splitlines()[-1]
+    assert last.startswith("autotune: ") and message in last and "detect.py:" in last, told
