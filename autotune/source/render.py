@@ -17,9 +17,8 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
 from ..core.config import Config
-from ..core.definition import Kernel, baked_values, fault
+from ..core.definition import Kernel, P, baked_values, fault
 from ..core.errors import Status, TrialFailure
-from ..core.problem import Problem
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
@@ -37,7 +36,7 @@ class Variant:
     config: Config
 
 
-def render(kernel: Kernel[Problem], problem: Problem, config: Config) -> Variant:
+def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     """Returns the variant of ``problem``'s baked fields and ``config``.
 
     Raises:
@@ -64,7 +63,7 @@ def render(kernel: Kernel[Problem], problem: Problem, config: Config) -> Variant
     return Variant(kernel.name, name, key, source, header + texts[1], config)
 
 
-def template_path(kernel: Kernel[Problem]) -> Path:
+def template_path(kernel: Kernel[P]) -> Path:
     """Returns the kernel's ``<stem>.cu.j2``: beside its definition, or in the package's templates."""
     stem = kernel.source_path.stem
     beside = kernel.source_path.with_name(f"{stem}.cu.j2")
@@ -105,7 +104,7 @@ def _environment(folder: Path, numbered: bool) -> jinja2.Environment:
     )
 
 
-def _check_order(kernel: Kernel[Problem], arguments: tuple[str, ...], source: str, path: Path) -> None:
+def _check_order(kernel: Kernel[P], arguments: tuple[str, ...], source: str, path: Path) -> None:
     """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
 
     A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps).
@@ -128,7 +127,7 @@ def _fields(values: dict[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def _explain(error: Exception, path: Path, kernel: Kernel[Problem]) -> str:
+def _explain(error: Exception, path: Path, kernel: Kernel[P]) -> str:
     """Returns what, where and what to do, for a template that does not render."""
     line = getattr(error, "lineno", None)
     where = getattr(error, "name", None) or path.name

@@ -58,7 +58,7 @@ class Context(Subject[P]):
             deadline_s=deadline_s,
             rank=bench.join() if rank is None else rank,
             reference=reference_of(kernel),
-            fields=asdict(problem),  # type: ignore[call-overload]
+            fields=asdict(problem),
             compiler=compiler,
             definition=definition,
             ledger=ledger or Ledger(),

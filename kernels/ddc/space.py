@@ -196,7 +196,7 @@ def warps_are_many(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("12 warps share a ring of weights only where 8 have a multiprocessor to themselves", WARPS=12)
 def eight_are_alone(problem: Problem, config: Config, device: Device) -> bool:
-    eight = tensor_geometry(problem, Config({**{name: config.get(name) for name in OF_A_BLOCK}, "WARPS": 8}))
+    eight = tensor_geometry(problem, Config(dict(zip(OF_A_BLOCK, block_of(config), strict=True)) | {"WARPS": 8}))
     return bool(eight.runs_overlap and eight.min_blocks == 1)
 
 

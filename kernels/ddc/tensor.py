@@ -526,7 +526,7 @@ def weight_gap(decimation: int, group: int, register: int) -> tuple[int, int]:
 
     firsts = range(decimation, decimation + 512, 37)
     choices = [(4, 1), (3, 1), (5, 1), (6, 1), (7, 1), (3, 2), (4, 2), (5, 2)]
-    return min(choices, key=lambda choice: sum(conflicts(*choice, first) for first in firsts))
+    return min(choices, key=lambda choice: sum(conflicts(choice[0], choice[1], first) for first in firsts))
 
 
 @lru_cache(maxsize=64)  # constraints ask one after another, for the same config
