@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.config import Config
-from ..core.definition import Kernel, baked_fields, runtime_fields
+from ..core.definition import Kernel, P, baked_fields, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..trial.measure import Protocol
 from .about import About
@@ -19,7 +19,7 @@ TYPES = (int, float, bool, str)
 T = typing.TypeVar("T")
 
 
-def of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) -> T:
+def of_definition(kernel: Kernel[P], make: Callable[..., T], *arguments: Any) -> T:
     """Returns ``make(*arguments)``, which calls the definition with values of a record.
 
     Raises:
@@ -36,7 +36,7 @@ def of_definition(kernel: Kernel[Any], make: Callable[..., T], *arguments: Any) 
         ) from error
 
 
-def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
+def config_of(kernel: Kernel[P], values: Mapping[str, Any]) -> Config:
     """Returns ``values`` of a record as a configuration of the kernel's space.
 
     Raises:
@@ -51,7 +51,7 @@ def config_of(kernel: Kernel[Any], values: Mapping[str, Any]) -> Config:
     return config
 
 
-def problem_of(kernel: Kernel[Any], about: About) -> Any:
+def problem_of(kernel: Kernel[P], about: About) -> P:
     """Returns the problem of a record's sweep.json.
 
     Raises:

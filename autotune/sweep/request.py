@@ -36,7 +36,7 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
     return values
 
 
-def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, base: Any = None) -> Any:
+def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, base: P | None = None) -> P:
     """Returns ``base`` (or the default problem) with ``values``; on the host, other runtime fields are host_sizes.
 
     Raises:
@@ -53,7 +53,7 @@ def problem_on(kernel: Kernel[Any], values: Mapping[str, Any], target: Target, b
     return problem
 
 
-def of_types(kernel: Kernel[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def of_types(kernel: Kernel[P], values: Mapping[str, object]) -> dict[str, Any]:
     """Returns ``values`` converted to their fields' types; names that are not fields stay unchanged.
 
     Raises:
@@ -63,7 +63,7 @@ def of_types(kernel: Kernel[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _of_type(kernel, name, types.get(str(name)), value) for name, value in values.items()}
 
 
-def problems_on(kernel: Kernel[Any], texts: Iterable[str], target: Target) -> list[Any]:
+def problems_on(kernel: Kernel[P], texts: Iterable[str], target: Target) -> list[P]:
     """Returns one problem for each text, or the default problem if there is none."""
     types = _types(kernel)
 
@@ -86,7 +86,7 @@ def parse_config(kernel: Kernel[P], text: str, problem: P, target: Target) -> Co
     return config
 
 
-def parse_restriction(kernel: Kernel[Any], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:
+def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     """Parses ``ALGORITHM=register``, ``WGS=64`` and ``WGS=128`` into the values that a sweep is restricted to."""
     restriction: dict[str, tuple[Value, ...]] = {}
     for text in [texts] if isinstance(texts, str) else texts:
@@ -112,13 +112,13 @@ def _reader(space: Space) -> Callable[[str, str], Value]:
     return read
 
 
-def _types(kernel: Kernel[Any]) -> dict[str, Any]:
+def _types(kernel: Kernel[P]) -> dict[str, Any]:
     """Returns the types of the problem's fields, where they are plain; an annotation may be a string."""
     plain = {"int": int, "float": float, "bool": bool, "str": str}
     return {f.name: plain.get(f.type) if isinstance(f.type, str) else f.type for f in fields(kernel.problem_type)}
 
 
-def _of_type(kernel: Kernel[Any], name: str, wanted: Any, value: Any) -> Any:
+def _of_type(kernel: Kernel[P], name: str, wanted: Any, value: Any) -> Any:
     """Converts ``value`` to the type ``wanted``.
 
     Raises:
@@ -136,7 +136,7 @@ def _of_type(kernel: Kernel[Any], name: str, wanted: Any, value: Any) -> Any:
     return wanted(value) if wanted in (int, float) else value
 
 
-def _check_text(kernel: Kernel[Any], name: str, value: Any) -> None:
+def _check_text(kernel: Kernel[P], name: str, value: object) -> None:
     if not isinstance(value, str):
         raise UsageError(f"{kernel.name}: {name}={value} must be text")
     if not reads_back(value):
@@ -146,7 +146,7 @@ def _check_text(kernel: Kernel[Any], name: str, value: Any) -> None:
         )
 
 
-def _too_small(problem: Any) -> str:
+def _too_small(problem: object) -> str:
     """Returns the non-positive fields, which cause an empty array, or all numbers if there is none."""
     numbers = {name: v for name, v in vars(problem).items() if isinstance(v, int) and not isinstance(v, bool)}
     small = {name: v for name, v in numbers.items() if v < 1} or numbers
