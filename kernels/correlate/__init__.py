@@ -2,6 +2,5 @@
 
 from .correlate import Correlate, samples
 from .problem import Problem
-from .space import n_blocks, n_chains
 
-__all__ = ["Correlate", "Problem", "n_blocks", "n_chains", "samples"]
+__all__ = ["Correlate", "Problem", "samples"]

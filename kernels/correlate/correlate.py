@@ -16,7 +16,6 @@ from autotune import (
     Config,
     Kernel,
     Launch,
-    TensorMap,
     Tolerance,
     UsageError,
     Work,
@@ -26,36 +25,12 @@ from autotune import (
     ceil_div,
 )
 
-from .problem import UNIT_BYTES, Problem
-from .space import (
-    PRODUCTS,
-    SPACE,
-    TILE,
-    cluster_members,
-    cluster_size,
-    converts,
-    n_blocks,
-    n_chains,
-    shared_bytes,
-    sides,
-    strides,
-)
+from .geometry import Geometry
+from .problem import Problem
+from .space import SPACE
 
+PRODUCTS = 4  # aa, ba, ab, bb of the two polarisations of each receiver of a baseline
 POOL = (1 << 24) + 43  # random numbers that large inputs repeat: a prime, so that no stride of theirs divides it
-
-
-def tensor_map(problem: Problem, config: Config) -> TensorMap:
-    """Describes the voltages, with a unit of a receiver along the first axis. In layout blocks a box is a stage of a
-    side; or half of one, as blocks of a cluster copy it.
-    """
-    c, b, n_receivers = problem.n_channels, problem.n_batches, problem.n_receivers
-    if problem.layout == "blocks":
-        n_units = (2 if problem.bits == 4 else 4) // min(2, cluster_size(config))
-        shape, box = (UNIT_BYTES, n_receivers, b, c), (UNIT_BYTES, TILE, n_units, 1)
-    else:
-        shape, box = (strides(problem)[0], c, n_receivers, b), (UNIT_BYTES, 1, TILE, 1)
-    argument = Correlate.arguments_of(problem).index("voltages")
-    return TensorMap(argument, shape, strides(problem), box, swizzle=UNIT_BYTES, fetch=int(config.FETCH))
 
 
 class Correlate(Kernel[Problem]):
@@ -125,26 +100,23 @@ class Correlate(Kernel[Problem]):
         """A block takes a part of the product that holds a baseline, in whole clusters; channels or chains of them are
         on y, slices on z.
         """
-        n, shared = n_blocks(problem, config), shared_bytes(problem, config)
-        if config.MMA == "wgmma":
-            grid = (n, n_chains(problem.n_channels, config), problem.n_slices)
-            n_threads = 128 * (4 if converts(problem) else 3)
-            return Launch(grid, (n_threads, 1, 1), shared, (tensor_map(problem, config),))
-        return Launch((n, problem.n_channels, problem.n_slices), (32 * int(config.WARPS), 1, 1), shared)
+        geometry = Geometry(problem, config)
+        launch = Launch(geometry.grid, (geometry.n_threads, 1, 1), geometry.shared_bytes)
+        if not geometry.uses_wgmma:
+            return launch
+        return replace(launch, maps=(geometry.tensor_map(self.arguments_of(problem).index("voltages")),))
 
     def constants(self, problem: Problem, config: Config) -> dict[str, Any]:
-        rows, columns = sides(config)
+        """The template prints attributes of the geometry as its constants, under the same names."""
+        geometry = Geometry(problem, config)
         result = "float" if problem.bits == 16 else "int" if problem.overwrites else "long long"
+        clusters = ((f"{{{', '.join(map(str, block))}}}" for block in cluster) for cluster in geometry.clusters)
         return {
-            "shared_bytes": shared_bytes(problem, config),
+            "shape": geometry,
+            "clusters": [", ".join(cluster) for cluster in clusters],
             "element": {4: "nibbles", 8: "int8", 16: "float16"}[problem.bits],
             "result": result,
             "piece": {"float": "float4", "int": "int4", "long long": "longlong2"}[result],
-            "rows": rows,
-            "columns": columns,
-            "converts": converts(problem),
-            "cluster": cluster_size(config),
-            "clusters": clusters(problem, config),
             "mma": ("f16", "f32", "f") if problem.bits == 16 else ("s8", "s32", "r"),
         }
 
@@ -190,10 +162,8 @@ class Correlate(Kernel[Problem]):
         """Returns one batch; one of several, fewer than the slices; and a range that fills each stage again, and one in
         part.
         """
-        if config.MMA == "wgmma":
-            units = int(config.STAGES) * (2 if problem.bits == 4 else 4)
-        else:
-            units = int(config.NR_TIMES_PER_BLOCK) // problem.unit_times * int(config.NR_SHARED_BUFFERS)
+        geometry = Geometry(problem, config)
+        units = geometry.n_stages * geometry.units_per_stage
         n = units // ceil_div(problem.n_times, problem.unit_times) + 2
         one = replace(problem, n_channels=1, n_batches=1, first_batch=0, n_used=0, n_slices=1)
         return (
@@ -255,13 +225,6 @@ class Correlate(Kernel[Problem]):
         others.
         """
         return Tolerance()
-
-
-def clusters(problem: Problem, config: Config) -> list[str]:
-    """Returns the blocks of each cluster, as the template has them."""
-    size = cluster_size(config)
-    blocks = [f"{{{', '.join(map(str, block))}}}" for block in cluster_members(problem, config)] if size > 1 else []
-    return [", ".join(blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
 
 # ---------------------------------------------------------------------- voltages

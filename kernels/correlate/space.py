@@ -1,14 +1,9 @@
-"""The variants of correlate: the parameters, what they may be together, and the geometry that follows."""
+"""The variants of correlate: the parameters, and what they may be together."""
 
-from autotune import Config, Device, Space, ceil_div, when
+from autotune import Config, Device, Space, when
 
-from .clusters import Member, members
-from .problem import UNIT_BYTES, Problem
-
-PRODUCTS = 4  # aa, ba, ab, bb of the two polarisations of each receiver of a baseline
-OCTET = 8  # receivers whose both polarisations fill the 16 rows of a tensor core's product
-TILE = 64  # receivers of either side of a block of the design for wgmma
-STAGE_BYTES, BARRIER_BYTES = 32768, 24  # the size of a stage of that design, and of its barriers
+from .geometry import OCTET, TILE, Geometry
+from .problem import Problem
 
 SPACE = Space(
     MMA=("mma_sync", "wgmma"),  # the instruction, and the design around it
@@ -29,56 +24,10 @@ SPACE = Space(
 )
 
 
-def sides(config: Config) -> tuple[int, int]:
-    """Returns the later and the earlier receivers of a block."""
-    if config.MMA == "wgmma":
-        return TILE, TILE
-    return int(config.NR_RECEIVERS_PER_BLOCK), int(config.NR_RECEIVERS_PER_BLOCK_X)
-
-
-def cluster_size(config: Config) -> int:
-    """Returns the blocks of a cluster."""
-    return int(config.get("CLUSTER", 1))
-
-
-def shared_bytes(problem: Problem, config: Config) -> int:
-    """Returns the bytes of dynamic shared memory; the template asserts the same."""
-    if config.MMA == "wgmma":
-        return int(config.STAGES) * (STAGE_BYTES + BARRIER_BYTES)
-    return sum(sides(config)) * int(config.NR_SHARED_BUFFERS * config.NR_TIMES_PER_BLOCK) * problem.bits // 2
-
-
-def n_chains(n_channels: int, config: Config) -> int:
-    """Returns the blocks that share the channels of a tile."""
-    length, left, n = int(config.CHAIN), n_channels, 0
-    while config.get("TAPER") and length > 1:
-        n, left, length = n + left // 2 // length, left - left // 2 // length * length, length // 2
-    return n + ceil_div(left, length)
-
-
-def octets(config: Config) -> tuple[int, int]:
-    """Returns the octets of later and of earlier receivers of a warp."""
-    j, i = config.NR_RECEIVERS_PER_BLOCK // OCTET, config.NR_RECEIVERS_PER_BLOCK_X // OCTET
-    return int(j // config.WARPS_J), int(i // (config.WARPS // config.WARPS_J))
-
-
-def n_blocks(problem: Problem, config: Config) -> int:
-    """Returns the blocks of the product: rows of later receivers, each up to the diagonal; or of all clusters."""
-    if cluster_size(config) > 1:
-        return len(cluster_members(problem, config))
-    rows, columns = sides(config)
-    ends = range(rows, problem.n_receivers + rows, rows)
-    return sum(ceil_div(min(end, problem.n_receivers), columns) for end in ends)
-
-
-def cluster_members(problem: Problem, config: Config) -> tuple[Member, ...]:
-    """Returns the blocks of all clusters."""
-    return members(ceil_div(problem.n_receivers, TILE), cluster_size(config))
-
-
 @SPACE.constraint("a block's side is the shortest, or less than 16 longer than all receivers", MMA="mma_sync")
 def side_is_needed(problem: Problem, config: Config, device: Device) -> bool:
-    return max(sides(config)) <= max(32, problem.n_receivers + 15)
+    geometry = Geometry(problem, config)
+    return max(geometry.receivers_j, geometry.receivers_i) <= max(32, problem.n_receivers + 15)
 
 
 @SPACE.constraint("a stage is one, two or four units of times", MMA="mma_sync")
@@ -103,7 +52,7 @@ def warps_divide(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("a warp has 4 to 9 pairs of octets, and no side is more than twice the other", MMA="mma_sync")
 def parts_are_square(problem: Problem, config: Config, device: Device) -> bool:
-    j, i = octets(config)
+    j, i = Geometry(problem, config).octets_j, Geometry(problem, config).octets_i
     return 4 <= j * i <= 9 and j <= 2 * i and i <= 2 * j
 
 
@@ -116,12 +65,12 @@ def wgmma_exists(problem: Problem, config: Config, device: Device) -> bool:
     "with registers left to converters, one product is under way while the next one's rows are loaded", MMA="wgmma"
 )
 def rows_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(not converts(problem) or config.IN_FLIGHT == 1)
+    return bool(not Geometry(problem, config).converts or config.IN_FLIGHT == 1)
 
 
 @SPACE.constraint("blocks of a cluster have more than one tile of the product between them", MMA="wgmma")
 def tiles_are_shared(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(cluster_size(config) == 1 or problem.n_receivers > TILE)
+    return bool(Geometry(problem, config).blocks_per_cluster == 1 or problem.n_receivers > TILE)
 
 
 @SPACE.constraint("lanes of wgmma trade nothing", MMA="wgmma")
@@ -131,40 +80,24 @@ def store_is_known(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("a tensor map's strides are less than 2^40 bytes", MMA="wgmma")
 def strides_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return max(strides(problem)) < 2**40
+    return max(Geometry(problem, config).strides) < 2**40
 
 
 @SPACE.constraint("a thread's sums and operands fit in its registers")
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     if config.MMA == "wgmma":
         return device.registers_per_block >= 65536
-    j, i = octets(config)
+    j, i = Geometry(problem, config).octets_j, Geometry(problem, config).octets_i
     needed = 16 * j * i + 4 * j + 12 * i + 32  # at most; from what NVRTC 13 uses for sm_90
     return bool(needed <= min(device.max_registers, device.registers_per_block // (32 * config.WARPS)))
 
 
 @SPACE.constraint("the stages fit in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
-    return device.has_shared(shared_bytes(problem, config))
+    return device.has_shared(Geometry(problem, config).shared_bytes)
 
 
 @SPACE.constraint("the grid has room for the channels on y, and for the slices on z")
 def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
-    n = n_chains(problem.n_channels, config) if config.MMA == "wgmma" else problem.n_channels
-    return n <= device.max_grid[1] and problem.n_slices <= device.max_grid[2]
-
-
-def strides(problem: Problem) -> tuple[int, int, int]:
-    """Returns bytes of the voltages: from receiver to receiver, batch to batch, channel to channel in layout blocks; in
-    layout batches, of channels, receivers and batches.
-    """
-    if problem.layout == "blocks":
-        row = UNIT_BYTES * problem.n_receivers
-        return UNIT_BYTES, row, row * problem.n_batches
-    row = problem.n_times * problem.bits // 2
-    return row, row * problem.n_channels, row * problem.n_channels * problem.n_receivers
-
-
-def converts(problem: Problem) -> bool:
-    """Returns whether tensor cores cannot read the voltages as they are."""
-    return problem.bits == 4 or problem.layout == "batches"
+    _, y, z = Geometry(problem, config).grid
+    return y <= device.max_grid[1] and z <= device.max_grid[2]

@@ -1,9 +1,9 @@
 // Copies the units of N consecutive receivers, one after another. Piece i of a unit is piece i % 4 of receiver i / 4; a
-// thread has pieces threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
+// thread has pieces threadIdx.x, + N_THREADS, ..., which all go to the same place of an octet of receivers.
 template <int N>
 struct Copier {
-    static constexpr int OWN = (N * PIECES + THREADS - 1) / THREADS;
-    static constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
+    static constexpr int OWN = (N * PIECES + N_THREADS - 1) / N_THREADS;
+    static constexpr int APART = N_THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
 
     const unsigned char* next;  // the thread's first piece of the next unit
     long long receiver_stride, batch_stride;
@@ -28,7 +28,7 @@ struct Copier {
         to += place_of(threadIdx.x / PIECES, threadIdx.x % PIECES);
 #pragma unroll
         for (int i = 0; i < OWN; ++i) {
-            const bool is_piece = (i + 1) * THREADS <= N * PIECES || i * THREADS + threadIdx.x < N * PIECES;
+            const bool is_piece = (i + 1) * N_THREADS <= N * PIECES || i * N_THREADS + threadIdx.x < N * PIECES;
             const int n_bytes = is_valid && receiver + i * APART < N_RECEIVERS ? 16 : 0;
             if (is_piece && is_needed)
                 copy_async(to + i * APART * UNIT_BYTES, next + i * APART * receiver_stride, n_bytes);

@@ -1,17 +1,15 @@
-constexpr int STEP_TIMES = {{ config.NR_TIMES_PER_BLOCK }};  // samples that are staged at once
-constexpr int N_BUFFERS = {{ config.NR_SHARED_BUFFERS }};  // steps that shared memory holds
-constexpr int READ_AHEAD = {{ config.READ_AHEAD }};  // steps under way while one is used
+constexpr int READ_AHEAD = {{ config.READ_AHEAD }};  // stages under way while one is used
 constexpr int WARPS = {{ config.WARPS }};  // of a block
 constexpr int WARPS_J = {{ config.WARPS_J }};  // that share its later receivers
 
-constexpr int THREADS = 32 * WARPS;
 constexpr int UNIT_TIMES = 128 / BITS;
-constexpr int UNITS = STEP_TIMES / UNIT_TIMES;  // of a step
 constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
 constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
-constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
-constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
-static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
+constexpr int OCTETS_J = {{ shape.octets_j }};  // of later receivers of a warp
+constexpr int OCTETS_I = {{ shape.octets_i }};
+static_assert(OCTETS_J * 8 * WARPS_J == RECEIVERS_J && OCTETS_I * 8 * (WARPS / WARPS_J) == RECEIVERS_I);
+static_assert(N_THREADS == 32 * WARPS && STAGE_BYTES == UNITS_PER_STAGE * ALL_UNITS);
+static_assert(N_STAGES * STAGE_BYTES == SHARED_BYTES, "as the launch has it");
 
 {% include "correlate/copy.cuh" %}
 
@@ -43,7 +41,7 @@ struct Part {
         for (int k = 0; k < OCTETS_J; ++k)
             lowest.add(rows[k]);
 #pragma unroll
-        for (int product = 0; product < PRODUCTS; ++product) {
+        for (int product = 0; product < PRODUCTS_PER_UNIT; ++product) {
             unsigned plain[OCTETS_I][2][2], turned[OCTETS_I][2][2];
 #pragma unroll
             for (int k = 0; k < OCTETS_I * 2; ++k) {
@@ -96,7 +94,7 @@ struct Part {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS) correlate(
+extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
 {% if problem.count_lowest %}
     unsigned long long* __restrict__ n_lowest,
@@ -109,18 +107,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     const bool square = RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i;  // both sides are the same
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int n_units = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
-    const int n_steps = (n_units + UNITS - 1) / UNITS;
+    const int n_steps = (n_units + UNITS_PER_STAGE - 1) / UNITS_PER_STAGE;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
     const auto copy_unit = [&](int buffer, int unit) {
-        unsigned char* to = ring + (buffer * UNITS + unit) * ALL_UNITS;
+        unsigned char* to = ring + (buffer * UNITS_PER_STAGE + unit) * ALL_UNITS;
         copier_j.copy(to, true);
         copier_i.copy(to + UNITS_J, !square);
     };
     // A step that is past the slice is a group, too, so that the number of groups under way stays the same.
     const auto copy_step = [&](int buffer) {
 #pragma unroll
-        for (int unit = 0; unit < UNITS; ++unit)
+        for (int unit = 0; unit < UNITS_PER_STAGE; ++unit)
             copy_unit(buffer, unit);
         close_group();
     };
@@ -136,21 +134,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     Part part;
     part.clear();
     Lowest lowest;
-    constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
+    constexpr bool BEFORE = READ_AHEAD < N_STAGES - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
         copy_step(step);
     int buffer = 0;
 #pragma unroll 1
     for (int step = 0; step < n_steps; ++step) {
-        const int next = buffer + READ_AHEAD < N_BUFFERS ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_BUFFERS;
+        const int next = buffer + READ_AHEAD < N_STAGES ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_STAGES;
         if constexpr (BEFORE)
             copy_step(next);
         wait_for_groups<BEFORE ? READ_AHEAD : READ_AHEAD - 1>();
         __syncthreads();  // the step is complete; and nobody reads the one before it any more
-        const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
+        const unsigned char* from = ring + buffer * UNITS_PER_STAGE * ALL_UNITS;
         if (is_needed) {
 #pragma unroll
-            for (int unit = 0; unit < UNITS; ++unit) {
+            for (int unit = 0; unit < UNITS_PER_STAGE; ++unit) {
                 part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
                 if constexpr (!BEFORE)  // in the shadow of the products
                     copy_unit(next, unit);
@@ -160,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
         } else if constexpr (!BEFORE) {
             copy_step(next);
         }
-        buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
+        buffer = buffer == N_STAGES - 1 ? 0 : buffer + 1;
     }
     if (is_needed && (OVERWRITES || n_steps > 0)) {
         constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;

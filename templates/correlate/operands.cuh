@@ -55,7 +55,7 @@ __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
 }
 
 // Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
-constexpr int PRODUCTS = BITS == 4 ? 2 : 1;
+constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
 // Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
 constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
 

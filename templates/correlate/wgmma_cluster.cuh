@@ -10,10 +10,10 @@ struct Member {
     int rank;
     int same_j, same_i;  // ranks of partners
 
-    __device__ __forceinline__ bool has_tile() const { return CLUSTER == 1 || tile.first_j >= 0; }
+    __device__ __forceinline__ bool has_tile() const { return BLOCKS_PER_CLUSTER == 1 || tile.first_j >= 0; }
 };
 
-{% if cluster > 1 %}
+{% if shape.blocks_per_cluster > 1 %}
 // Of all blocks along x: the tile's row and its column, and the partners' ranks.
 __constant__ const signed char MEMBERS[][4] = {
 {% for members in clusters %}
@@ -26,9 +26,9 @@ __device__ __forceinline__ Member member_of(int index)
     const signed char(&own)[4] = MEMBERS[index];
     const Block tile = {own[0] * RECEIVERS_J, own[1] * RECEIVERS_I};
     if constexpr (RUN_TOGETHER)
-        return {tile, index % CLUSTER, own[2], own[3]};
+        return {tile, index % BLOCKS_PER_CLUSTER, own[2], own[3]};
     else
-        return {tile, index % CLUSTER, NOBODY, NOBODY};
+        return {tile, index % BLOCKS_PER_CLUSTER, NOBODY, NOBODY};
 }
 {% else %}
 __device__ __forceinline__ Member member_of(int index)
@@ -47,7 +47,7 @@ __device__ __forceinline__ Share share_of(int rank, int partner)
 {
     if (partner == NOBODY)
         return {0, 0};
-    return {1u << rank | 1u << partner, rank < partner ? 0 : UNITS / 2};
+    return {1u << rank | 1u << partner, rank < partner ? 0 : UNITS_PER_STAGE / 2};
 }
 
 // Where the sides of a stage lie. On the diagonal they are the same receivers, and one copy serves both, unless it is
@@ -73,7 +73,7 @@ struct Release {
     {
         const int lane = threadIdx.x % 32;
         rank = lane == 0 ? own.rank : NOBODY;
-        if constexpr (CLUSTER > 1) {
+        if constexpr (BLOCKS_PER_CLUSTER > 1) {
             if (lane == 1)
                 rank = own.same_j;
             if (lane == 2)
@@ -85,7 +85,7 @@ struct Release {
     {
         if (rank == NOBODY)
             return;
-        if constexpr (CLUSTER > 1)
+        if constexpr (BLOCKS_PER_CLUSTER > 1)
             arrive_at(barrier, rank);
         else
             arrive(barrier);

@@ -15,8 +15,8 @@ __device__ __forceinline__ void take_registers()
 #endif
 }
 
-constexpr int HALF = UNITS / (CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
-constexpr bool COPIES_ALL = BLOCKS || CLUSTER > 1;  // units of the last stage, past the slice, too: they are not used
+constexpr int HALF = UNITS_PER_STAGE / (BLOCKS_PER_CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
+constexpr bool COPIES_ALL = BLOCKS || BLOCKS_PER_CLUSTER > 1;  // units past the slice, too: they are not used
 
 // HALF the units of one side of a stage: for this block, or SHARED, for those whose ranks are bits of `blocks`. In
 // layout blocks a unit is a batch, and one box holds them.
@@ -46,13 +46,13 @@ __device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, uns
 __device__ __forceinline__ void copy_side(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
                                           const Range& range, int unit, int channel, const Share& share)
 {
-    if (CLUSTER > 1 && share.blocks != 0) {
+    if (BLOCKS_PER_CLUSTER > 1 && share.blocks != 0) {
         const int first = share.first;
         copy_half<true>(
             to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, share.blocks);
     } else {
 #pragma unroll
-        for (int first = 0; first < UNITS; first += HALF)
+        for (int first = 0; first < UNITS_PER_STAGE; first += HALF)
             copy_half<false>(to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, 0);
     }
 }
@@ -65,8 +65,8 @@ __device__ __forceinline__ void copy_slice(
 {
     const Share of_j = share_of(own.rank, own.same_j), of_i = share_of(own.rank, own.same_i);
 #pragma unroll 1
-    for (int unit = 0; unit < range.n_units; unit += UNITS) {
-        const int n_copied = COPIES_ALL ? UNITS : min(UNITS, range.n_units - unit);
+    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
+        const int n_copied = COPIES_ALL ? UNITS_PER_STAGE : min(UNITS_PER_STAGE, range.n_units - unit);
         wait(ring.released(), ring.parity ^ 1);
         arrive_and_expect(ring.copied(), n_copied * UNIT * (sides.has_j + sides.has_i));
         if (sides.has_i)
@@ -82,7 +82,7 @@ __device__ __forceinline__ void copy_slice(
 __device__ __forceinline__ void await_partners(Ring& ring)
 {
 #pragma unroll 1
-    for (int stage = 0; stage < STAGES; ++stage) {
+    for (int stage = 0; stage < N_STAGES; ++stage) {
         wait(ring.released(), ring.parity ^ 1);
         ring.advance();
     }
@@ -113,16 +113,17 @@ __device__ __forceinline__ void convert_pair(
         }
     }
 #pragma unroll
-    for (int product = 0; product < PAIR_UNITS * PRODUCTS; ++product)
+    for (int product = 0; product < PAIR_UNITS * PRODUCTS_PER_UNIT; ++product)
 #pragma unroll
         for (int pol = 0; pol < 2; ++pol) {
             unsigned plain[4][2];
 #pragma unroll
             for (int lane = 0; lane < 4; ++lane)
-                plain_words(plain[lane], octets[product / PRODUCTS][lane].words[pol], product % PRODUCTS);
+                plain_words(
+                    plain[lane], octets[product / PRODUCTS_PER_UNIT][lane].words[pol], product % PRODUCTS_PER_UNIT);
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                if (product / PRODUCTS < n_units)
+                if (product / PRODUCTS_PER_UNIT < n_units)
                     *reinterpret_cast<uint4*>(operand + place_of(pol * RECEIVERS_I + receiver, 2 * product + half)) =
                         make_uint4(plain[0][half], plain[1][half], plain[2][half], plain[3][half]);
         }
@@ -136,13 +137,13 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, co
     const int receiver = threadIdx.x % RECEIVERS_I;
     bool is_own = threadIdx.x % GROUP < RECEIVERS_I;
 #pragma unroll 1
-    for (int first = 0; first < range.n_units; first += UNITS) {
+    for (int first = 0; first < range.n_units; first += UNITS_PER_STAGE) {
         wait(ring.copied(), ring.parity);
         if (is_own) {
 #pragma unroll
-            for (int unit = 0; unit < UNITS; unit += PAIR_UNITS)
+            for (int unit = 0; unit < UNITS_PER_STAGE; unit += PAIR_UNITS)
                 convert_pair(shared_pointer(ring.address() + sides.earlier + unit * UNIT),
-                             shared_pointer(ring.address() + OPERAND_AT + unit * PRODUCTS * OPERAND), receiver,
+                             shared_pointer(ring.address() + OPERAND_AT + unit * PRODUCTS_PER_UNIT * OPERAND), receiver,
                              range.n_units - first - unit);
             publish_writes();
             __syncwarp();  // all lanes have written
@@ -158,7 +159,7 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, co
 __device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
 {
 #pragma unroll 1
-    for (int unit = 0; unit < range.n_units; unit += UNITS) {
+    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
         wait(ring.copied(), ring.parity);
         release(ring.released());
         ring.advance();

@@ -6,7 +6,7 @@ __device__ __forceinline__ int row_offset()
     return BLOCKS ? place_of(matrix % 2 * 4 + lane % 8 / 2, lane % 2 * 2 + matrix / 2) : lane_offset<false>();
 }
 
-// The lane's part of A for one product, of 32 later receivers' rows; words of the same unit serve PRODUCTS of them.
+// The lane's part of A for one product, of 32 later receivers' rows; words of the same unit serve PRODUCTS_PER_UNIT.
 struct Rows {
     unsigned plain[4], turned[4];
 
@@ -65,18 +65,18 @@ __device__ __forceinline__ void add_slice(
 {
     Rows rows[BUFFERS];
 #pragma unroll 1
-    for (int stage = 0; stage < n_units / UNITS; ++stage) {
+    for (int stage = 0; stage < n_units / UNITS_PER_STAGE; ++stage) {
         wait_for_stage(ring);
         // Shuffled: then the compiler knows it to be the same in all lanes, and describes operands in uniform registers
         const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + operand, 0);
         Octet octet;
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            if (step % PRODUCTS == 0) {
-                octet = load_octet<false>(shared_pointer(ring.address() + row + step / PRODUCTS * UNIT));
+        for (int step = 0; step < PRODUCTS_PER_STAGE; ++step) {
+            if (step % PRODUCTS_PER_UNIT == 0) {
+                octet = load_octet<false>(shared_pointer(ring.address() + row + step / PRODUCTS_PER_UNIT * UNIT));
                 lowest.add(octet);
             }
-            rows[step % BUFFERS].make(octet, step % PRODUCTS);
+            rows[step % BUFFERS].make(octet, step % PRODUCTS_PER_UNIT);
             add_product<N>(re, im, rows[step % BUFFERS], operands, step);
             wait_for_products<IN_FLIGHT>();
             if (step == IN_FLIGHT - 1 && stage > 0)
@@ -85,19 +85,19 @@ __device__ __forceinline__ void add_slice(
         ring.advance();
     }
     wait_for_products<0>();
-    if (n_units >= UNITS)
+    if (n_units >= UNITS_PER_STAGE)
         release(ring.released_before());
-    if (n_units % UNITS == 0)
+    if (n_units % UNITS_PER_STAGE == 0)
         return;
     wait_for_stage(ring);  // one that is full in part
 #pragma unroll 1
-    for (int unit = 0; unit < n_units % UNITS; ++unit) {
+    for (int unit = 0; unit < n_units % UNITS_PER_STAGE; ++unit) {
         const Octet octet = load_octet<false>(shared_pointer(ring.address() + row + unit * UNIT));
         lowest.add(octet);
 #pragma unroll
-        for (int product = 0; product < PRODUCTS; ++product) {
+        for (int product = 0; product < PRODUCTS_PER_UNIT; ++product) {
             rows[0].make(octet, product);
-            add_product<N>(re, im, rows[0], ring.address() + operand, unit * PRODUCTS + product);
+            add_product<N>(re, im, rows[0], ring.address() + operand, unit * PRODUCTS_PER_UNIT + product);
             wait_for_products<0>();
         }
     }

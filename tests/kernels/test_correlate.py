@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from autotune.kernels import accumulate, postproc
-from autotune.kernels.correlate import Correlate, Problem, n_blocks, samples
+from autotune.kernels.correlate import Correlate, Problem, samples
+from autotune.kernels.correlate.geometry import Geometry
 
 from autotune import Config, Launch, UsageError
 from autotune.core.definition import Device
@@ -204,7 +205,7 @@ extern "C" __global__ void blocks_of(int2* blocks, int n_receivers, int n_blocks
             if first_i <= min(first_j + side_j, n) - 1
         ]
         problem = small(n_receivers=n)
-        assert n_blocks(problem, config) == len(wanted)
+        assert Geometry(problem, config).n_blocks == len(wanted)
         if n % 32 in (0, 1, 15) or n < 70:  # a launch takes longer than the rest
             arguments = {
                 "blocks": np.zeros((len(wanted), 2), np.int32),

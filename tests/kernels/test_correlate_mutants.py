@@ -15,7 +15,7 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
         8,
         "blocks",
         SMALL,
-        "BEFORE = READ_AHEAD < N_BUFFERS - 1",
+        "BEFORE = READ_AHEAD < N_STAGES - 1",
         "BEFORE = true",
         "launch_failed",
     ),
@@ -39,7 +39,7 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
     ("sign of nibbles", 4, "blocks", SMALL, "(0x10101010 - (unit", "(0u + (unit", "wrong"),
     ("neighbour of a nibble", 4, "blocks", SMALL, "unit[product] << 4 & 0xf0f0f0f0", "unit[product] << 4", "wrong"),
     ("scale of nibbles", 4, "batches", SMALL, "BITS == 4 ? 8 : 0", "BITS == 4 ? 7 : 0", "wrong"),
-    ("second half of a unit", 4, "batches", SMALL, "PRODUCTS = BITS == 4 ? 2 : 1", "PRODUCTS = 1", "wrong"),
+    ("second half of a unit", 4, "batches", SMALL, "_PER_UNIT = BITS == 4 ? 2 : 1", "_PER_UNIT = 1", "wrong"),
     ("last unit", 8, "blocks", SMALL, "n_left > 0", "n_left > 1", "wrong"),
     ("past the slice", 8, "blocks", SMALL, "n_left > 0", "n_left >= 0", "launch_failed"),
     (
@@ -92,7 +92,7 @@ MUTANTS: list[tuple[str, int, str, Config, str, str, str]] = [
     ("other side on the diagonal", 8, "blocks", SMALL, "square ? 0 : UNITS_J", "UNITS_J", "launch_failed"),
     ("order of matrices", 8, "blocks", SMALL, "matrix % 2 * 2 + matrix / 2", "matrix", "wrong"),
     ("polarisation of pairs", 8, "batches", SMALL, "0x7632 : 0x7531", "0x5410 : 0x6420", "wrong"),
-    ("ring", 8, "blocks", SMALL, "buffer == N_BUFFERS - 1", "buffer == N_BUFFERS - 2", "launch_failed"),
+    ("ring", 8, "blocks", SMALL, "buffer == N_STAGES - 1", "buffer == N_STAGES - 2", "launch_failed"),
 ]
 
 

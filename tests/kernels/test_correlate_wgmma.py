@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from autotune.kernels.correlate import Correlate, Problem, n_chains
+from autotune.kernels.correlate import Correlate, Problem
 from autotune.kernels.correlate.clusters import members
+from autotune.kernels.correlate.geometry import Geometry
 
 from autotune import Config, TrialFailure
 from autotune.core.definition import Device
@@ -167,8 +168,8 @@ MUTANTS = [
     (8, "batches", "BLOCKS ? lane / 4 % 2 : half;", "1 - half;"),  # of j
     (8, "blocks", "im[p] = -im[place]", "im[p] = im[place]"),
     (8, "blocks", "first += index * length;", "first += index * length + 1;"),  # the channels of a chain
-    (8, "blocks", "stage < n_units / UNITS", "stage < (n_units + 1) / UNITS"),  # units of a stage
-    (8, "blocks", "unit < n_units % UNITS", "unit < n_units % UNITS - 1"),  # units past the last full stage
+    (8, "blocks", "stage < n_units / UNITS_PER_STAGE", "stage < (n_units + 1) / UNITS_PER_STAGE"),  # units of a stage
+    (8, "blocks", "unit < n_units % UNITS_PER_STAGE", "unit < n_units % UNITS_PER_STAGE - 1"),  # past the last full one
     (4, "batches", "range.n_units - first - unit", "range.n_units - first - unit - 1"),  # that are converted
     (16, "batches", "2 * product + half)", "2 * product + 1 - half)"),  # the order along K
     (8, "blocks", "consumer == 0)", "consumer == 1)"),  # which rows need half of the columns
@@ -193,12 +194,12 @@ def test_mutants_fail_on_a_gpu(bits: int, layout: str, old: str, new: str, gpu: 
 
 CLUSTER_MUTANTS = [
     (8, "blocks", "own[1] * RECEIVERS_I", "own[0] * RECEIVERS_I"),  # the tile of a rank
-    (8, "blocks", "= MEMBERS[index]", "= MEMBERS[index / CLUSTER]"),  # which it is
+    (8, "blocks", "= MEMBERS[index]", "= MEMBERS[index / BLOCKS_PER_CLUSTER]"),  # which it is
     (8, "batches", "tile.first_j >= 0;", "tile.first_j > 0;"),  # whether it has one
     (8, "blocks", "later = has_j ? 0 : SIDE", "later = 0"),  # where the only side lies
 ]
 PARTNER_MUTANTS = [
-    (129, 8, "rank < partner ? 0 : UNITS / 2", "0"),  # both copy the first half
+    (129, 8, "rank < partner ? 0 : UNITS_PER_STAGE / 2", "0"),  # both copy the first half
     # where the only side lies: the last tile of four rows has a partner to its left, and none above
     (200, 4, "earlier = has_i ? SIDE : 0", "earlier = SIDE"),
 ]
@@ -255,7 +256,7 @@ def test_chains_have_every_channel_once() -> None:
             config = Config(MMA="wgmma", CHAIN=length, TAPER=taper)
             for n_channels in range(1, 70):
                 found = []
-                for index in range(n_chains(n_channels, config)):
+                for index in range(Geometry(KERNEL.problem({"n_channels": n_channels}), config).n_chains):
                     first, n = chain_of(index, n_channels, length, bool(taper))
                     found += list(range(first, min(first + n, n_channels)))
                 assert found == list(range(n_channels))

@@ -18,7 +18,11 @@ constexpr int RECEIVERS_J = 32;  // later receivers of a block: rows of its prod
 constexpr int RECEIVERS_I = 32;  // earlier ones: columns
 constexpr bool STREAM = true;  // results are evicted first
 constexpr bool PAIRED = false;  // two lanes write a whole sector
-constexpr int SHARED_BYTES = 49152;
+constexpr int N_THREADS = 128;  // blockDim.x
+constexpr int UNITS_PER_STAGE = 4;  // of a receiver, that are staged at once
+constexpr int N_STAGES = 3;  // that shared memory holds
+constexpr int STAGE_BYTES = 16384;  // of both sides
+constexpr int SHARED_BYTES = 49152;  // dynamic
 
 constexpr int UNIT_BYTES = 64;  // of a receiver
 constexpr int PIECES = UNIT_BYTES / 16;  // copies of a unit
@@ -212,7 +216,7 @@ __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
 }
 
 // Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
-constexpr int PRODUCTS = BITS == 4 ? 2 : 1;
+constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
 // Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
 constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
 
@@ -433,27 +437,25 @@ __device__ __forceinline__ void wait_for_groups()
 #endif
 }
 
-constexpr int STEP_TIMES = 64;  // samples that are staged at once
-constexpr int N_BUFFERS = 3;  // steps that shared memory holds
-constexpr int READ_AHEAD = 2;  // steps under way while one is used
+constexpr int READ_AHEAD = 2;  // stages under way while one is used
 constexpr int WARPS = 4;  // of a block
 constexpr int WARPS_J = 2;  // that share its later receivers
 
-constexpr int THREADS = 32 * WARPS;
 constexpr int UNIT_TIMES = 128 / BITS;
-constexpr int UNITS = STEP_TIMES / UNIT_TIMES;  // of a step
 constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
 constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
-constexpr int OCTETS_J = RECEIVERS_J / 8 / WARPS_J;  // of a warp
-constexpr int OCTETS_I = RECEIVERS_I / 8 / (WARPS / WARPS_J);
-static_assert(N_BUFFERS * UNITS * ALL_UNITS == SHARED_BYTES, "as the launch has it");
+constexpr int OCTETS_J = 2;  // of later receivers of a warp
+constexpr int OCTETS_I = 2;
+static_assert(OCTETS_J * 8 * WARPS_J == RECEIVERS_J && OCTETS_I * 8 * (WARPS / WARPS_J) == RECEIVERS_I);
+static_assert(N_THREADS == 32 * WARPS && STAGE_BYTES == UNITS_PER_STAGE * ALL_UNITS);
+static_assert(N_STAGES * STAGE_BYTES == SHARED_BYTES, "as the launch has it");
 
 // Copies the units of N consecutive receivers, one after another. Piece i of a unit is piece i % 4 of receiver i / 4; a
-// thread has pieces threadIdx.x, + THREADS, ..., which all go to the same place of an octet of receivers.
+// thread has pieces threadIdx.x, + N_THREADS, ..., which all go to the same place of an octet of receivers.
 template <int N>
 struct Copier {
-    static constexpr int OWN = (N * PIECES + THREADS - 1) / THREADS;
-    static constexpr int APART = THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
+    static constexpr int OWN = (N * PIECES + N_THREADS - 1) / N_THREADS;
+    static constexpr int APART = N_THREADS / PIECES;  // receivers from a thread's piece to its next: whole octets
 
     const unsigned char* next;  // the thread's first piece of the next unit
     long long receiver_stride, batch_stride;
@@ -478,7 +480,7 @@ struct Copier {
         to += place_of(threadIdx.x / PIECES, threadIdx.x % PIECES);
 #pragma unroll
         for (int i = 0; i < OWN; ++i) {
-            const bool is_piece = (i + 1) * THREADS <= N * PIECES || i * THREADS + threadIdx.x < N * PIECES;
+            const bool is_piece = (i + 1) * N_THREADS <= N * PIECES || i * N_THREADS + threadIdx.x < N * PIECES;
             const int n_bytes = is_valid && receiver + i * APART < N_RECEIVERS ? 16 : 0;
             if (is_piece && is_needed)
                 copy_async(to + i * APART * UNIT_BYTES, next + i * APART * receiver_stride, n_bytes);
@@ -523,7 +525,7 @@ struct Part {
         for (int k = 0; k < OCTETS_J; ++k)
             lowest.add(rows[k]);
 #pragma unroll
-        for (int product = 0; product < PRODUCTS; ++product) {
+        for (int product = 0; product < PRODUCTS_PER_UNIT; ++product) {
             unsigned plain[OCTETS_I][2][2], turned[OCTETS_I][2][2];
 #pragma unroll
             for (int k = 0; k < OCTETS_I * 2; ++k) {
@@ -576,7 +578,7 @@ struct Part {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS) correlate(
+extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
     const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
 {
@@ -586,18 +588,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     const bool square = RECEIVERS_J == RECEIVERS_I && block.first_j == block.first_i;  // both sides are the same
     const int begin = first_of_slice(blockIdx.z, gridDim.z, n_used);
     const int n_units = (first_of_slice(blockIdx.z + 1, gridDim.z, n_used) - begin) * BATCH_UNITS;
-    const int n_steps = (n_units + UNITS - 1) / UNITS;
+    const int n_steps = (n_units + UNITS_PER_STAGE - 1) / UNITS_PER_STAGE;
     Copier<RECEIVERS_J> copier_j(voltages, n_channels, n_batches, block.first_j, first_batch + begin, n_units);
     Copier<RECEIVERS_I> copier_i(voltages, n_channels, n_batches, block.first_i, first_batch + begin, n_units);
     const auto copy_unit = [&](int buffer, int unit) {
-        unsigned char* to = ring + (buffer * UNITS + unit) * ALL_UNITS;
+        unsigned char* to = ring + (buffer * UNITS_PER_STAGE + unit) * ALL_UNITS;
         copier_j.copy(to, true);
         copier_i.copy(to + UNITS_J, !square);
     };
     // A step that is past the slice is a group, too, so that the number of groups under way stays the same.
     const auto copy_step = [&](int buffer) {
 #pragma unroll
-        for (int unit = 0; unit < UNITS; ++unit)
+        for (int unit = 0; unit < UNITS_PER_STAGE; ++unit)
             copy_unit(buffer, unit);
         close_group();
     };
@@ -613,21 +615,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
     Part part;
     part.clear();
     Lowest lowest;
-    constexpr bool BEFORE = READ_AHEAD < N_BUFFERS - 1;  // whether copies go where nobody reads since the last barrier
+    constexpr bool BEFORE = READ_AHEAD < N_STAGES - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
         copy_step(step);
     int buffer = 0;
 #pragma unroll 1
     for (int step = 0; step < n_steps; ++step) {
-        const int next = buffer + READ_AHEAD < N_BUFFERS ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_BUFFERS;
+        const int next = buffer + READ_AHEAD < N_STAGES ? buffer + READ_AHEAD : buffer + READ_AHEAD - N_STAGES;
         if constexpr (BEFORE)
             copy_step(next);
         wait_for_groups<BEFORE ? READ_AHEAD : READ_AHEAD - 1>();
         __syncthreads();  // the step is complete; and nobody reads the one before it any more
-        const unsigned char* from = ring + buffer * UNITS * ALL_UNITS;
+        const unsigned char* from = ring + buffer * UNITS_PER_STAGE * ALL_UNITS;
         if (is_needed) {
 #pragma unroll
-            for (int unit = 0; unit < UNITS; ++unit) {
+            for (int unit = 0; unit < UNITS_PER_STAGE; ++unit) {
                 part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
                 if constexpr (!BEFORE)  // in the shadow of the products
                     copy_unit(next, unit);
@@ -637,7 +639,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) correlate(
         } else if constexpr (!BEFORE) {
             copy_step(next);
         }
-        buffer = buffer == N_BUFFERS - 1 ? 0 : buffer + 1;
+        buffer = buffer == N_STAGES - 1 ? 0 : buffer + 1;
     }
     if (is_needed && (OVERWRITES || n_steps > 0)) {
         constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;

@@ -18,7 +18,11 @@ constexpr int RECEIVERS_J = 64;  // later receivers of a block: rows of its prod
 constexpr int RECEIVERS_I = 64;  // earlier ones: columns
 constexpr bool STREAM = true;  // results are evicted first
 constexpr bool PAIRED = false;  // two lanes write a whole sector
-constexpr int SHARED_BYTES = 229544;
+constexpr int N_THREADS = 384;  // blockDim.x
+constexpr int UNITS_PER_STAGE = 4;  // of a receiver, that are staged at once
+constexpr int N_STAGES = 7;  // that shared memory holds
+constexpr int STAGE_BYTES = 32768;  // of both sides
+constexpr int SHARED_BYTES = 229544;  // dynamic
 
 constexpr int UNIT_BYTES = 64;  // of a receiver
 constexpr int PIECES = UNIT_BYTES / 16;  // copies of a unit
@@ -212,7 +216,7 @@ __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
 }
 
 // Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
-constexpr int PRODUCTS = BITS == 4 ? 2 : 1;
+constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
 // Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
 constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
 
@@ -633,34 +637,33 @@ __device__ __forceinline__ void copy_box_to(
 }
 
 // The design for Hopper: the first warpgroup of a block copies, the last two multiply; one between them may convert.
-//   stage       4 products along K of 64 later and 64 earlier receivers: UNITS units of a receiver
+//   stage       4 products along K of 64 later and 64 earlier receivers: UNITS_PER_STAGE units of a receiver
 //   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
 //               polarisations a, then all b; each product twice, for real and for imaginary parts
 //   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, of a receiver's
 //               polarisation a and then b, for one product: voltages as they are
-constexpr int STAGES = 7;  // that shared memory holds
 constexpr int IN_FLIGHT = 1;  // products under way while the next one's rows are loaded
-constexpr int CHAIN = 8;  // channels of a block, one after another
+constexpr int CHANNELS_PER_CHAIN = 8;  // channels of a block, one after another
 constexpr bool TAPERED = true;  // chains become shorter towards the last
-constexpr int CLUSTER = 4;  // blocks that copy for each other
+constexpr int BLOCKS_PER_CLUSTER = 4;  // blocks that copy for each other
 
 constexpr bool CONVERTS = false;
-constexpr int STEPS = 4;  // products of a stage
-constexpr int UNITS = STEPS / PRODUCTS;
+constexpr int PRODUCTS_PER_STAGE = 4;
+static_assert(UNITS_PER_STAGE * PRODUCTS_PER_UNIT == PRODUCTS_PER_STAGE);
 constexpr int UNIT = RECEIVERS_J * UNIT_BYTES;  // of all receivers of a side
-constexpr int SIDE = UNITS * UNIT;
+constexpr int SIDE = UNITS_PER_STAGE * UNIT;
 constexpr bool IN_PLACE = CONVERTS && BITS != 4;  // converted where it lies, unless it becomes larger
 constexpr int OPERAND_AT = BITS == 4 ? 2 * SIDE : SIDE;
 constexpr int OPERAND = RECEIVERS_I * UNIT_BYTES;  // of one product
-constexpr int PAIR_UNITS = 2 / PRODUCTS;  // units that two products need
-constexpr int STAGE = OPERAND_AT + STEPS * OPERAND;
+constexpr int PAIR_UNITS = 2 / PRODUCTS_PER_UNIT;  // units that two products need
+static_assert(STAGE_BYTES == OPERAND_AT + PRODUCTS_PER_STAGE * OPERAND);
 constexpr int GROUP = 128;  // threads of a warpgroup
 constexpr int CONSUMERS = 2;  // warpgroups
-constexpr int THREADS = GROUP * (1 + CONVERTS + CONSUMERS);
-constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a divisor of STEPS
+static_assert(N_THREADS == GROUP * (1 + CONVERTS + CONSUMERS));
+constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a divisor of PRODUCTS_PER_STAGE
 constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
 constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
-static_assert(STAGES * (STAGE + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
+static_assert(N_STAGES * (STAGE_BYTES + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
 static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns for each polarisation");
 
 // The stages in the order of their use, round and round; `parity` is that of the round.
@@ -670,30 +673,31 @@ struct Ring {
     unsigned parity = 0;
 
     __device__ __forceinline__ explicit Ring(unsigned base) : base(base) {}
-    __device__ __forceinline__ unsigned address() const { return base + stage * STAGE; }
-    __device__ __forceinline__ unsigned copied() const { return base + STAGES * STAGE + stage * 24; }
+    __device__ __forceinline__ unsigned address() const { return base + stage * STAGE_BYTES; }
+    __device__ __forceinline__ unsigned copied() const { return base + N_STAGES * STAGE_BYTES + stage * 24; }
     __device__ __forceinline__ unsigned converted() const { return copied() + 8; }
     __device__ __forceinline__ unsigned released() const { return copied() + 16; }
     __device__ __forceinline__ unsigned released_before() const  // that of the stage before
     {
-        return base + STAGES * STAGE + (stage == 0 ? STAGES - 1 : stage - 1) * 24 + 16;
+        return base + N_STAGES * STAGE_BYTES + (stage == 0 ? N_STAGES - 1 : stage - 1) * 24 + 16;
     }
     __device__ __forceinline__ void advance()
     {
-        if (++stage == STAGES)
+        if (++stage == N_STAGES)
             stage = 0, parity ^= 1;
     }
 };
 
-// Consecutive channels of a block. Tapered, half of the channels are in chains of CHAIN, half of the others in chains
-// of CHAIN / 2, and so on, and the rest one by one: blocks start in this order, so that the last ones end together.
+// Consecutive channels of a block. Tapered, half of the channels are in chains of CHANNELS_PER_CHAIN, half of the others
+// in chains of half of that, and so on, and the rest one by one: blocks start in this order, so that the last ones end
+// together.
 struct Chain {
     int first, end;
 };
 
 __device__ __forceinline__ Chain chain_of(int index, int n_channels)
 {
-    int length = CHAIN, first = 0;
+    int length = CHANNELS_PER_CHAIN, first = 0;
     if constexpr (TAPERED) {
         for (; length > 1; length /= 2) {
             const int n = (n_channels - first) / 2 / length;
@@ -723,7 +727,7 @@ struct Member {
     int rank;
     int same_j, same_i;  // ranks of partners
 
-    __device__ __forceinline__ bool has_tile() const { return CLUSTER == 1 || tile.first_j >= 0; }
+    __device__ __forceinline__ bool has_tile() const { return BLOCKS_PER_CLUSTER == 1 || tile.first_j >= 0; }
 };
 
 // Of all blocks along x: the tile's row and its column, and the partners' ranks.
@@ -738,9 +742,9 @@ __device__ __forceinline__ Member member_of(int index)
     const signed char(&own)[4] = MEMBERS[index];
     const Block tile = {own[0] * RECEIVERS_J, own[1] * RECEIVERS_I};
     if constexpr (RUN_TOGETHER)
-        return {tile, index % CLUSTER, own[2], own[3]};
+        return {tile, index % BLOCKS_PER_CLUSTER, own[2], own[3]};
     else
-        return {tile, index % CLUSTER, NOBODY, NOBODY};
+        return {tile, index % BLOCKS_PER_CLUSTER, NOBODY, NOBODY};
 }
 
 // What a block copies of a side of a stage.
@@ -753,7 +757,7 @@ __device__ __forceinline__ Share share_of(int rank, int partner)
 {
     if (partner == NOBODY)
         return {0, 0};
-    return {1u << rank | 1u << partner, rank < partner ? 0 : UNITS / 2};
+    return {1u << rank | 1u << partner, rank < partner ? 0 : UNITS_PER_STAGE / 2};
 }
 
 // Where the sides of a stage lie. On the diagonal they are the same receivers, and one copy serves both, unless it is
@@ -779,7 +783,7 @@ struct Release {
     {
         const int lane = threadIdx.x % 32;
         rank = lane == 0 ? own.rank : NOBODY;
-        if constexpr (CLUSTER > 1) {
+        if constexpr (BLOCKS_PER_CLUSTER > 1) {
             if (lane == 1)
                 rank = own.same_j;
             if (lane == 2)
@@ -791,7 +795,7 @@ struct Release {
     {
         if (rank == NOBODY)
             return;
-        if constexpr (CLUSTER > 1)
+        if constexpr (BLOCKS_PER_CLUSTER > 1)
             arrive_at(barrier, rank);
         else
             arrive(barrier);
@@ -815,8 +819,8 @@ __device__ __forceinline__ void take_registers()
 #endif
 }
 
-constexpr int HALF = UNITS / (CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
-constexpr bool COPIES_ALL = BLOCKS || CLUSTER > 1;  // units of the last stage, past the slice, too: they are not used
+constexpr int HALF = UNITS_PER_STAGE / (BLOCKS_PER_CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
+constexpr bool COPIES_ALL = BLOCKS || BLOCKS_PER_CLUSTER > 1;  // units past the slice, too: they are not used
 
 // HALF the units of one side of a stage: for this block, or SHARED, for those whose ranks are bits of `blocks`. In
 // layout blocks a unit is a batch, and one box holds them.
@@ -846,13 +850,13 @@ __device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, uns
 __device__ __forceinline__ void copy_side(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
                                           const Range& range, int unit, int channel, const Share& share)
 {
-    if (CLUSTER > 1 && share.blocks != 0) {
+    if (BLOCKS_PER_CLUSTER > 1 && share.blocks != 0) {
         const int first = share.first;
         copy_half<true>(
             to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, share.blocks);
     } else {
 #pragma unroll
-        for (int first = 0; first < UNITS; first += HALF)
+        for (int first = 0; first < UNITS_PER_STAGE; first += HALF)
             copy_half<false>(to + first * UNIT, map, barrier, first_receiver, range, unit + first, channel, 0);
     }
 }
@@ -865,8 +869,8 @@ __device__ __forceinline__ void copy_slice(
 {
     const Share of_j = share_of(own.rank, own.same_j), of_i = share_of(own.rank, own.same_i);
 #pragma unroll 1
-    for (int unit = 0; unit < range.n_units; unit += UNITS) {
-        const int n_copied = COPIES_ALL ? UNITS : min(UNITS, range.n_units - unit);
+    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
+        const int n_copied = COPIES_ALL ? UNITS_PER_STAGE : min(UNITS_PER_STAGE, range.n_units - unit);
         wait(ring.released(), ring.parity ^ 1);
         arrive_and_expect(ring.copied(), n_copied * UNIT * (sides.has_j + sides.has_i));
         if (sides.has_i)
@@ -882,7 +886,7 @@ __device__ __forceinline__ void copy_slice(
 __device__ __forceinline__ void await_partners(Ring& ring)
 {
 #pragma unroll 1
-    for (int stage = 0; stage < STAGES; ++stage) {
+    for (int stage = 0; stage < N_STAGES; ++stage) {
         wait(ring.released(), ring.parity ^ 1);
         ring.advance();
     }
@@ -913,16 +917,17 @@ __device__ __forceinline__ void convert_pair(
         }
     }
 #pragma unroll
-    for (int product = 0; product < PAIR_UNITS * PRODUCTS; ++product)
+    for (int product = 0; product < PAIR_UNITS * PRODUCTS_PER_UNIT; ++product)
 #pragma unroll
         for (int pol = 0; pol < 2; ++pol) {
             unsigned plain[4][2];
 #pragma unroll
             for (int lane = 0; lane < 4; ++lane)
-                plain_words(plain[lane], octets[product / PRODUCTS][lane].words[pol], product % PRODUCTS);
+                plain_words(
+                    plain[lane], octets[product / PRODUCTS_PER_UNIT][lane].words[pol], product % PRODUCTS_PER_UNIT);
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                if (product / PRODUCTS < n_units)
+                if (product / PRODUCTS_PER_UNIT < n_units)
                     *reinterpret_cast<uint4*>(operand + place_of(pol * RECEIVERS_I + receiver, 2 * product + half)) =
                         make_uint4(plain[0][half], plain[1][half], plain[2][half], plain[3][half]);
         }
@@ -936,13 +941,13 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, co
     const int receiver = threadIdx.x % RECEIVERS_I;
     bool is_own = threadIdx.x % GROUP < RECEIVERS_I;
 #pragma unroll 1
-    for (int first = 0; first < range.n_units; first += UNITS) {
+    for (int first = 0; first < range.n_units; first += UNITS_PER_STAGE) {
         wait(ring.copied(), ring.parity);
         if (is_own) {
 #pragma unroll
-            for (int unit = 0; unit < UNITS; unit += PAIR_UNITS)
+            for (int unit = 0; unit < UNITS_PER_STAGE; unit += PAIR_UNITS)
                 convert_pair(shared_pointer(ring.address() + sides.earlier + unit * UNIT),
-                             shared_pointer(ring.address() + OPERAND_AT + unit * PRODUCTS * OPERAND), receiver,
+                             shared_pointer(ring.address() + OPERAND_AT + unit * PRODUCTS_PER_UNIT * OPERAND), receiver,
                              range.n_units - first - unit);
             publish_writes();
             __syncwarp();  // all lanes have written
@@ -958,7 +963,7 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, co
 __device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
 {
 #pragma unroll 1
-    for (int unit = 0; unit < range.n_units; unit += UNITS) {
+    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
         wait(ring.copied(), ring.parity);
         release(ring.released());
         ring.advance();
@@ -973,7 +978,7 @@ __device__ __forceinline__ int row_offset()
     return BLOCKS ? place_of(matrix % 2 * 4 + lane % 8 / 2, lane % 2 * 2 + matrix / 2) : lane_offset<false>();
 }
 
-// The lane's part of A for one product, of 32 later receivers' rows; words of the same unit serve PRODUCTS of them.
+// The lane's part of A for one product, of 32 later receivers' rows; words of the same unit serve PRODUCTS_PER_UNIT.
 struct Rows {
     unsigned plain[4], turned[4];
 
@@ -1032,18 +1037,18 @@ __device__ __forceinline__ void add_slice(
 {
     Rows rows[BUFFERS];
 #pragma unroll 1
-    for (int stage = 0; stage < n_units / UNITS; ++stage) {
+    for (int stage = 0; stage < n_units / UNITS_PER_STAGE; ++stage) {
         wait_for_stage(ring);
         // Shuffled: then the compiler knows it to be the same in all lanes, and describes operands in uniform registers
         const unsigned operands = __shfl_sync(0xffffffffu, ring.address() + operand, 0);
         Octet octet;
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            if (step % PRODUCTS == 0) {
-                octet = load_octet<false>(shared_pointer(ring.address() + row + step / PRODUCTS * UNIT));
+        for (int step = 0; step < PRODUCTS_PER_STAGE; ++step) {
+            if (step % PRODUCTS_PER_UNIT == 0) {
+                octet = load_octet<false>(shared_pointer(ring.address() + row + step / PRODUCTS_PER_UNIT * UNIT));
                 lowest.add(octet);
             }
-            rows[step % BUFFERS].make(octet, step % PRODUCTS);
+            rows[step % BUFFERS].make(octet, step % PRODUCTS_PER_UNIT);
             add_product<N>(re, im, rows[step % BUFFERS], operands, step);
             wait_for_products<IN_FLIGHT>();
             if (step == IN_FLIGHT - 1 && stage > 0)
@@ -1052,19 +1057,19 @@ __device__ __forceinline__ void add_slice(
         ring.advance();
     }
     wait_for_products<0>();
-    if (n_units >= UNITS)
+    if (n_units >= UNITS_PER_STAGE)
         release(ring.released_before());
-    if (n_units % UNITS == 0)
+    if (n_units % UNITS_PER_STAGE == 0)
         return;
     wait_for_stage(ring);  // one that is full in part
 #pragma unroll 1
-    for (int unit = 0; unit < n_units % UNITS; ++unit) {
+    for (int unit = 0; unit < n_units % UNITS_PER_STAGE; ++unit) {
         const Octet octet = load_octet<false>(shared_pointer(ring.address() + row + unit * UNIT));
         lowest.add(octet);
 #pragma unroll
-        for (int product = 0; product < PRODUCTS; ++product) {
+        for (int product = 0; product < PRODUCTS_PER_UNIT; ++product) {
             rows[0].make(octet, product);
-            add_product<N>(re, im, rows[0], ring.address() + operand, unit * PRODUCTS + product);
+            add_product<N>(re, im, rows[0], ring.address() + operand, unit * PRODUCTS_PER_UNIT + product);
             wait_for_products<0>();
         }
     }
@@ -1119,7 +1124,7 @@ __device__ __forceinline__ void multiply_slice(
     }
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1) correlate(
+extern "C" __global__ void __cluster_dims__(BLOCKS_PER_CLUSTER, 1, 1) __launch_bounds__(N_THREADS, 1) correlate(
     Result* __restrict__ results,
     const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used,
     const __grid_constant__ TensorMap map)
@@ -1136,7 +1141,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         }
         publish_barriers();
     }
-    if constexpr (CLUSTER > 1) {
+    if constexpr (BLOCKS_PER_CLUSTER > 1) {
         sync_cluster();  // the barriers of all blocks are ready
         if (!own.has_tile())
             return;
@@ -1156,7 +1161,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         if (threadIdx.x == 0) {
             for (int channel = chain.first; channel < chain.end; ++channel)
                 copy_slice(ring, map, own, sides, range, channel);
-            if constexpr (CLUSTER > 1)
+            if constexpr (BLOCKS_PER_CLUSTER > 1)
                 await_partners(ring);
         }
     } else if (CONVERTS && role == 1) {
