@@ -89,8 +89,12 @@ def main() -> int:
     if not asked.at:
         parser.error("--at COMMIT is missing: what is the working tree compared with?")
     kernels = {name: load_kernel(name) for name in asked.kernel} if asked.kernel else all_kernels()
-    unique = {case.variant: case for kernel in kernels.values() for case in cases(kernel, asked.trials)}
+    unique: dict[str, Case] = {}  # each variant once, as the first that chose it: goldens before records
+    for case in (case for kernel in kernels.values() for case in cases(kernel, asked.trials)):
+        unique.setdefault(case.variant, case)
     found = [case for case in unique.values() if not asked.only or any(text in str(case) for text in asked.only)]
+    if not found:
+        raise SystemExit(f"no variant of {', '.join(kernels)} has {' or '.join(asked.only)} in its line")
     as_json = [asdict(case) for case in found]
     before, after = rendered_at(asked.at, as_json), list(rendered(as_json))
     with ProcessPoolExecutor(asked.processes) as pool:
