@@ -20,7 +20,7 @@ class SampleInfo:
     n_pols: int  # 1 or 2
     sample_rate_hz: float
     packet: int  # samples that come together, or are missing together; whole bytes
-    n_samples: int | None = None  # of each polarisation, with those that are missing; None: nobody knows yet
+    n_samples: int | None = None  # of each polarisation, with missing ones, as far as was known first; None: unknown
     first_timestamp: int = 0
     antenna: str = ""
     position_m: tuple[float, float, float] | None = None  # geocentric: x, y, z
@@ -49,8 +49,9 @@ class Source(Protocol):
     def read(self, out: np.ndarray) -> Samples | None:
         """Fill ``out`` with the next packets; returns None at the end.
 
-        ``out``: uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples], of whole packets. The last chunk may have
-        fewer packets. What is written where a packet is missing does not matter.
+        ``out``: uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples], of whole packets. A chunk has fewer packets
+        at the end of what is there, and only there. Packets between the chunk before and this one never came: where
+        many are missing, whole chunks are left out. What is written where a packet is missing does not matter.
 
         Raises:
             UsageError: for a source that is damaged; says where. What was read before stands.
@@ -95,6 +96,33 @@ class VoltageSink(Protocol):
 
         Raises:
             UsageError: when they cannot be stored; what was taken before stands.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A chunk of voltages that was read: where it starts, and which of its heaps came."""
+
+    time: int  # of the first batch
+    present: np.ndarray  # bool [n_batches, n_antennas]
+
+
+class VoltageSource(Protocol):
+    """Voltages of several antennas, in chunks, in the order of time. A batch is the heaps of one time."""
+
+    antennas: tuple[VoltageInfo, ...]  # they differ in their samples only
+    is_live: bool  # as of a Source
+
+    def read(self, out: np.ndarray) -> Batches | None:
+        """Fill ``out`` with the next batches; returns None at the end.
+
+        ``out``: int8 [n_batches, n_antennas, *heap_shape]. A chunk may have fewer batches. No heap of those between the
+        chunk before and this one came. What is written where a heap is missing does not matter.
+
+        Raises:
+            UsageError: for a source that is damaged; says where. What was read before stands.
         """
 
     def close(self) -> None: ...

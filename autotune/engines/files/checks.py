@@ -1,0 +1,74 @@
+"""Checks of what headers and attributes say of samples; each returns the value, or raises ``Unsound``."""
+
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from ..stream import COMPLEX_BITS
+
+MOST_RATE_HZ = 1e13
+MOST_TIME = 1 << 62  # timestamps are exact up to it
+MOST_CHANNELS = 1 << 24
+MOST_SPECTRA = 1 << 20
+MOST_STEP = 1 << 40
+MOST_ANTENNAS = 1 << 14
+
+
+def real(value: Any) -> float:
+    """Checks for a number."""
+    return float(schema.number(value))
+
+
+def rate(value: Any) -> float:
+    """Checks for a sample rate in Hz."""
+    if not 0 < real(value) <= MOST_RATE_HZ:
+        raise schema.Unsound(f"is {schema.shown(value)}, must be more than 0, at most {MOST_RATE_HZ:g}")
+    return float(value)
+
+
+def integer(least: int, most: int) -> schema.Check:
+    """Returns a check for an integer from ``least`` to ``most``."""
+
+    def checked(value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise schema.Unsound(f"is {schema.shown(value)}, must be an integer, {least} to {most}")
+        return value
+
+    return checked
+
+
+def sample_bits(value: Any) -> int:
+    """Checks for the bits of a sample."""
+    if type(value) is not int or not (2 <= value <= 16 or value == COMPLEX_BITS):
+        raise schema.Unsound(f"is {schema.shown(value)}, must be 2 to 16, or {COMPLEX_BITS} for complex float32")
+    return value
+
+
+def voltage_bits(value: Any) -> int:
+    """Checks for the bits of a voltage's part."""
+    if type(value) is not int or value not in (4, 8):
+        raise schema.Unsound(f"is {schema.shown(value)}, must be 4 or 8")
+    return value
+
+
+def beside(value: Any) -> str:
+    """Checks for the name of a file in the same folder."""
+    name = schema.word(value)
+    if not name or Path(name).name != name:
+        raise schema.Unsound(f"is {schema.shown(value)}, must be the name of a file beside the header")
+    return str(name)
+
+
+POSITION = schema.sequence(real, 3)
+SAMPLES = {
+    "sample_bits": sample_bits,
+    "n_pols": integer(1, 2),
+    "n_samples": integer(0, MOST_TIME),
+    "sample_rate_hz": rate,
+    "first_timestamp": integer(-MOST_TIME, MOST_TIME),
+    "antenna": schema.word,
+    "position_m": POSITION,
+    "centre_frequency_hz": real,
+    "sync_time_unix": real,
+}
+NEEDED = ("sample_bits", "n_pols", "sample_rate_hz", "first_timestamp")

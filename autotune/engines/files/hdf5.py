@@ -1,0 +1,261 @@
+"""HDF5 files that grow heap by heap, and that a kill or a full disk leaves readable.
+
+A file is written in HDF5's mode for one writer and many readers (SWMR), in which what lies on disk is consistent at any
+time: it may be read while it grows, and after the writer was killed (h5py: ``h5py.File(path, "r", swmr=True)``). Space
+is reserved before anything is written, so that a full disk is met before HDF5 could leave something half written. The
+datasets of a file grow together; ``timestamps`` grows last, and its length says how much is there.
+"""
+
+import errno
+import math
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core import schema
+from . import checks
+from .reading import refuse
+
+if TYPE_CHECKING:
+    import h5py
+
+FORMAT, TIMESTAMPS = "format", "timestamps"
+UNWRITTEN = -(2**63)  # a timestamp for which there was room, and no time to write it
+CHUNK_BYTES = 1 << 20  # of a dataset, about
+RESERVED_BYTES = 1 << 16  # for what HDF5 keeps of its datasets
+MOST_TOGETHER = 4096  # elements of a chunk
+SUPERBLOCK = b"\x89HDF\r\n\x1a\n\x03"  # signature and version
+OPEN = 4  # the flag of a file that is written in SWMR mode
+CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}  # of file systems that do not know how
+
+
+def package(path: Path) -> Any:
+    """Returns h5py.
+
+    Raises:
+        UsageError: when it is not installed.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        refuse(path, f"HDF5 files need h5py ({error}): pip install h5py, or autotune's extra files")
+    return h5py
+
+
+@contextmanager
+def told(path: Path, what: str) -> Iterator[None]:
+    """Turns what h5py raises about a file into one line."""
+    try:
+        yield
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        refuse(path, f"{what}: {' '.join(str(error).split())[:200]}")
+
+
+# ---------------------------------------------------------------------- writing
+class GrowingFile:
+    """An HDF5 file of datasets that grow together along their first axis.
+
+    Args:
+        path: where no file may be yet.
+        kind: its attribute ``format``.
+        attributes: of the file, others; those that are None are left out.
+        groups: attributes of each group, by its name.
+        datasets: the dtype of each, and the shape of its elements.
+
+    Raises:
+        UsageError: when the file exists or cannot be made.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: str,
+        attributes: Mapping[str, Any],
+        groups: Mapping[str, Mapping[str, Any]],
+        datasets: Mapping[str, tuple[Any, tuple[int, ...]]],
+    ) -> None:
+        self.path, self.n = path, 0
+        self._last: int | None = None  # the newest timestamp
+        self._made = {name: (np.dtype(dtype), shape) for name, (dtype, shape) in datasets.items()}
+        self._made[TIMESTAMPS] = (np.dtype(np.int64), ())
+        chunks = [(dtype.itemsize, *_chunk(dtype, shape)) for dtype, shape in self._made.values()]
+        self._chunk_bytes = sum(math.prod(chunk) for chunk in chunks)
+        h5py = package(path)
+        if path.exists():
+            refuse(path, "it exists; give another name, or remove it")
+        with told(path, "it cannot be made"):
+            self._file = h5py.File(path, "x", libver="latest")
+        try:
+            with told(path, "it cannot be made"):
+                self._reserve(0)
+                _set(self._file, {FORMAT: kind, **attributes})
+                for name, values in groups.items():
+                    _set(self._file.create_group(name), values)
+                for name, (dtype, shape) in self._made.items():
+                    most, chunk = (None, *shape), _chunk(dtype, shape)
+                    fill = UNWRITTEN if name == TIMESTAMPS else 0
+                    self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, fillvalue=fill)
+                self._file.swmr_mode = True
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, timestamps: np.ndarray, **arrays: np.ndarray) -> None:
+        """Append to each dataset what came at ``timestamps``, int64 [n], and have the file say so.
+
+        Raises:
+            UsageError: when it cannot be stored, or does not come in the order of time; what was there before stands.
+        """
+        n = len(timestamps)
+        if not n:
+            return
+        times = timestamps if self._last is None else np.concatenate([[self._last], timestamps])
+        if (np.diff(times) <= 0).any():
+            refuse(self.path, f"timestamps must rise: {schema.shown(str(times.tolist()))}")
+        with told(self.path, f"it cannot be written, {self._what()}"):
+            self._reserve(sum(array.nbytes for array in arrays.values()) + timestamps.nbytes)
+            for name, array in {**arrays, TIMESTAMPS: timestamps}.items():
+                dataset = self._file[name]
+                dataset.resize(self.n + n, axis=0)
+                dataset[self.n :] = array
+                dataset.flush()
+        self.n, self._last = self.n + n, int(timestamps[-1])
+
+    def close(self) -> None:
+        """Close the file; what was written is there already."""
+        if self._file is not None:
+            with told(self.path, f"it cannot be closed, {self._what()}"):
+                self._file.close()
+                os.truncate(self.path, _end(self.path))
+            self._file = None
+
+    def _what(self) -> str:
+        there = "nothing is in it" if self._last is None else f"{self.n} are in it, to timestamp {self._last}"
+        return f"and {there}"
+
+    def _reserve(self, n_bytes: int) -> None:
+        """Raises OSError when the disk has no room for ``n_bytes`` more, and what HDF5 adds to them."""
+        n_bytes += self._chunk_bytes + RESERVED_BYTES
+        try:
+            os.posix_fallocate(self._file.id.get_vfd_handle(), self._file.id.get_filesize(), n_bytes)
+        except OSError as error:
+            if error.errno not in CANNOT_RESERVE:
+                raise
+
+
+def _superblock(path: Path) -> bytes:
+    """Returns the first bytes of an HDF5 file as the format's specification has them: version 3, which SWMR needs."""
+    with path.open("rb") as file:
+        start = file.read(36)
+    if start[:9] != SUPERBLOCK or len(start) < 36:
+        raise OSError(f"it begins with {start[:9]!r}, and must with {SUPERBLOCK!r}")
+    return start
+
+
+def _end(path: Path) -> int:
+    """Returns where a closed file ends; what was reserved may lie behind."""
+    return int.from_bytes(_superblock(path)[28:36], "little")
+
+
+def _is_open(path: Path) -> bool:
+    """Returns whether a writer has the file, or was killed. Only then it is read as one that changes: HDF5 reads what
+    has a wrong checksum again and again then, for hours, since it might be half written.
+    """
+    return bool(_superblock(path)[11] & OPEN)
+
+
+def _chunk(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns a chunk of a dataset of such elements, of about CHUNK_BYTES: elements together, or a part of one."""
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes <= CHUNK_BYTES:
+        return (max(1, min(MOST_TOGETHER, CHUNK_BYTES // max(1, n_bytes))), *shape)
+    return (1, max(1, shape[0] * CHUNK_BYTES // n_bytes), *shape[1:])
+
+
+# ---------------------------------------------------------------------- reading
+class GrownFile:
+    """A file that GrowingFile made, or makes.
+
+    Args:
+        kind: its attribute ``format``.
+        checks: of its other attributes; what ``needed`` names must be there.
+
+    Raises:
+        UsageError: from all methods, for a file that is damaged or another.
+    """
+
+    def __init__(self, path: Path, kind: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> None:
+        self.path = path
+        h5py = package(path)
+        if not path.is_file():
+            refuse(path, "there is no such file")
+        with told(path, "it cannot be read as HDF5"):
+            self._file = h5py.File(path, "r", swmr=_is_open(path))
+        with told(path, "attributes cannot be read"):
+            found = _plain(self._file.attrs.get(FORMAT, ""))
+        if found != kind:
+            refuse(path, f"its {FORMAT} is {schema.shown(found)}, must be {kind!r}")
+        self.attributes = self.group("/", checks, needed)
+
+    def group(self, name: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> dict[str, Any]:
+        """Returns the attributes of a group, checked."""
+        with told(self.path, f"attributes of {name} cannot be read"):
+            said = {key: _plain(value) for key, value in self._file[name].attrs.items() if key != FORMAT}
+        try:
+            return dict(schema.fields(checks, needed)(said))
+        except schema.Unsound as error:
+            refuse(self.path, f"group {name} {error}")
+
+    def dataset(self, name: str, dtype: Any, shape: tuple[int, ...]) -> "h5py.Dataset":
+        """Returns a dataset, whose data are in this file, of elements of such dtype and shape."""
+        with told(self.path, f"{name} cannot be read"):
+            found = self._file[name]
+            _, *rest = found.shape
+            plain = not found.external and not found.is_virtual
+        if found.dtype != dtype or tuple(rest) != shape or not plain:
+            refuse(self.path, f"{name} is {found.dtype} {list(found.shape)}, must be {np.dtype(dtype)} [n, *{shape}]")
+        return found
+
+    def timestamps(self) -> np.ndarray:
+        """Returns the timestamps that are there now, int64 [n]; they rise."""
+        dataset = self.dataset(TIMESTAMPS, np.int64, ())
+        with told(self.path, f"{TIMESTAMPS} cannot be read"):
+            dataset.id.refresh()
+            if dataset.size * 8 > dataset.id.get_storage_size():
+                raise ValueError(f"there are {dataset.size} of them in {dataset.id.get_storage_size()} bytes")
+            times = np.asarray(dataset[:])
+        times = times[: np.argmax(np.append(times, UNWRITTEN) == UNWRITTEN)]
+        if (np.diff(times) <= 0).any():
+            refuse(self.path, f"{TIMESTAMPS} do not rise at number {int(np.argmax(np.diff(times) <= 0)) + 1}")
+        return times
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _plain(value: Any) -> Any:
+    """Returns an attribute as Python has it, not as NumPy does."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+# ---------------------------------------------------------------------- attributes
+def _set(group: "h5py.Group", values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if value is not None:
+            group.attrs[name] = value
+
+
+SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME)}
+SAMPLE_NEEDED = (*checks.NEEDED, "packet")
+
+
+def attributes(info: Any, but: str = "") -> dict[str, Any]:
+    """Returns the fields of a dataclass as attributes, but for one."""
+    return {field.name: getattr(info, field.name) for field in fields(info) if field.name != but}

@@ -1,0 +1,226 @@
+"""Packed samples, polarisations one after the other, and beside them a header in TOML.
+
+    file = "m000.bin"               # beside the header
+    sample_bits = 10                # 2 to 16: packed two's complement, most significant bit first; 64: complex float32
+    n_pols = 2
+    n_samples = 1048576             # of each polarisation; without it, the file's length says it
+    sample_rate_hz = 1712e6
+    first_timestamp = 0             # of the first sample, in samples since sync_time_unix
+
+The row of a polarisation starts at a whole byte. With ``n_samples`` the rows lie where they will lie when all is
+written, so that a file that is still being written, or was cut off, can be read as far as all polarisations go: as far
+as its last row does, since that one is written last.
+"""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core import schema
+from ...core.errors import UsageError
+from ...core.files import write_whole
+from ..stream import SampleInfo, Samples
+from . import checks
+from .reading import Bytes, Given, came, packet_of, packets_in, refuse
+
+MOST_HEADER = 1 << 16  # bytes
+
+
+HEADER = schema.fields({"file": checks.beside, **checks.SAMPLES}, needed=("file", *checks.NEEDED))
+
+
+def open_raw(path: Path, given: Given) -> "RawSamples":
+    """Opens a recording by its header, ``path``.
+
+    Raises:
+        UsageError: when the header is wrong, or its file is not there.
+    """
+    header = Bytes(path)
+    try:
+        text = header.take(0, MOST_HEADER + 1).tobytes()
+    finally:
+        header.close()
+    if len(text) > MOST_HEADER:
+        refuse(path, f"it is longer than {MOST_HEADER} bytes, which no header is")
+    return RawSamples(path, _checked(path, text), given)
+
+
+def _checked(path: Path, text: bytes) -> dict[str, Any]:
+    """Returns the fields of a header by name."""
+    try:
+        return dict(HEADER(tomllib.loads(text.decode())))
+    except schema.Unsound as error:
+        refuse(path, f"the header {error}")
+    except (ValueError, RecursionError) as error:
+        refuse(path, f"it is no TOML: {error}")
+
+
+class RawSamples:
+    """A source of packed samples.
+
+    A packet is the largest power of two up to 4096 that divides the length, at least 8 samples; what is left at the end
+    of a length that 8 does not divide, up to 7 samples, is not read.
+    """
+
+    is_live = False
+
+    def __init__(self, header: Path, said: dict[str, Any], given: Given) -> None:
+        self._bytes = Bytes(header.with_name(said["file"]))
+        bits, n_pols, n_samples = said["sample_bits"], said["n_pols"], said.get("n_samples")
+        self._fixed: int | None = None  # the file's length, if rows lie where it says
+        if n_samples is None:
+            size = self._bytes.size()
+            if size % n_pols:
+                refuse(self._bytes.path, f"it has {size} bytes, which are not {n_pols} polarisations of one length")
+            n_samples = size // n_pols * 8 // bits
+            self._fixed = size
+        self._row_bytes = -(-n_samples * bits // 8)
+        self.info = given.over(
+            SampleInfo(
+                sample_bits=bits,
+                n_pols=n_pols,
+                sample_rate_hz=said["sample_rate_hz"],
+                packet=packet_of(header, n_samples),
+                n_samples=n_samples,
+                first_timestamp=said["first_timestamp"],
+                antenna=said.get("antenna", ""),
+                position_m=said.get("position_m"),
+                centre_frequency_hz=said.get("centre_frequency_hz"),
+                sync_time_unix=said.get("sync_time_unix"),
+            )
+        )
+        self._done = 0  # packets
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``.
+
+        Raises:
+            UsageError: when the file ends before ``n_samples``: it was cut off, or more will be written.
+        """
+        info, packet_bytes = self.info, self.info.packet * self.info.sample_bits // 8
+        assert info.n_samples is not None
+        n = min(packets_in(out, info), self._here() - self._done)
+        if n <= 0:
+            if self._done < info.n_samples // info.packet:
+                refuse(
+                    self._bytes.path,
+                    f"it ends at byte {self._bytes.size()}, after {self._done * info.packet} of {info.n_samples} "
+                    "samples of each polarisation: it was cut off, or is still being written",
+                )
+            return None
+        start = self._done * packet_bytes
+        for pol in range(info.n_pols):
+            row = out[pol].view(np.uint8)[: n * packet_bytes]
+            if self._bytes.fill(row, pol * self._row_bytes + start) < len(row):
+                refuse(self._bytes.path, f"it became shorter while it was read, than byte {start + len(row)} of a row")
+        self._done += n
+        return came(info.first_timestamp + (self._done - n) * info.packet, info.n_pols, n)
+
+    def close(self) -> None:
+        self._bytes.close()
+
+    def _here(self) -> int:
+        """Returns how many packets of all polarisations are in the file now."""
+        info, size = self.info, self._bytes.size()
+        assert info.n_samples is not None
+        if self._fixed not in (None, size) and info.n_pols > 1:
+            refuse(
+                self._bytes.path,
+                f"its length changed from {self._fixed} to {size} bytes while it was read, and the second polarisation "
+                "lies where the length says: state n_samples in the header",
+            )
+        if self._fixed is not None and info.n_pols == 1:
+            n_bytes = size  # a single polarisation may grow
+        else:
+            n_bytes = min(self._row_bytes, size - (info.n_pols - 1) * self._row_bytes)
+        return max(0, n_bytes * 8 // (info.packet * info.sample_bits))
+
+
+class RawFile:
+    """Writes packed samples as they are made, and their header.
+
+    The header is written first, and each chunk where it belongs, so that at any time the file can be read as far as it
+    was written.
+
+    Args:
+        header: where the header goes, ``x.toml``; the samples go to ``x.bin`` beside it. Neither may be there.
+        info: with ``n_samples``, which says where rows begin.
+
+    Raises:
+        UsageError: when the files cannot be made, or exist.
+    """
+
+    def __init__(self, header: Path, info: SampleInfo) -> None:
+        if info.n_samples is None:
+            refuse(header, "n_samples must be known, since the polarisations lie one after the other")
+        self.path, self.info = header.with_suffix(".bin"), info
+        self._row_bytes = -(-info.n_samples * info.sample_bits // 8)
+        self._done = 0  # bytes of each polarisation
+        if header.suffix != ".toml":
+            refuse(header, "the header's name must end in .toml")
+        if header.exists():
+            refuse(header, "it exists; give another name, or remove it")
+        text = header_text(self.path.name, info).encode()
+        _checked(header, text)
+        try:
+            self._file = open(self.path, "xb", buffering=0)  # noqa: SIM115
+            write_whole(header, text)
+        except FileExistsError:
+            refuse(self.path, "it exists; give another name, or remove it")
+        except OSError as error:
+            refuse(error.filename or header, f"it cannot be made: {error.strerror}")
+
+    def write(self, samples: np.ndarray) -> None:
+        """Append uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the last chunk may end in bits unused.
+
+        Raises:
+            UsageError: when it cannot be stored, on a full disk say; what was written before can be read.
+        """
+        if (
+            samples.ndim != 2
+            or len(samples) != self.info.n_pols
+            or samples.itemsize != (8 if self.info.is_complex else 1)
+        ):
+            raise UsageError(f"{self.path} takes chunks [{self.info.n_pols}, n], not {samples.dtype} {samples.shape}")
+        rows = np.ascontiguousarray(samples).view(np.uint8)
+        if self._done + rows.shape[1] > self._row_bytes:
+            refuse(self.path, f"more than n_samples={self.info.n_samples} samples were written to it")
+        try:
+            for pol, row in enumerate(rows):  # the last row last: as far as it goes, all are there
+                self._put(row, pol * self._row_bytes + self._done)
+        except OSError as error:
+            n = self._done * 8 // self.info.sample_bits
+            refuse(self.path, f"it cannot be written: {error.strerror}; the first {n} samples of each row are there")
+        self._done += rows.shape[1]
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _put(self, row: np.ndarray, offset: int) -> None:
+        view = row.data
+        while view:
+            n = os.pwrite(self._file.fileno(), view, offset)
+            view, offset = view[n:], offset + n
+
+
+def header_text(file: str, info: SampleInfo) -> str:
+    """Returns the header of samples in ``file``, in TOML."""
+    said: dict[str, Any] = {
+        "file": file,
+        "sample_bits": info.sample_bits,
+        "n_pols": info.n_pols,
+        "n_samples": info.n_samples,
+        "sample_rate_hz": float(info.sample_rate_hz),
+        "first_timestamp": info.first_timestamp,
+        "antenna": info.antenna or None,
+        "position_m": info.position_m and [float(x) for x in info.position_m],
+        "centre_frequency_hz": info.centre_frequency_hz,
+        "sync_time_unix": info.sync_time_unix,
+    }
+    return "".join(
+        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in said.items() if value is not None
+    )

@@ -1,0 +1,180 @@
+"""Reads binary files by position, which may grow meanwhile, and the header fields of text headers."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...core import schema
+from ...core.errors import UsageError, one_line
+from ..stream import SampleInfo, Samples
+
+MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
+LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
+MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller says of a file: it takes the place of what its header says."""
+
+    sample_rate_hz: float | None = None
+    antenna: str | None = None
+    position_m: tuple[float, float, float] | None = None
+    centre_frequency_hz: float | None = None
+    sync_time_unix: float | None = None
+    channel: int | tuple[int, int] | None = None  # that is read, of several; two: they are the polarisations
+    threads: tuple[int, ...] | None = None  # of VDIF: that are the polarisations
+    n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2
+    order: str | None = None  # of DADA with several channels and polarisations: TFP or TPF
+
+    def over(self, info: SampleInfo) -> SampleInfo:
+        """Returns ``info`` with what is given instead of its own."""
+        names = {field.name for field in fields(SampleInfo)} & {field.name for field in fields(self)} - {"n_pols"}
+        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return replace(info, **said)
+
+    def one_channel(self, path: Path, n_channels: int) -> int:
+        """Returns the channel that is to be read.
+
+        Raises:
+            UsageError: when there are several and none is given, or the one given is not there.
+        """
+        if self.channel is None and n_channels == 1:
+            return 0
+        if not isinstance(self.channel, int) or not 0 <= self.channel < n_channels:
+            found = "none is chosen" if self.channel is None else f"channel={self.channel} is not one of them"
+            refuse(path, f"it has {n_channels} channels, and {found}: choose one, channel=0 to {n_channels - 1}")
+        return self.channel
+
+
+def refuse(path: Path, why: str) -> NoReturn:
+    """Raises UsageError in one line that begins with the file's name."""
+    raise UsageError(one_line(f"{path}: {why}"))
+
+
+class Bytes:
+    """A file that is read by position; it may grow meanwhile.
+
+    Raises:
+        UsageError: from all methods, when the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            refuse(path, f"it cannot be opened: {error.strerror}")
+        self.size()
+
+    def size(self) -> int:
+        """Returns how long the file is now."""
+        try:
+            return os.fstat(self._file.fileno()).st_size
+        except (OSError, ValueError) as error:
+            refuse(self.path, f"it cannot be read: {error}")
+
+    def fill(self, out: np.ndarray, offset: int) -> int:
+        """Reads into ``out``, uint8 and contiguous, from byte ``offset`` on; returns how many bytes there were."""
+        view, n = out.data.cast("B"), 0
+        try:
+            while n < len(view) and (got := os.preadv(self._file.fileno(), [view[n:]], offset + n)):
+                n += got
+        except (OSError, ValueError) as error:
+            refuse(self.path, f"byte {offset + n} cannot be read: {error}")
+        return n
+
+    def take(self, offset: int, n: int) -> np.ndarray:
+        """Returns ``n`` bytes from ``offset`` on, fewer at the file's end: uint8."""
+        n = max(0, min(n, self.size() - offset))
+        out = np.empty(n, np.uint8)
+        return out[: self.fill(out, offset)]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Header:
+    """Fields of a text header, each checked when it is asked for."""
+
+    def __init__(self, path: Path, where: str, values: Mapping[str, Any]) -> None:
+        self.path, self.where, self.values = path, where, values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def text(self, name: str, default: str = "") -> str:
+        """Returns a field as text, without characters that a terminal would obey."""
+        return one_line(str(self.values.get(name, default)))
+
+    def integer(self, name: str, least: int, most: int, default: int | None = None) -> int:
+        """Returns an integer from ``least`` to ``most``.
+
+        Raises:
+            UsageError: when it is another one, or lacks where there is no default.
+        """
+        text = self._found(name, None if default is None else str(default))
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be an integer, {least} to {most}")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Returns a finite number.
+
+        Raises:
+            UsageError: when it is none, or lacks where there is no default.
+        """
+        text = self._found(name, None if default is None else str(default))
+        try:
+            return float(schema.number(float(text)))
+        except (ValueError, schema.Unsound):
+            refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be a number")
+
+    def _found(self, name: str, default: str | None) -> str:
+        text = self.values.get(name, default)
+        if text is None:
+            refuse(self.path, f"{self.where} lacks {name}")
+        return str(text)
+
+
+def packet_of(path: Path, n_samples: int) -> int:
+    """Returns the packet of a recording that has none: the largest power of two up to 4096 that divides its length.
+
+    It is 8 samples at least, so that packets are whole bytes; up to 7 samples at the end are then left out.
+
+    Raises:
+        UsageError: for a recording of fewer than 8 samples.
+    """
+    if n_samples < LEAST_PACKET:
+        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than a packet of {LEAST_PACKET}")
+    return min(MOST_PACKET, max(LEAST_PACKET, n_samples & -n_samples))
+
+
+def packets_in(out: np.ndarray, info: SampleInfo) -> int:
+    """Returns how many packets fit into ``out`` of ``Source.read``.
+
+    Raises:
+        UsageError: when it has not one row for each polarisation, or is not of whole packets.
+    """
+    bits = 8 * out.itemsize  # that one element of it takes
+    kind = np.dtype(np.complex64 if info.is_complex else np.uint8)
+    n_packets, rest = divmod(int(out.shape[-1]) * bits, info.packet * info.sample_bits)
+    if out.dtype != kind or out.ndim != 2 or out.shape[0] != info.n_pols or rest or not n_packets:
+        raise UsageError(
+            f"samples are read into {out.dtype} {list(out.shape)}, must be {kind} with {info.n_pols} rows of whole "
+            f"packets, {info.packet} samples of {info.sample_bits} bits each"
+        )
+    return n_packets
+
+
+def came(time: int, n_pols: int, n_packets: int) -> Samples:
+    """Returns a chunk of which nothing is missing."""
+    return Samples(time, np.ones((n_pols, n_packets), bool))

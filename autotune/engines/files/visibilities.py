@@ -1,0 +1,116 @@
+"""Visibilities in HDF5: a sink of an X-engine, and what other formats are made from.
+
+A file has the datasets ``visibilities``, int32 [n_dumps, C, n_baselines, 4, 2]; ``timestamps``, int64 [n_dumps];
+``present``, bool [n_dumps, n_antennas]; and ``saturated``, uint64 [n_dumps]. Attributes of the file say what
+``VisibilityInfo`` does, and those of the groups ``antennas/0``, ``antennas/1`` and so on what ``SampleInfo`` does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..stream import SampleInfo, VisibilityInfo
+from . import checks
+from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
+
+FORMAT = "autotune visibilities 1"
+NEEDED = ("n_channels", "n_antennas", "dump_samples")
+CHECKS = {
+    "n_channels": checks.integer(1, checks.MOST_CHANNELS),
+    "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
+    "dump_samples": checks.integer(1, checks.MOST_TIME),
+    "centre_frequency_hz": checks.real,
+    "channel_width_hz": checks.real,
+}
+
+
+class VisibilityFile:
+    """A sink of visibilities: an HDF5 file.
+
+    Raises:
+        UsageError: when it exists or cannot be made.
+    """
+
+    def __init__(self, path: str | Path, info: VisibilityInfo) -> None:
+        self.info, n_antennas = info, len(info.antennas)
+        self._file = GrowingFile(
+            Path(path),
+            FORMAT,
+            {"n_antennas": n_antennas, **attributes(info, but="antennas")},
+            {f"antennas/{number}": attributes(samples) for number, samples in enumerate(info.antennas)},
+            {
+                "visibilities": (np.int32, (info.n_channels, info.n_baselines, 4, 2)),
+                "present": (np.bool_, (n_antennas,)),
+                "saturated": (np.uint64, ()),
+            },
+        )
+
+    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        """Append a dump; see ``VisibilitySink``."""
+        self._file.append(
+            np.array([timestamp], np.int64),
+            visibilities=visibilities[np.newaxis],
+            present=present[np.newaxis],
+            saturated=np.array([saturated], np.uint64),
+        )
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Dump:
+    """An integration that was read."""
+
+    timestamp: int
+    visibilities: np.ndarray  # int32 [C, n_baselines, 4, 2]
+    present: np.ndarray  # bool [n_antennas]
+    saturated: int
+
+
+class VisibilityDumps:
+    """Reads the dumps of a file that ``VisibilityFile`` made, or makes.
+
+    Raises:
+        UsageError: when it is not there, is another, or is damaged.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = GrownFile(Path(path), FORMAT, CHECKS, NEEDED)
+        try:
+            said = self._file.attributes
+            groups = [f"antennas/{number}" for number in range(said.pop("n_antennas"))]
+            found = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
+            self.info = VisibilityInfo(**said, antennas=tuple(found))
+            shape = (self.info.n_channels, self.info.n_baselines, 4, 2)
+            self._visibilities = self._file.dataset("visibilities", np.int32, shape)
+            self._present = self._file.dataset("present", np.bool_, (len(found),))
+            self._saturated = self._file.dataset("saturated", np.uint64, ())
+        except BaseException:
+            self.close()
+            raise
+
+    def timestamps(self) -> np.ndarray:
+        """Returns when the dumps that are there now begin, int64 [n_dumps], in samples."""
+        return self._file.timestamps()
+
+    def __iter__(self) -> Iterator[Dump]:
+        """Yields the dumps that are there now.
+
+        Raises:
+            UsageError: when one cannot be read.
+        """
+        times = self.timestamps()
+        with told(self._file.path, "it cannot be read"):
+            for dataset in (self._visibilities, self._present, self._saturated):
+                dataset.id.refresh()
+        for number, time in enumerate(times.tolist()):
+            with told(self._file.path, f"dump {number} cannot be read"):
+                values = self._visibilities[number]
+                dump = Dump(time, values, self._present[number], int(self._saturated[number]))
+            yield dump
+
+    def close(self) -> None:
+        self._file.close()

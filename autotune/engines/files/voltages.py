@@ -1,0 +1,192 @@
+"""Voltages of one antenna in HDF5: a sink of an F-engine; and a source of an X-engine, of several such files.
+
+A file has the datasets ``voltages``, int8 [n_heaps, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits,
+where the real part is in the low nibble; ``timestamps``, int64 [n_heaps]; and ``saturated``, uint32 [n_heaps, n_pols].
+Attributes of the file say what ``VoltageInfo`` does, and those of the group ``samples`` what ``SampleInfo`` does.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..stream import Batches, SampleInfo, VoltageInfo
+from . import checks
+from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
+from .reading import refuse
+
+FORMAT = "autotune voltages 1"
+MOST_HEAP_BYTES = 1 << 31
+CHECKS = {
+    "n_channels": checks.integer(1, checks.MOST_CHANNELS),
+    "n_pols": checks.integer(1, 2),
+    "bits": checks.voltage_bits,
+    "spectra_per_heap": checks.integer(1, checks.MOST_SPECTRA),
+    "step": checks.integer(1, checks.MOST_STEP),
+    "centre_frequency_hz": checks.real,
+    "channel_width_hz": checks.real,
+}
+NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")
+ALIKE = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step", "centre_frequency_hz", "channel_width_hz")
+ALIKE_SAMPLES = ("sample_rate_hz", "sync_time_unix")
+
+
+class VoltageFile:
+    """A sink of voltages: an HDF5 file.
+
+    Raises:
+        UsageError: when it exists or cannot be made.
+    """
+
+    def __init__(self, path: str | Path, info: VoltageInfo) -> None:
+        self.info = info
+        self._file = GrowingFile(
+            Path(path),
+            FORMAT,
+            attributes(info, but="samples"),
+            {"samples": attributes(info.samples)},
+            {"voltages": (np.int8, info.heap_shape), "saturated": (np.uint32, (info.n_pols,))},
+        )
+
+    def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+        """Append heaps; see ``VoltageSink``."""
+        self._file.append(timestamps, voltages=voltages, saturated=saturated)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class VoltageFiles:
+    """A source of the voltages of several antennas: one file of ``VoltageFile`` each.
+
+    Heaps of one timestamp are a batch. Files may grow meanwhile: what is there when it is read counts.
+
+    Raises:
+        UsageError: when a file is not there, is damaged, or does not fit the first one; when there is no file.
+    """
+
+    is_live = False
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self._files: list[_Heaps] = []
+        if not paths:
+            raise UsageError("there is no file of voltages to read")
+        try:
+            for path in paths:
+                self._files.append(_Heaps(Path(path)))
+            self.antennas = tuple(file.info for file in self._files)
+            for file in self._files[1:]:
+                file.must_fit(self._files[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, out: np.ndarray) -> Batches | None:
+        """Read the next batches into int8 [n_batches, n_antennas, *heap_shape]; see ``VoltageSource``.
+
+        Raises:
+            UsageError: when ``out`` has another shape, or a file is damaged.
+        """
+        info = self.antennas[0]
+        if out.dtype != np.int8 or out.shape[1:] != (len(self._files), *info.heap_shape) or not len(out):
+            raise UsageError(
+                f"voltages are read into {out.dtype} {list(out.shape)}, must be int8 [n_batches, {len(self._files)}, "
+                f"{', '.join(map(str, info.heap_shape))}]"
+            )
+        firsts = [first for file in self._files if (first := file.first()) is not None]
+        if not firsts:
+            return None
+        present = np.zeros(out.shape[:2], bool)
+        for antenna, file in enumerate(self._files):
+            present[:, antenna] = file.read(out, antenna, min(firsts))
+        n = int(np.flatnonzero(present.any(axis=1))[-1]) + 1
+        return Batches(min(firsts) * info.heap_samples, present[:n])
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+class _Heaps:
+    """The heaps of one file, in the order of time. Batches have numbers: their time in heaps."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = GrownFile(path, FORMAT, CHECKS, NEEDED)
+        try:
+            samples = SampleInfo(**self._file.group("samples", SAMPLE_CHECKS, SAMPLE_NEEDED))
+            self.info = VoltageInfo(**self._file.attributes, samples=samples)
+            if self.info.n_pols != 2:
+                refuse(path, "it has one polarisation, and products are made of two")
+            if math.prod(self.info.heap_shape) > MOST_HEAP_BYTES:
+                refuse(path, f"its heaps have more than {MOST_HEAP_BYTES} bytes: {list(self.info.heap_shape)}")
+            self._voltages = self._file.dataset("voltages", np.int8, self.info.heap_shape)
+            self._batches = np.zeros(0, np.int64)
+            self._next = 0  # heap
+        except BaseException:
+            self._file.close()
+            raise
+
+    def must_fit(self, other: "_Heaps") -> None:
+        """Raises UsageError when heaps of both cannot be of one batch."""
+        for name in ALIKE:
+            self._same(name, getattr(self.info, name), getattr(other.info, name), other)
+        for name in ALIKE_SAMPLES:
+            self._same(name, getattr(self.info.samples, name), getattr(other.info.samples, name), other)
+
+    def first(self) -> int | None:
+        """Returns the batch of the next heap; None if there is none now."""
+        if self._next == len(self._batches):
+            self._refresh()
+        return int(self._batches[self._next]) if self._next < len(self._batches) else None
+
+    def read(self, out: np.ndarray, antenna: int, first: int) -> np.ndarray:
+        """Reads heaps of ``len(out)`` batches from ``first`` on, into ``out[:, antenna]``; returns which there are."""
+        if len(self._batches) == 0 or self._batches[-1] < first + len(out):
+            self._refresh()
+        end = int(np.searchsorted(self._batches, first + len(out)))
+        rows = self._batches[self._next : end] - first
+        for heap, row, n in _runs(rows):
+            heap += self._next
+            with told(self._file.path, f"heaps {heap} to {heap + n - 1} cannot be read"):
+                self._voltages.read_direct(out, np.s_[heap : heap + n], np.s_[row : row + n, antenna])
+        self._next = end
+        present = np.zeros(len(out), bool)
+        present[rows] = True
+        return present
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _refresh(self) -> None:
+        times = self._file.timestamps()
+        with told(self._file.path, "voltages cannot be read"):
+            self._voltages.id.refresh()
+            n = len(self._voltages)
+        wrong = np.flatnonzero(times % self.info.heap_samples)
+        if wrong.size or n < len(times):
+            heap = int(wrong[0]) if wrong.size else n
+            what = (
+                f"at {times[heap]}, in the middle of a batch of {self.info.heap_samples} samples"
+                if wrong.size
+                else "gone"
+            )
+            refuse(self._file.path, f"heap {heap} is {what}: the file is damaged")
+        self._batches = times // self.info.heap_samples
+
+    def _same(self, name: str, own: object, others: object, other: "_Heaps") -> None:
+        if own != others:
+            refuse(
+                self._file.path,
+                f"{name} is {own}, and of {other._file.path.name} it is {others}: they must be the same",
+            )
+
+
+def _runs(rows: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Yields runs of rows that follow each other: where one begins, its first row, and how many there are."""
+    starts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+    for begin, end in pairwise(starts):
+        if begin < end:
+            yield begin, int(rows[begin]), end - begin

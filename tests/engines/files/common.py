@@ -1,0 +1,87 @@
+"""What tests of files share: reading to the end, in chunks of any size, and a limit on the size of files."""
+
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from autotune.core.errors import UsageError
+from autotune.engines.stream import Source
+
+RUBBISH = 0xA5
+
+
+@dataclass
+class Read:
+    """All that a source gave before its end, or before the error that ended it."""
+
+    time: int | None = None
+    samples: list[np.ndarray] = field(default_factory=list)
+    flags: list[np.ndarray] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def rows(self) -> np.ndarray:
+        """uint8 [n_pols, n_bytes], or complex64; what is missing is RUBBISH."""
+        return np.concatenate(self.samples, axis=1)
+
+    @property
+    def received(self) -> np.ndarray:
+        return np.concatenate(self.flags, axis=1)
+
+
+def read_all(source: Source, packets: Sequence[int] = (3,), close: bool = True) -> Read:
+    """Reads chunks of so many packets, in turn, and joins them; those left out are filled with RUBBISH."""
+    info, read, end = source.info, Read(), None
+    packet_bytes = info.packet * info.sample_bits // 8
+    for n in cycle(packets):
+        rows = np.full((info.n_pols, n * packet_bytes), RUBBISH, np.uint8)
+        out = rows.view(np.complex64) if info.is_complex else rows
+        try:
+            chunk = source.read(out)
+        except UsageError as error:
+            read.error = str(error)
+            assert "\n" not in read.error
+            break
+        if chunk is None:
+            break
+        n_came = chunk.received.shape[1]
+        assert chunk.received.shape == (info.n_pols, n_came) and 0 < n_came <= n and chunk.received.any()
+        if end is None:
+            read.time = end = chunk.time
+        gap, rest = divmod(chunk.time - end, info.packet)
+        assert gap >= 0 and rest == 0
+        assert gap < 1000, "a test has no such gap"
+        read.flags += [np.zeros((info.n_pols, gap), bool), chunk.received]
+        for pol, packet in np.argwhere(~chunk.received).tolist():
+            rows[pol, packet * packet_bytes : (packet + 1) * packet_bytes] = RUBBISH
+        filled = np.full((info.n_pols, gap * packet_bytes), RUBBISH, np.uint8).view(out.dtype)
+        read.samples += [filled, out[:, : n_came * packet_bytes // out.itemsize]]
+        end = chunk.time + n_came * info.packet
+    if close:
+        source.close()
+    return read
+
+
+@contextmanager
+def full_disk(n_bytes: int) -> Iterator[None]:
+    """No file of this process may become longer: what a full disk refuses, at a size that a test chooses."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def refused(*words: object) -> Iterator[None]:
+    """One line that has all of these words."""
+    with pytest.raises(UsageError) as caught:
+        yield
+    assert "\n" not in str(caught.value)
+    assert [word for word in map(str, words) if word not in str(caught.value)] == [], str(caught.value)

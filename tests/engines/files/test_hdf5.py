@@ -1,0 +1,302 @@
+"""Voltages and visibilities in HDF5: round trips, files of several antennas, kills, full disks, damage."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from autotune.engines.files.visibilities import VisibilityDumps, VisibilityFile
+from autotune.engines.files.voltages import VoltageFile, VoltageFiles
+from autotune.engines.stream import SampleInfo, VisibilityInfo, VoltageInfo
+
+from .common import full_disk, refused
+
+RNG = np.random.default_rng(2)
+SAMPLES = SampleInfo(10, 2, 1712e6, 4096, None, 7, "m000", (5.1e6, 2.0e6, -3.2e6), 1.284e9, 1.7e9)
+VOLTAGES = VoltageInfo(32, 2, 8, 4, 64, SAMPLES, 1.284e9, 26750000.0)
+BATCH = VOLTAGES.heap_samples
+
+
+def heaps(info: VoltageInfo, n: int) -> np.ndarray:
+    return RNG.integers(-128, 128, (n, *info.heap_shape), np.int8)
+
+
+def write(path: Path, info: VoltageInfo, numbers: np.ndarray, values: np.ndarray, together: int = 1000) -> None:
+    """Writes heaps of these batches, some at a time, from arrays that are used again."""
+    file = VoltageFile(path, info)
+    for start in range(0, len(numbers), together):
+        some = [a[start : start + together].copy() for a in (numbers * info.heap_samples, values)]
+        saturated = np.full((len(some[0]), info.n_pols), start, np.uint32)
+        file.write(*some, saturated)
+        for array in (*some, saturated):
+            array[...] = 99
+    file.close()
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("n_pols", [1, 2])
+@pytest.mark.parametrize("together", [1, 7, 1000])
+def test_voltages_are_read_by_h5py(tmp_path: Path, bits: int, n_pols: int, together: int) -> None:
+    info = replace(VOLTAGES, bits=bits, n_pols=n_pols, centre_frequency_hz=None)
+    numbers = np.array([2**30, *range(2**30 + 2, 2**30 + 40)])
+    values = heaps(info, len(numbers))
+    write(tmp_path / "v.h5", info, numbers, values, together)
+    with h5py.File(tmp_path / "v.h5", "r") as file:
+        assert file["voltages"].dtype == np.int8 and (file["voltages"][:] == values).all()
+        assert file["timestamps"].dtype == np.int64 and (file["timestamps"][:] == numbers * info.heap_samples).all()
+        assert file["saturated"].dtype == np.uint32 and file["saturated"].shape == (len(numbers), n_pols)
+        assert file["saturated"][-1, 0] == (len(numbers) - 1) // together * together
+        assert file.attrs["bits"] == bits and file.attrs["step"] == 64
+        assert "centre_frequency_hz" not in file.attrs
+        assert file["samples"].attrs["antenna"] == "m000" and file["samples"].attrs["position_m"][2] == -3.2e6
+
+
+def test_large_heaps_are_cut_into_chunks(tmp_path: Path) -> None:
+    info = replace(VOLTAGES, n_channels=1024, spectra_per_heap=640)  # 2.5 MiB
+    write(tmp_path / "v.h5", info, np.arange(2), values := heaps(info, 2), 1)
+    with h5py.File(tmp_path / "v.h5", "r") as file:
+        assert file["voltages"].chunks == (1, 409, 640, 2, 2)
+        assert (file["voltages"][:] == values).all()
+    assert (tmp_path / "v.h5").stat().st_size < 4 * 2**20 + 409 * 2560 * 4
+
+
+def read_all(source: VoltageFiles, room: int) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
+    """Heaps and flags of each batch by its time."""
+    values, flags, last = {}, {}, -1
+    out = np.empty((room, len(source.antennas), *source.antennas[0].heap_shape), np.int8)
+    while (chunk := source.read(out)) is not None:
+        assert chunk.time > last and chunk.present.any(axis=1)[[0, -1]].all()
+        for row, present in enumerate(chunk.present):
+            last = chunk.time + row * BATCH
+            values[last], flags[last] = out[row].copy(), present
+    return values, flags
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("room", [1, 3, 100])
+def test_files_of_antennas_make_batches(tmp_path: Path, bits: int, room: int) -> None:
+    came = np.array(
+        [[1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0] + [1] * 8]
+    )
+    infos = [replace(VOLTAGES, bits=bits, samples=replace(SAMPLES, antenna=f"m{n:03}")) for n in range(3)]
+    values = np.stack([heaps(infos[0], came.shape[1]) for _ in came], axis=1)
+    for antenna, some in enumerate(came.astype(bool)):
+        numbers = np.flatnonzero(some) + 5
+        write(tmp_path / f"{antenna}.h5", infos[antenna], numbers, values[some, antenna], 2)
+    source = VoltageFiles([tmp_path / f"{antenna}.h5" for antenna in range(3)])
+    assert source.antennas == tuple(infos) and not source.is_live
+    found, flags = read_all(source, room)
+    source.close()
+    for batch, present in enumerate(came.T.astype(bool)):
+        at = (batch + 5) * BATCH
+        if present.any():
+            assert (flags[at] == present).all() and (found[at][present] == values[batch][present]).all()
+        else:
+            assert at not in flags or not flags[at].any()
+
+
+def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
+    info, values = VOLTAGES, heaps(VOLTAGES, 30)
+    file = VoltageFile(tmp_path / "v.h5", info)
+    source = VoltageFiles([tmp_path / "v.h5"])
+    assert read_all(source, 4) == ({}, {})
+    for number in range(0, 30, 3):
+        some = np.arange(number, number + 3)
+        file.write(some * BATCH, values[some], np.zeros((3, 2), np.uint32))
+        found, _ = read_all(source, 4)
+        assert sorted(found) == (some * BATCH).tolist()
+        assert all((found[n * BATCH][0] == values[n]).all() for n in some)
+    file.close()
+    assert read_all(source, 4) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_channels": 64}, "n_channels is 64"),
+        ({"step": 128}, "step is 128"),
+        ({"bits": 4}, "bits is 4"),
+        ({"samples": replace(SAMPLES, sync_time_unix=3.0)}, "sync_time_unix is 3.0"),
+        ({"samples": replace(SAMPLES, sample_rate_hz=3.0)}, "sample_rate_hz is 3.0"),
+        ({"n_pols": 1}, "one polarisation"),
+    ],
+)
+def test_files_that_do_not_fit_are_told(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    for name, info in (("a.h5", VOLTAGES), ("b.h5", replace(VOLTAGES, **change))):
+        write(tmp_path / name, info, np.arange(2), heaps(info, 2))
+    with refused("b.h5", words):
+        VoltageFiles([tmp_path / "a.h5", tmp_path / "b.h5"])
+
+
+def test_nothing_is_written_over_or_out_of_order(tmp_path: Path) -> None:
+    write(tmp_path / "v.h5", VOLTAGES, np.arange(2), heaps(VOLTAGES, 2))
+    with refused("v.h5", "exists"):
+        VoltageFile(tmp_path / "v.h5", VOLTAGES)
+    file = VoltageFile(tmp_path / "w.h5", VOLTAGES)
+    file.write(np.array([0, BATCH]), heaps(VOLTAGES, 2), np.zeros((2, 2), np.uint32))
+    with refused("w.h5", "timestamps must rise"):
+        file.write(np.array([BATCH]), heaps(VOLTAGES, 1), np.zeros((1, 2), np.uint32))
+    file.close()
+    assert len(read_all(VoltageFiles([tmp_path / "w.h5"]), 5)[0]) == 2
+
+
+@pytest.mark.parametrize("limit", [3_000_000, 4_000_000, 5_000_000])
+def test_a_full_disk_leaves_what_was_written(tmp_path: Path, limit: int) -> None:
+    values = heaps(VOLTAGES, 40)
+    file, n = VoltageFile(tmp_path / "v.h5", VOLTAGES), 0
+    with full_disk(limit), refused("v.h5", "File too large", "are in it"):
+        while True:
+            n += 40
+            file.write(np.arange(n - 40, n) * BATCH, values, np.zeros((40, 2), np.uint32))
+    with full_disk(limit):
+        file.close()
+    found, _ = read_all(VoltageFiles([tmp_path / "v.h5"]), 1000)
+    assert n > 40 and sorted(found) == [BATCH * k for k in range(n - 40)]
+    assert all((found[k * BATCH][0] == values[k % 40]).all() for k in range(n - 40))
+
+
+def test_a_disk_without_room_for_a_header_is_told(tmp_path: Path) -> None:
+    with full_disk(1000), refused("v.h5", "cannot be made", "File too large"):
+        VoltageFile(tmp_path / "v.h5", VOLTAGES)
+
+
+WRITER = """
+import sys
+import numpy as np
+from tests.engines.files.test_hdf5 import BATCH, VOLTAGES
+from autotune.engines.files.voltages import VoltageFile
+file = VoltageFile(sys.argv[1], VOLTAGES)
+for n in range(10 ** 9):
+    values = np.full((3, *VOLTAGES.heap_shape), n % 100, np.int8)
+    file.write((3 * n + np.arange(3)) * BATCH, values, np.zeros((3, 2), np.uint32))
+    print(n + 1, flush=True)
+"""
+
+
+def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.h5" for number in range(3)]
+    for number, path in enumerate(paths):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
+        while not writer.stdout.readline():
+            pass
+        time.sleep(0.05 + 0.07 * number)
+        writer.send_signal(signal.SIGKILL)
+        said = writer.stdout.read().split()
+        writer.wait()
+        n_said = int(said[-1]) if said else 1
+        found, _ = read_all(VoltageFiles([path]), 50)
+        assert len(found) in (3 * n_said, 3 * n_said + 3) and n_said > 3
+        assert all((found[3 * n * BATCH][0] == n % 100).all() for n in range(n_said))
+
+
+def test_damage_is_told_or_harmless(tmp_path: Path) -> None:
+    write(tmp_path / "v.h5", VOLTAGES, np.arange(10), heaps(VOLTAGES, 10))
+    data = (tmp_path / "v.h5").read_bytes()
+    told = 0
+    for case in range(150):
+        rng = np.random.default_rng(case)
+        spoilt = bytearray(data)
+        for at in rng.integers(0, min(len(data), 8000 if case % 3 else len(data)), rng.integers(1, 4)):
+            spoilt[at] = rng.integers(256)
+        if case % 10 == 0:
+            spoilt = spoilt[: rng.integers(len(data))]
+        (tmp_path / "w.h5").write_bytes(spoilt)
+        try:
+            read_all(VoltageFiles([tmp_path / "w.h5"]), 4)
+        except Exception as error:
+            assert type(error).__name__ == "UsageError" and str(tmp_path) in str(error) and "\n" not in str(error)
+            told += 1
+    assert told > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("format", "other", "its format is 'other', must be"),
+        ("bits", 5, "bits is 5, must be 4 or 8"),
+        ("n_channels", 2**40, "n_channels"),
+        ("n_channels", 33, "voltages is int8"),
+        ("step", 63, "in the middle of a batch"),
+        ("colour", 1, "which nothing here knows"),
+    ],
+)
+def test_wrong_attributes_are_told(tmp_path: Path, name: str, value: object, words: str) -> None:
+    write(tmp_path / "v.h5", VOLTAGES, np.arange(10), heaps(VOLTAGES, 10))
+    with h5py.File(tmp_path / "v.h5", "r+") as file:
+        file.attrs[name] = value
+    with refused("v.h5", words):
+        read_all(VoltageFiles([tmp_path / "v.h5"]), 4)
+
+
+def test_data_that_lie_elsewhere_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "v.h5", VOLTAGES, np.arange(10), heaps(VOLTAGES, 10))
+    (tmp_path / "secret").write_bytes(bytes(100_000))
+    with h5py.File(tmp_path / "v.h5", "r+") as file:
+        del file["voltages"]
+        size = int(np.prod(VOLTAGES.heap_shape)) * 10
+        file.create_dataset("voltages", (10, *VOLTAGES.heap_shape), "i1", external=[(tmp_path / "secret", 0, size)])
+    with refused("v.h5", "voltages"):
+        VoltageFiles([tmp_path / "v.h5"])
+
+
+def test_what_is_no_hdf5_is_told(tmp_path: Path) -> None:
+    (tmp_path / "v.h5").write_bytes(b"no" * 1000)
+    with refused("v.h5", "cannot be read as HDF5"):
+        VoltageFiles([tmp_path / "v.h5"])
+    with refused("w.h5", "no such file"):
+        VoltageFiles([tmp_path / "w.h5"])
+
+
+VISIBILITIES = VisibilityInfo(
+    16, 4096 * 128, (SAMPLES, replace(SAMPLES, antenna="m001", position_m=None), SAMPLES), 1.284e9, 1e6
+)
+
+
+def dumps(n: int) -> np.ndarray:
+    return RNG.integers(-(2**31), 2**31, (n, 16, 6, 4, 2), np.int32)
+
+
+def test_visibilities_are_read_by_h5py_and_again(tmp_path: Path) -> None:
+    values, file = dumps(5), VisibilityFile(tmp_path / "x.h5", VISIBILITIES)
+    for number, each in enumerate(values):
+        file.write(2**60 + number, each, np.array([True, number % 2 == 0, False]), 2**63 + number)
+    file.close()
+    with h5py.File(tmp_path / "x.h5", "r") as found:
+        assert found["visibilities"].dtype == np.int32 and (found["visibilities"][:] == values).all()
+        assert found["present"].dtype == np.bool_ and found["present"].shape == (5, 3)
+        assert found["saturated"].dtype == np.uint64 and found["saturated"][1] == 2**63 + 1
+        assert found["timestamps"][4] == 2**60 + 4 and found["antennas/1"].attrs["antenna"] == "m001"
+    source = VisibilityDumps(tmp_path / "x.h5")
+    assert source.info == VISIBILITIES
+    for number, dump in enumerate(source):
+        assert (dump.visibilities == values[number]).all() and dump.saturated == 2**63 + number
+        assert dump.present.tolist() == [True, number % 2 == 0, False] and dump.timestamp == 2**60 + number
+    source.close()
+    with refused("x.h5", "its format is 'autotune visibilities 1', must be 'autotune voltages 1'"):
+        VoltageFiles([tmp_path / "x.h5"])
+
+
+def test_a_full_disk_leaves_the_dumps_before(tmp_path: Path) -> None:
+    values, file = dumps(400), VisibilityFile(tmp_path / "x.h5", VISIBILITIES)
+    n = 0
+    with full_disk(2_600_000), refused("x.h5", "File too large", "to timestamp"):
+        for n, each in enumerate(values):
+            file.write(n, each, np.ones(3, bool), 0)
+    file.close()
+    assert n > 100
+    assert [(dump.visibilities == values[dump.timestamp]).all() for dump in VisibilityDumps(tmp_path / "x.h5")] == [
+        True
+    ] * n
+
+
+def test_nothing_of_files_is_imported_with_the_package() -> None:
+    code = "import sys, autotune, autotune.engines.files.opening, autotune.engines.files.voltages; "
+    code += "sys.exit(bool({'h5py', 'pyuvdata', 'astropy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0

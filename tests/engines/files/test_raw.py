@@ -1,0 +1,190 @@
+"""Packed samples and their TOML header: round trips, files that are cut off, grow, are damaged, or fill the disk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.engines.files.opening import open_samples
+from autotune.engines.files.raw import RawFile
+from autotune.engines.stream import SampleInfo
+
+from .common import full_disk, read_all, refused
+
+RNG = np.random.default_rng(1)
+INFO = SampleInfo(10, 2, 1712e6, 4096, 24_000, 2**40 + 3, "m000", (5.1e6, 2.0e6, -3.2e6), 1.284e9, 1.7e9)
+
+
+def packed(info: SampleInfo) -> np.ndarray:
+    """uint8 [n_pols, n_bytes] of any content."""
+    return RNG.integers(0, 256, (info.n_pols, -(-info.n_samples * info.sample_bits // 8)), np.uint8)
+
+
+def write(path: Path, info: SampleInfo, rows: np.ndarray, chunk: int = 1 << 30) -> None:
+    file, rows = RawFile(path, info), rows.view(np.complex64) if info.is_complex else rows
+    for start in range(0, rows.shape[1], chunk):
+        file.write(rows[:, start : start + chunk])
+    file.close()
+
+
+@pytest.mark.parametrize("bits", [2, 3, 8, 10, 12, 16, 64])
+@pytest.mark.parametrize("n_pols", [1, 2])
+@pytest.mark.parametrize("n_samples", [8, 1001, 24_000])
+def test_what_is_written_is_read(tmp_path: Path, bits: int, n_pols: int, n_samples: int) -> None:
+    info = SampleInfo(bits, n_pols, 1e9 / 3, 1, n_samples, -5, 'a "b" \\ ü', (1.0, -2.5, 1e-7), 1.4e9, 1.7e9 + 0.25)
+    rows = packed(info)
+    write(tmp_path / "x.toml", info, rows, 777)  # bytes, or complex samples
+    source = open_samples(tmp_path / "x.toml")
+    packet = {8: 8, 1001: 8, 24_000: 64}[n_samples]
+    assert source.info == SampleInfo(**{**info.__dict__, "packet": packet})
+    for packets in ((1,), (3, 5), (1 << 14,)):
+        read = read_all(open_samples(tmp_path / "x.toml"), packets)
+        n = n_samples // packet * packet * bits // 8
+        assert read.error == "" and read.time == -5 and read.received.all()
+        assert (read.rows.view(np.uint8) == rows[:, :n]).all()
+
+
+def test_what_is_given_takes_the_place_of_the_header(tmp_path: Path) -> None:
+    write(tmp_path / "x.toml", INFO, packed(INFO))
+    source = open_samples(tmp_path / "x.toml", antenna="m063", sample_rate_hz=5.0, position_m=(1, 2, 3))
+    assert (source.info.antenna, source.info.sample_rate_hz, source.info.position_m) == ("m063", 5.0, (1, 2, 3))
+    assert source.info.centre_frequency_hz == INFO.centre_frequency_hz
+
+
+@given(cut=st.integers(0, 60_000), packets=st.lists(st.integers(1, 400), min_size=1, max_size=4))
+@settings(max_examples=25, deadline=None)
+def test_a_file_that_is_cut_off_gives_what_it_has(tmp_path_factory, cut: int, packets: list[int]) -> None:
+    folder, rows = tmp_path_factory.mktemp("cut"), packed(INFO)
+    write(folder / "x.toml", INFO, rows)
+    data = (folder / "x.bin").read_bytes()
+    (folder / "x.bin").write_bytes(data[:cut])
+    read = read_all(open_samples(folder / "x.toml"), packets)
+    n_packets = max(0, (cut - 30_000) // 80)  # of both polarisations; a packet of 64 samples has 80 bytes
+    if n_packets:
+        assert (read.rows == rows[:, : n_packets * 80]).all()
+    assert (read.time is not None) == (n_packets > 0)
+    assert (read.error == "") == (n_packets == 375)
+    assert read.error == "" or f"ends at byte {cut}, after {n_packets * 64} of 24000 samples" in read.error
+
+
+def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
+    rows = packed(INFO)
+    file = RawFile(tmp_path / "x.toml", INFO)
+    source, found = open_samples(tmp_path / "x.toml"), []
+    for start in range(0, 30_000, 1700):
+        file.write(rows[:, start : start + 1700])
+        read = read_all(source, (7,), close=False)
+        found += read.samples
+        assert "still being written" in read.error or start + 1700 > 30_000
+    assert (np.concatenate(found, axis=1) == rows).all()
+
+
+def test_one_polarisation_without_a_length_may_grow(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(
+        'file = "x.raw"\nsample_bits = 8\nn_pols = 1\nsample_rate_hz = 100\nfirst_timestamp = 9\n'
+    )
+    (tmp_path / "x.raw").write_bytes(bytes(range(64)))
+    source = open_samples(tmp_path / "x.toml")
+    assert source.info == SampleInfo(8, 1, 100.0, 64, 64, 9)
+    assert read_all(source, close=False).rows[0].tolist() == list(range(64))
+    (tmp_path / "x.raw").write_bytes(bytes(range(150)))
+    read = read_all(source)
+    assert read.time == 73 and read.rows[0].tolist() == list(range(64, 128))
+
+
+def test_two_polarisations_without_a_length_must_not_grow(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(
+        'file = "x.raw"\nsample_bits = 8\nn_pols = 2\nsample_rate_hz = 100\nfirst_timestamp = 9\n'
+    )
+    (tmp_path / "x.raw").write_bytes(bytes(65))
+    with refused("x.raw", "65 bytes", "2 polarisations"):
+        open_samples(tmp_path / "x.toml")
+    (tmp_path / "x.raw").write_bytes(bytes(64))
+    source = open_samples(tmp_path / "x.toml")
+    (tmp_path / "x.raw").write_bytes(bytes(66))
+    assert "from 64 to 66 bytes" in read_all(source).error
+
+
+def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:
+    rows = packed(INFO)
+    file = RawFile(tmp_path / "x.toml", INFO)
+    with full_disk(45_000), refused("x.bin", "the first 8000 samples", "File too large"):
+        for start in range(0, 30_000, 10_000):
+            file.write(rows[:, start : start + 10_000])
+    file.close()
+    read = read_all(open_samples(tmp_path / "x.toml"))
+    assert read.rows.shape[1] >= 10_000 and (read.rows == rows[:, : read.rows.shape[1]]).all()
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    write(tmp_path / "x.toml", INFO, packed(INFO))
+    before = (tmp_path / "x.bin").read_bytes()
+    with refused("x.toml", "exists"):
+        RawFile(tmp_path / "x.toml", INFO)
+    (tmp_path / "x.toml").unlink()
+    with refused("x.bin", "exists"):
+        RawFile(tmp_path / "x.toml", INFO)
+    assert (tmp_path / "x.bin").read_bytes() == before and not (tmp_path / "x.toml").exists()
+
+
+def test_more_than_was_said_is_refused(tmp_path: Path) -> None:
+    file = RawFile(tmp_path / "x.toml", INFO)
+    with refused("x.bin", "more than n_samples=24000"):
+        file.write(np.zeros((2, 30_001), np.uint8))
+    with refused("takes chunks"):
+        file.write(np.zeros((1, 30), np.uint8))
+
+
+GOOD = {
+    "file": '"x.bin"',
+    "sample_bits": "10",
+    "n_pols": "2",
+    "n_samples": "1000",
+    "sample_rate_hz": "1e9",
+    "first_timestamp": "0",
+    "antenna": '"m000"',
+    "position_m": "[1, 2, 3]",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("file", '"../x.bin"', "beside the header"),
+        ("file", '"/etc/passwd"', "beside the header"),
+        ("file", '"y.bin"', "y.bin: it cannot be opened: No such file"),
+        ("sample_bits", "1", "must be 2 to 16, or 64"),
+        ("sample_bits", "true", "must be 2 to 16"),
+        ("n_pols", "3", "1 to 2"),
+        ("n_samples", "-1", "n_samples"),
+        ("n_samples", "4", "fewer than a packet of 8"),
+        ("sample_rate_hz", "0", "more than 0"),
+        ("sample_rate_hz", "nan", "sample_rate_hz"),
+        ("sample_rate_hz", None, "lacks sample_rate_hz"),
+        ("first_timestamp", "0.5", "integer"),
+        ("first_timestamp", str(2**62 + 1), "integer"),
+        ("antenna", '"a\\u001b[2Jb"', "printable"),
+        ("position_m", "[1, 2]", "list of 3"),
+        ("colour", "1", "which nothing here knows"),
+        ("colour", "= 1", "it is no TOML"),
+        ("colour", "[" * 5000, "it is no TOML"),
+        ("colour", '"' + "x" * 70000 + '"', "longer than 65536 bytes"),
+    ],
+)
+def test_a_wrong_header_is_told(tmp_path: Path, name: str, value: str | None, words: str) -> None:
+    said = {**GOOD, name: value}
+    (tmp_path / "x.bin").write_bytes(bytes(2500))
+    (tmp_path / "x.toml").write_text("".join(f"{name} = {value}\n" for name, value in said.items() if value))
+    with refused(tmp_path, words):
+        open_samples(tmp_path / "x.toml")
+
+
+@given(data=st.binary(max_size=200))
+@settings(max_examples=50, deadline=None)
+def test_any_bytes_are_no_traceback(tmp_path_factory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "x.toml"
+    path.write_bytes(data)
+    with refused("x.toml"):
+        open_samples(path)
