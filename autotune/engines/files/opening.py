@@ -3,8 +3,13 @@
 from pathlib import Path
 
 from ..stream import Source
-from . import raw
-from .reading import Given, refuse
+from .dada import is_dada, open_dada
+from .guppi import is_guppi, open_guppi
+from .raw import open_raw
+from .reading import Bytes, Given, refuse
+from .vdif import is_vdif, open_vdif
+
+START = 4096  # bytes that say what a file is
 
 
 def open_samples(
@@ -15,20 +20,43 @@ def open_samples(
     position_m: tuple[float, float, float] | None = None,
     centre_frequency_hz: float | None = None,
     sync_time_unix: float | None = None,
+    channel: int | tuple[int, int] | None = None,
+    threads: tuple[int, ...] | None = None,
+    n_pols: int | None = None,
+    order: str | None = None,
 ) -> Source:
-    """Opens a recording: packed samples by their TOML header, ``x.toml``.
+    """Opens a recording: packed samples by their TOML header (``x.toml``), VDIF, DADA or GUPPI RAW by content.
 
     Args:
-        sample_rate_hz: of each polarisation. This and what follows takes the place of what the header says.
+        sample_rate_hz: of each polarisation. This and the next four take the place of what a header says.
         antenna: its name.
         position_m: of the antenna, geocentric x, y, z.
         centre_frequency_hz: of the band that the samples hold.
         sync_time_unix: when the stream's time was 0.
+        channel: which one to read, of a file with several. Two, of VDIF: they are the polarisations.
+        threads: of VDIF, which are the polarisations, if there are others.
+        n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.
+        order: of DADA with several channels and polarisations that does not say it, TFP or TPF.
 
     Raises:
-        UsageError: for a file that is not there, or whose header is wrong, in one line.
+        UsageError: for a file that is not there, is of no known format, or whose header is wrong or lacks what was not
+            given, in one line.
     """
-    given = Given(sample_rate_hz, antenna, position_m, centre_frequency_hz, sync_time_unix)
-    if Path(path).suffix == ".toml":
-        return raw.open_raw(Path(path), given)
-    refuse(Path(path), "its format is not known: it is no header of packed samples (.toml)")
+    path = Path(path)
+    given = Given(
+        sample_rate_hz, antenna, position_m, centre_frequency_hz, sync_time_unix, channel, threads, n_pols, order
+    )
+    if path.suffix == ".toml":
+        return open_raw(path, given)
+    file = Bytes(path)
+    try:
+        start, size = file.take(0, START), file.size()
+    finally:
+        file.close()
+    if is_dada(start.tobytes()):
+        return open_dada(path, given)
+    if is_guppi(start.tobytes()):
+        return open_guppi(path, given)
+    if path.suffix == ".vdif" or is_vdif(start, size):
+        return open_vdif(path, given)
+    refuse(path, "its content is none of VDIF, DADA and GUPPI RAW, and its name is not that of a TOML header, x.toml")

@@ -25,7 +25,7 @@ from ...core.errors import UsageError
 from ...core.files import write_whole
 from ..stream import SampleInfo, Samples
 from . import checks
-from .reading import Bytes, Given, came, packet_of, packets_in, refuse
+from .reading import Bytes, Given, came, cut_off, packet_of, packets_in, refuse
 
 MOST_HEADER = 1 << 16  # bytes
 
@@ -106,11 +106,8 @@ class RawSamples:
         n = min(packets_in(out, info), self._here() - self._done)
         if n <= 0:
             if self._done < info.n_samples // info.packet:
-                refuse(
-                    self._bytes.path,
-                    f"it ends at byte {self._bytes.size()}, after {self._done * info.packet} of {info.n_samples} "
-                    "samples of each polarisation: it was cut off, or is still being written",
-                )
+                n = self._done * info.packet
+                cut_off(self._bytes, f"after {n} of {info.n_samples} samples of each polarisation")
             return None
         start = self._done * packet_bytes
         for pol in range(info.n_pols):

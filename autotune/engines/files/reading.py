@@ -11,10 +11,19 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ..stream import SampleInfo, Samples
+from . import checks
 
 MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
 LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
+MOST_GAP_S = 3600  # that a recording may have; times further apart are damage
 MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
+
+
+CHECKS = {
+    **{name: schema.optional(checks.SAMPLES[name]) for name in ("sample_rate_hz", "antenna", "position_m", "n_pols")},
+    **{name: schema.optional(checks.real) for name in ("centre_frequency_hz", "sync_time_unix")},
+    "threads": schema.optional(schema.sequence(schema.count)),
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,14 @@ class Given:
     threads: tuple[int, ...] | None = None  # of VDIF: that are the polarisations
     n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2
     order: str | None = None  # of DADA with several channels and polarisations: TFP or TPF
+
+    def __post_init__(self) -> None:
+        for name, check in CHECKS.items():
+            value = getattr(self, name)
+            try:
+                check(list(value) if isinstance(value, tuple) else value)
+            except schema.Unsound as error:
+                raise UsageError(f"{name} {error}") from None
 
     def over(self, info: SampleInfo) -> SampleInfo:
         """Returns ``info`` with what is given instead of its own."""
@@ -126,23 +143,33 @@ class Header:
             refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be an integer, {least} to {most}")
         return value
 
-    def number(self, name: str, default: float | None = None) -> float:
-        """Returns a finite number.
+    def number(self, name: str, default: float | None = None, instead: str = "") -> float:
+        """Returns a finite number; ``instead`` names the argument that may say it.
 
         Raises:
             UsageError: when it is none, or lacks where there is no default.
         """
-        text = self._found(name, None if default is None else str(default))
+        text = self._found(name, None if default is None else str(default), instead)
         try:
             return float(schema.number(float(text)))
         except (ValueError, schema.Unsound):
             refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be a number")
 
-    def _found(self, name: str, default: str | None) -> str:
+    def _found(self, name: str, default: str | None, instead: str = "") -> str:
         text = self.values.get(name, default)
         if text is None:
-            refuse(self.path, f"{self.where} lacks {name}")
+            refuse(self.path, f"{self.where} lacks {name}{instead and f': give {instead}'}")
         return str(text)
+
+
+def cut_off(file: Bytes, where: str) -> NoReturn:
+    """Raises UsageError for a file that ends where it must not; what is before was read."""
+    refuse(file.path, f"it ends at byte {file.size()}, {where}: it was cut off, or is still being written")
+
+
+def unix_of_mjd(day: float) -> float:
+    """Returns the seconds since 1970 of a modified Julian date, UTC."""
+    return (day - 40587) * 86400.0
 
 
 def packet_of(path: Path, n_samples: int) -> int:

@@ -1,0 +1,159 @@
+"""PSRDADA files of 8 bits: a text header of HDR_SIZE bytes, and samples behind it.
+
+Read are NBIT (8), NDIM (1: real, 2: complex), NPOL, NCHAN, TSAMP (microseconds), OBS_OFFSET (bytes since UTC_START),
+UTC_START or MJD_START, FREQ and BW (MHz), TELESCOPE, FILE_SIZE (bytes of samples) and, where there are several channels
+and polarisations, ORDER (TFP: time, channel, polarisation; TPF).
+"""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from ..stream import SampleInfo, Samples
+from . import checks
+from .interleaved import Layout, centre_of
+from .reading import Bytes, Given, Header, came, cut_off, packet_of, packets_in, refuse, unix_of_mjd
+
+MOST_HEADER = 1 << 20  # bytes
+USUAL_HEADER = 4096
+ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
+
+
+def is_dada(start: bytes) -> bool:
+    """Returns whether a file that begins so is one."""
+    return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", start, re.MULTILINE) is not None
+
+
+def open_dada(path: Path, given: Given) -> "DadaSamples":
+    """Opens a file.
+
+    Raises:
+        UsageError: when its header is wrong, or lacks what is needed and not given.
+    """
+    file = Bytes(path)
+    try:
+        return DadaSamples(file, given)
+    except BaseException:
+        file.close()
+        raise
+
+
+class DadaSamples:
+    """A source of the samples of one channel.
+
+    A packet is the largest power of two up to 4096 that divides the length, at least 8 samples; what is left at the end
+    of a length that 8 does not divide, up to 7 samples, is not read.
+    """
+
+    is_live = False
+
+    def __init__(self, file: Bytes, given: Given) -> None:
+        self._file = file
+        header = _header(file)
+        if header.integer("NBIT", 1, 64) != 8:
+            refuse(file.path, f"it has samples of NBIT={header.text('NBIT')} bits, and only 8 are read")
+        n_channels = header.integer("NCHAN", 1, checks.MOST_CHANNELS, 1)
+        n_pols, n_parts = header.integer("NPOL", 1, 2), header.integer("NDIM", 1, 2)
+        channel = given.one_channel(file.path, n_channels)
+        order = _order(header, given) if n_pols > 1 and n_channels > 1 else "TFP"
+        self._layout = layout = Layout(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
+        self._offset = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
+        offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_TIME, 0), layout.sample_bytes)
+        if rest:
+            refuse(file.path, f"OBS_OFFSET is in the middle of a sample, which takes {layout.sample_bytes} bytes")
+        stated = header.integer("FILE_SIZE", 0, checks.MOST_TIME, 0)
+        self._stated = stated // layout.sample_bytes or None
+        n_samples = self._stated or self._n_here()
+        self.info = given.over(
+            SampleInfo(
+                sample_bits=layout.sample_bits,
+                n_pols=n_pols,
+                sample_rate_hz=given.sample_rate_hz or _rate(header),
+                packet=packet_of(file.path, n_samples),
+                n_samples=n_samples,
+                first_timestamp=offset,
+                antenna=header.text("TELESCOPE"),
+                centre_frequency_hz=_centre(header, layout),
+                sync_time_unix=_start(header),
+            )
+        )
+        self._done = 0  # packets
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``.
+
+        Raises:
+            UsageError: when the file ends before FILE_SIZE, or in the middle of a sample.
+        """
+        packet, n_here = self.info.packet, self._n_here()
+        n = min(packets_in(out, self.info), n_here // packet - self._done)
+        if n <= 0:
+            n_bytes = self._file.size() - self._offset
+            if (
+                n_here < (self._stated or 0)
+                or n_bytes < 0
+                or (not self._stated and n_bytes % self._layout.sample_bytes)
+            ):
+                what = f"after {n_here} of {self._stated} samples" if self._stated else "in the middle of a sample"
+                cut_off(self._file, what)
+            return None
+        start = self._offset + self._done * packet * self._layout.sample_bytes
+        self._layout.read(self._file, start, out[:, : n * out.shape[1] // packets_in(out, self.info)])
+        self._done += n
+        return came(self.info.first_timestamp + (self._done - n) * packet, self.info.n_pols, n)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _n_here(self) -> int:
+        """Returns how many samples of each polarisation are in the file now."""
+        n_here = max(0, self._file.size() - self._offset) // self._layout.sample_bytes
+        return min(n_here, self._stated or n_here)
+
+
+def _header(file: Bytes) -> Header:
+    """Returns the header's fields; values are the second word of a line, and # begins a comment."""
+    start = file.take(0, USUAL_HEADER).tobytes()
+    size = re.search(rb"^\s*HDR_SIZE\s+(\d{1,9})", start, re.MULTILINE)
+    text = file.take(0, min(MOST_HEADER, int(size[1]))).tobytes() if size else start
+    lines = [line.partition("#")[0].split() for line in text.partition(b"\0")[0].decode("latin-1").splitlines()]
+    return Header(file.path, "its header", {line[0]: line[1] for line in lines if len(line) > 1})
+
+
+def _order(header: Header, given: Given) -> str:
+    order = given.order or header.text("ORDER")
+    if order not in ORDERS:
+        found = f"its ORDER is {order}" if order else "its header lacks ORDER"
+        refuse(
+            header.path,
+            f"it has several channels and polarisations, and {found}: give order='TFP' if a sample's polarisations are "
+            "side by side, or 'TPF' if its channels are",
+        )
+    return order
+
+
+def _rate(header: Header) -> float:
+    microseconds = header.number("TSAMP", instead="sample_rate_hz")
+    if microseconds < 1e6 / checks.MOST_RATE_HZ:
+        refuse(header.path, f"its header has TSAMP={microseconds:g}, must be the microseconds of a sample")
+    return 1e6 / microseconds
+
+
+def _centre(header: Header, layout: Layout) -> float | None:
+    if "FREQ" not in header or (layout.n_channels > 1 and "BW" not in header):
+        return None
+    centre_hz, bandwidth_hz = 1e6 * header.number("FREQ"), 1e6 * header.number("BW", 0.0)
+    return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
+
+
+def _start(header: Header) -> float | None:
+    """Returns when OBS_OFFSET is 0, in seconds; None if the header says it not, or unreadably."""
+    try:
+        whole, _, part = header.text("UTC_START").partition(".")
+        start = datetime.strptime(whole, "%Y-%m-%d-%H:%M:%S").replace(tzinfo=UTC)
+        return start.timestamp() + float(f"0.{part or 0}")
+    except ValueError:
+        pass
+    return unix_of_mjd(header.number("MJD_START")) if "MJD_START" in header else None

@@ -1,0 +1,242 @@
+"""GUPPI RAW files of 8 bits: blocks of complex samples, each behind a header of cards of 80 characters.
+
+Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations of two parts; 2 means either, so that
+``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
+time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
+(headers padded to 512 bytes), STT_IMJD, STT_SMJD and STT_OFFS, OBSFREQ and OBSBW (MHz), and TELESCOP.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..stream import SampleInfo, Samples
+from . import checks
+from .interleaved import Layout, centre_of
+from .reading import (
+    MOST_BYTES,
+    MOST_GAP_S,
+    Bytes,
+    Given,
+    Header,
+    cut_off,
+    packets_in,
+    refuse,
+    unix_of_mjd,
+)
+
+CARD = 80
+MOST_HEADER = 1 << 20  # bytes
+STRAIGHT = 512  # bytes of which headers are multiples with DIRECTIO
+N_POLS = {1: 1, 4: 2}  # of NPOL
+ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
+
+
+def is_guppi(start: bytes) -> bool:
+    """Returns whether a file that begins so is one."""
+    return re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
+
+
+def open_guppi(path: Path, given: Given) -> "GuppiSamples":
+    """Opens a file.
+
+    Raises:
+        UsageError: when its first header is wrong, or lacks what is needed and not given.
+    """
+    file = Bytes(path)
+    try:
+        return GuppiSamples(file, given)
+    except BaseException:
+        file.close()
+        raise
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples behind a header."""
+
+    number: int
+    header: Header
+    data: int  # the byte where they begin
+    end: int  # the byte behind them
+    time: int  # of the first one
+
+
+class GuppiSamples:
+    """A source of the samples of one channel. Blocks that are not there are packets that did not come.
+
+    A packet is what PKTIDX counts, or a part of it that divides a block. The samples that a block repeats of the one
+    before are left out, and so are those behind the last block.
+    """
+
+    is_live = False
+
+    def __init__(self, file: Bytes, given: Given) -> None:
+        self._file, self._given = file, given
+        header, data = self._header(0, 0)
+        if header.integer("NBITS", 1, 64) != 8:
+            refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 8 are read")
+        n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
+        n_pols = given.n_pols or _n_pols(header)
+        self._layout = Layout(n_channels, n_pols, True, given.one_channel(file.path, n_channels))
+        self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
+        n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
+        if rest:
+            refuse(file.path, f"BLOCSIZE={self._n_bytes} is not whole samples of {self._layout.sample_bytes} bytes")
+        self._n_block, self._step = n, n - header.integer("OVERLAP", 0, n - 1, 0)
+        self._tick = self._ticks(header)
+        rate = given.sample_rate_hz or _rate(header)
+        self._block: Block | None = self._at(0, header, data)
+        self.info = given.over(
+            SampleInfo(
+                sample_bits=self._layout.sample_bits,
+                n_pols=n_pols,
+                sample_rate_hz=rate,
+                packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
+                first_timestamp=self._block.time,
+                antenna=header.text("TELESCOP"),
+                centre_frequency_hz=_centre(header, self._layout),
+                sync_time_unix=_start(header),
+            )
+        )
+        self._time = self._block.time  # of the next packet
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``.
+
+        Raises:
+            UsageError: when a block is cut off, or its header is wrong: another size than the first one's, or a time
+                that is in the block before, not a whole number of packets later, or an hour later.
+        """
+        packet, n_room = self.info.packet, packets_in(out, self.info)
+        block = self._next()
+        if block is None:
+            return None
+        start = self._time + max(0, block.time - self._time) // (n_room * packet) * n_room * packet
+        received = np.zeros((self.info.n_pols, n_room), bool)
+        self._time = start
+        while block is not None and block.time < start + n_room * packet:
+            first = max(block.time, self._time)
+            end = min(block.time + self._step, start + n_room * packet)
+            self._copy(block, first - block.time, out[:, first - start : end - start])
+            received[:, (first - start) // packet : (end - start) // packet] = True
+            self._time = end
+            if end == start + n_room * packet:
+                break
+            try:
+                block = self._next()
+            except UsageError:  # it is raised again when this chunk is used
+                break
+        if block is not None and block.time >= start + n_room * packet:
+            self._time = start + n_room * packet
+        return Samples(start, received[:, : (self._time - start) // packet])
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _copy(self, block: Block, first: int, out: np.ndarray) -> None:
+        """Fills ``out`` with samples of a block, from its ``first`` one on."""
+        if block.header.text("PKTFMT") == "SIMPLE":
+            self._layout.read(self._file, block.data + first * self._layout.sample_bytes, out)
+        else:
+            alone = Layout(1, self._layout.n_pols, True, 0)  # a channel's samples lie together
+            start = block.data + (self._layout.channel * self._n_block + first) * alone.sample_bytes
+            alone.read(self._file, start, out)
+
+    # ------------------------------------------------------------------ blocks
+    def _next(self) -> Block | None:
+        """Returns the block with the next sample that is there; None at the end of the file."""
+        block = self._block
+        assert block is not None
+        if block.time + self._step > self._time:
+            if self._file.size() < block.end:
+                cut_off(self._file, f"in the middle of block {block.number}, which begins at byte {block.data}")
+            return block
+        if self._file.size() <= block.end:
+            return None
+        header, data = self._header(block.number + 1, block.end)
+        for name in ALIKE:
+            if header.values.get(name) != block.header.values.get(name):
+                what = f"{name}={header.text(name)}, and the one before {block.header.text(name)}"
+                refuse(self._file.path, f"block {block.number + 1} at byte {block.end} has {what}")
+        later = self._at(block.number + 1, header, data)
+        gap = later.time - block.time - self._step
+        if gap < 0 or gap % self.info.packet or gap > MOST_GAP_S * self.info.sample_rate_hz:
+            refuse(
+                self._file.path,
+                f"block {later.number} at byte {block.end} starts at sample {later.time}, {gap} after the end of the "
+                f"one before: that is no gap of whole packets, {self.info.packet} samples each, of up to an hour",
+            )
+        self._block = later
+        return self._next()
+
+    def _header(self, number: int, offset: int) -> tuple[Header, int]:
+        """Returns the fields of a header, and where the samples behind it begin."""
+        text = self._file.take(offset, MOST_HEADER).tobytes()
+        values: dict[str, str] = {}
+        for at in range(0, len(text) - CARD + 1, CARD):
+            card = text[at : at + CARD].decode("latin-1")
+            if card[:8].rstrip() == "END":
+                n = at + CARD
+                if values.get("DIRECTIO", "0") != "0":
+                    n = -(-n // STRAIGHT) * STRAIGHT
+                return Header(self._file.path, f"the header of block {number} at byte {offset}", values), offset + n
+            if not card.isprintable():
+                refuse(self._file.path, f"block {number} has no header at byte {offset}, where it must begin")
+            values[card[:8].strip()] = _value(card[9:]) if card[8] == "=" else ""
+        if len(text) == MOST_HEADER:
+            refuse(self._file.path, f"the header of block {number} at byte {offset} has no END in {MOST_HEADER} bytes")
+        cut_off(self._file, f"in the middle of the header of block {number}, which begins at byte {offset}")
+
+    def _at(self, number: int, header: Header, data: int) -> Block:
+        time = header.integer("PKTIDX", 0, checks.MOST_TIME) * self._tick
+        if abs(time) > checks.MOST_TIME:
+            refuse(self._file.path, f"{header.where} has PKTIDX={header.text('PKTIDX')}, which is after all times")
+        return Block(number, header, data, data + self._n_bytes, int(time))
+
+    def _ticks(self, header: Header) -> Fraction:
+        """Returns the samples that PKTIDX counts as one."""
+        if "PIPERBLK" in header:
+            return Fraction(self._step, header.integer("PIPERBLK", 1, MOST_BYTES))
+        return Fraction(header.integer("PKTSIZE", 1, MOST_BYTES), self._layout.sample_bytes)
+
+
+def _value(text: str) -> str:
+    """Returns a card's value: what is in quotes, or stands before the comment."""
+    quoted = re.match(r"\s*'((?:[^']|'')*)'", text)
+    return quoted[1].replace("''", "'").strip() if quoted else text.partition("/")[0].strip()
+
+
+def _n_pols(header: Header) -> int:
+    found = header.integer("NPOL", 1, 4)
+    if found not in N_POLS:
+        why = "two polarisations, or one of two parts" if found == 2 else "nothing that is known"
+        refuse(header.path, f"{header.where} has NPOL={found}, which means {why}: give n_pols=1 or n_pols=2")
+    return N_POLS[found]
+
+
+def _rate(header: Header) -> float:
+    seconds = header.number("TBIN", instead="sample_rate_hz")
+    if seconds < 1 / checks.MOST_RATE_HZ:
+        refuse(header.path, f"{header.where} has TBIN={seconds:g}, must be the seconds of a sample")
+    return 1 / seconds
+
+
+def _centre(header: Header, layout: Layout) -> float | None:
+    if "OBSFREQ" not in header or "OBSBW" not in header:
+        return None
+    centre_hz, bandwidth_hz = 1e6 * header.number("OBSFREQ"), 1e6 * header.number("OBSBW")
+    return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
+
+
+def _start(header: Header) -> float | None:
+    """Returns when PKTIDX is 0, in seconds; None if the header does not say it."""
+    if "STT_IMJD" not in header:
+        return None
+    day = unix_of_mjd(header.integer("STT_IMJD", 0, 1 << 20))
+    return day + header.number("STT_SMJD", 0.0) + header.number("STT_OFFS", 0.0)
