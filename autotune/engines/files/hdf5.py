@@ -141,11 +141,20 @@ class GrowingFile:
     def _reserve(self, n_bytes: int) -> None:
         """Raises OSError when the disk has no room for ``n_bytes`` more, and what HDF5 adds to them."""
         n_bytes += self._chunk_bytes + RESERVED_BYTES
-        try:
-            os.posix_fallocate(self._file.id.get_vfd_handle(), self._file.id.get_filesize(), n_bytes)
-        except OSError as error:
-            if error.errno not in CANNOT_RESERVE:
-                raise
+        reserve(self._file.id.get_vfd_handle(), self._file.id.get_filesize(), n_bytes)
+
+
+def reserve(file: int, offset: int, n_bytes: int) -> None:
+    """Takes room on the disk for ``n_bytes`` from ``offset`` on, where the file system can.
+
+    Raises:
+        OSError: when there is none.
+    """
+    try:
+        os.posix_fallocate(file, offset, n_bytes)
+    except OSError as error:
+        if error.errno not in CANNOT_RESERVE:
+            raise
 
 
 def _superblock(path: Path) -> bytes:

@@ -280,7 +280,7 @@ def guppi_file(
         nchan=n_channels,
         bps=8,
         pktsize=32 * n_pols * n_channels * 2,
-        channels_first=channels_first,
+        PKTFMT="1SFA" if channels_first else "SIMPLE",
         OBSFREQ=1500.0,
         TELESCOP="GBT",
         offset=0.001024 * 5 * u.s,

@@ -1,0 +1,239 @@
+"""UVH5 files and Measurement Sets, written by pyuvdata: a sink of an X-engine, and a conversion.
+
+Both formats need all dumps before they can be written. So visibilities go to an HDF5 file first, ``x.uvh5.h5`` beside
+``x.uvh5``, which is removed when the other one is whole; after a kill, ``convert`` makes the rest of the way.
+
+Their conventions: antenna 1 of a baseline (j, i), i <= j, is j, since phases of pyuvdata are those of antenna 2 less
+those of antenna 1; polarisations a and b are x and y; times are the middle of a dump. UVH5 holds the integers of the
+engine, a Measurement Set their nearest complex64. A baseline without all of its data is flagged, and 0.
+"""
+
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..stream import VisibilityInfo
+from .hdf5 import reserve, told
+from .reading import refuse
+from .visibilities import Dump, VisibilityDumps, VisibilityFile
+
+FORMATS = (".uvh5", ".ms")
+POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: of antenna j, and then of antenna i
+INTEGERS = np.dtype([("r", np.int32), ("i", np.int32)])  # of UVH5
+AT_ONCE = 1 << 26  # bytes of visibilities that are converted together
+PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # that a file takes at most
+SHORTEST_S = 1e-3  # of a dump: Julian dates of 64 bits are 40 microseconds apart
+LEAST_RADIUS_M, MOST_RADIUS_M = 6.3e6, 6.4e6
+JULIAN_1970 = 2440587.5
+
+
+class UvData:
+    """A sink of visibilities that ``close`` makes a UVH5 file (x.uvh5) or a Measurement Set (x.ms) of.
+
+    Raises:
+        UsageError: when packages lack, the path has another suffix or exists, or ``info`` does not say what the formats
+            need: names and geocentric positions of antennas, the centre frequency and the time.
+    """
+
+    def __init__(self, path: str | Path, info: VisibilityInfo) -> None:
+        self._path = Path(path)
+        _must_be_possible(self._path, info)
+        self._first = Path(f"{path}.h5")
+        self._file = VisibilityFile(self._first, info)
+
+    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        """Append a dump; see ``VisibilitySink``."""
+        self._file.write(timestamp, visibilities, present, saturated)
+
+    def close(self) -> None:
+        """Make the file of what was written.
+
+        Raises:
+            UsageError: when it cannot be stored; what was written stays in ``x.uvh5.h5``.
+        """
+        self._file.close()
+        if self._first.exists():  # not when it was closed before
+            convert(self._first, self._path)
+            self._first.unlink()
+
+
+def convert(source: str | Path, target: str | Path) -> None:
+    """Makes a UVH5 file or a Measurement Set of the visibilities in an HDF5 file, which stays.
+
+    A Measurement Set is made in memory, some 60 bytes for each product of a channel, baseline and dump.
+
+    Raises:
+        UsageError: as ``UvData``; and when the target cannot be written, or the source has no dump.
+    """
+    dumps, target = VisibilityDumps(source), Path(target)
+    try:
+        _must_be_possible(target, dumps.info)
+        times = dumps.timestamps()
+        if not len(times):
+            refuse(target, f"it would be empty: {source} has no dump")
+        part = target.with_name(f".{target.name}")
+        _remove(part)
+        try:
+            with told(target, f"it cannot be written, and the visibilities are in {source}"), _quiet():
+                _must_have_room(part, dumps.info, len(times))
+                observation = _metadata(dumps.info, times)
+                write = _write_uvh5 if target.suffix == ".uvh5" else _write_ms
+                write(observation, dumps, len(times), part)
+                part.rename(target)
+        finally:
+            _remove(part)
+    finally:
+        dumps.close()
+
+
+def _write_uvh5(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
+    n_baselines = dumps.info.n_baselines
+    n_together = max(1, AT_ONCE // (n_baselines * dumps.info.n_channels * 4 * 8))
+    observation.initialize_uvh5_file(str(path), data_write_dtype=INTEGERS)
+    source = islice(dumps, n_dumps)
+    for first in range(0, n_dumps, n_together):
+        values, flags, weights = _arrays(dumps.info, list(islice(source, n_together)))
+        observation.write_uvh5_part(
+            str(path),
+            data_array=values,
+            flag_array=flags,
+            nsample_array=weights,
+            blt_inds=first * n_baselines + np.arange(len(values)),
+            check_header=False,
+        )
+
+
+def _write_ms(observation: Any, dumps: VisibilityDumps, n_dumps: int, path: Path) -> None:
+    values, flags, weights = _arrays(dumps.info, list(islice(dumps, n_dumps)))
+    observation.data_array = values.astype(np.complex64)
+    observation.flag_array, observation.nsample_array = flags, weights
+    observation.write_ms(str(path), force_phase=True)
+
+
+def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns complex128 data, bool flags and float32 weights of dumps: [n_dumps x n_baselines, C, 4]."""
+    j, i = np.tril_indices(len(info.antennas))
+    values = np.empty((len(dumps), info.n_baselines, info.n_channels, 4), np.complex128)
+    present = np.array([dump.present[j] & dump.present[i] for dump in dumps])
+    for out, dump in zip(values, dumps, strict=True):
+        parts = dump.visibilities.transpose(1, 0, 2, 3)
+        out.real, out.imag = parts[..., 0], parts[..., 1]
+    values[~present] = 0
+    flags = np.broadcast_to(~present[:, :, np.newaxis, np.newaxis], values.shape).reshape(-1, *values.shape[2:]).copy()
+    return values.reshape(flags.shape), flags, (~flags).astype(np.float32)
+
+
+def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
+    """Returns pyuvdata's UVData of all but the data."""
+    from astropy import units
+    from astropy.coordinates import EarthLocation
+    from pyuvdata import Telescope, UVData
+
+    first = info.antennas[0]
+    positions = np.array([antenna.position_m for antenna in info.antennas])
+    centre = positions.mean(axis=0)
+    numbers = range(len(positions))
+    telescope = Telescope.new(
+        name="autotune",
+        instrument="autotune",
+        location=EarthLocation.from_geocentric(*centre, unit=units.m),
+        antenna_positions=dict(zip(numbers, positions - centre, strict=True)),
+        antenna_numbers=list(numbers),
+        antenna_names=[antenna.antenna for antenna in info.antennas],
+    )
+    assert first.sync_time_unix is not None and info.centre_frequency_hz is not None
+    middles = first.sync_time_unix + (times + info.dump_samples / 2) / first.sample_rate_hz
+    channels = np.arange(info.n_channels) - info.n_channels / 2
+    return UVData.new(
+        freq_array=info.centre_frequency_hz + channels * info.channel_width_hz,
+        channel_width=abs(info.channel_width_hz),
+        polarization_array=list(POLARISATIONS),
+        telescope=telescope,
+        update_telescope_from_known=False,
+        times=JULIAN_1970 + middles / 86400,
+        antpairs=[(j, i) for j in numbers for i in range(j + 1)],
+        do_blt_outer=True,
+        time_axis_faster_than_bls=False,
+        integration_time=info.dump_samples / first.sample_rate_hz,
+        vis_units="uncalib",
+        history="made by autotune",
+    )
+
+
+def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
+    """Raises UsageError when such visibilities cannot be written to ``path``; says all that lacks."""
+    if path.suffix not in FORMATS:
+        refuse(path, f"its name must end in {' or '.join(FORMATS)}")
+    _packages(path)
+    if path.exists():
+        refuse(path, "it exists; give another name, or remove it")
+    lacking = [name for name in ("centre_frequency_hz", "channel_width_hz") if not getattr(info, name)]
+    for number, antenna in enumerate(info.antennas):
+        for name in ("antenna", "position_m", "sync_time_unix"):
+            if getattr(antenna, name) in (None, ""):
+                lacking.append(f"{name} of antenna {antenna.antenna or number}")
+    if lacking:
+        refuse(path, f"{path.suffix[1:]} needs what is not known, {', '.join(lacking)}: give it with the samples")
+    for antenna in info.antennas:
+        radius_m = float(np.linalg.norm(antenna.position_m or ()))
+        if not LEAST_RADIUS_M < radius_m < MOST_RADIUS_M:
+            refuse(
+                path, f"antenna {antenna.antenna} is {radius_m / 1e3:.6g} km from the Earth's centre, not geocentric"
+            )
+    name, n = Counter(antenna.antenna for antenna in info.antennas).most_common(1)[0]
+    if n > 1:
+        refuse(path, f"{n} antennas have the name {name}")
+    for name in ("sync_time_unix", "sample_rate_hz"):
+        if len({getattr(antenna, name) for antenna in info.antennas}) > 1:
+            refuse(path, f"antennas differ in {name}")
+    if info.dump_samples / info.antennas[0].sample_rate_hz < SHORTEST_S:
+        refuse(path, f"dumps of less than {SHORTEST_S} s have no times of their own in it")
+
+
+def _must_have_room(path: Path, info: VisibilityInfo, n_dumps: int) -> None:
+    """Raises OSError when the disk has no room for a file that has nothing in it yet; HDF5 would crash later."""
+    n_products = n_dumps * info.n_baselines * info.n_channels * 4
+    with path.open("xb") as file:
+        reserve(file.fileno(), 0, PRODUCT_BYTES * n_products + ROW_BYTES * n_dumps * info.n_baselines + REST_BYTES)
+    path.unlink()
+
+
+def _packages(path: Path) -> None:
+    """Raises UsageError when a package lacks."""
+    try:
+        import pyuvdata  # noqa: F401
+    except ImportError as error:
+        refuse(path, f"UVH5 and Measurement Sets need pyuvdata ({error}): pip install pyuvdata, or autotune's extra uv")
+    if path.suffix == ".ms":
+        try:
+            import casacore.tables  # noqa: F401
+        except ImportError as error:
+            why = f"Measurement Sets need casacore ({error})"
+            refuse(path, f"{why}: pip install python-casacore, or autotune's extra ms, or write x.uvh5")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what pyuvdata prints and warns of from the terminal, and astropy from the network."""
+    from astropy.utils import iers
+
+    with (
+        warnings.catch_warnings(),
+        redirect_stdout(StringIO()),
+        iers.conf.set_temp("auto_download", False),
+        iers.conf.set_temp("iers_degraded_accuracy", "warn"),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -1,0 +1,179 @@
+"""UVH5 and Measurement Sets as pyuvdata reads them: every number, every flag, and the sign of a phase."""
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from astropy.constants import c
+from astropy.coordinates import ITRS, EarthLocation, SkyCoord
+from astropy.time import Time
+from astropy.utils import iers
+from pyuvdata import UVData
+
+from autotune.engines.files.uvdata import UvData, convert
+from autotune.engines.files.visibilities import VisibilityDumps, VisibilityFile
+from autotune.engines.stream import SampleInfo, VisibilityInfo
+
+from .common import full_disk, refused
+
+iers.conf.auto_download = False
+RNG = np.random.default_rng(5)
+RATE, DUMP, N_CHANNELS = 1e6, 1 << 20, 8
+PLACES = [(5109e3, 2006e3, -3239e3), (5109.03e3, 2006.2e3, -3239.1e3), (5108.8e3, 2005.9e3, -3239e3)]
+ANTENNAS = tuple(
+    SampleInfo(10, 2, RATE, 4096, None, 0, f"m{number:03}", place, 1.4e9, 1.7e9) for number, place in enumerate(PLACES)
+)
+INFO = VisibilityInfo(N_CHANNELS, DUMP, ANTENNAS, 1.4e9, 1e5)
+J, I = np.tril_indices(3)  # noqa: E741
+PRESENT = np.array([[True, True, True], [True, False, True], [False, False, False]])
+FORMATS = ("x.uvh5", "x.ms")
+
+
+def dumps(n: int = 3) -> np.ndarray:
+    """int32 [n, C, 6, 4, 2], with real powers."""
+    values = RNG.integers(-(2**31), 2**31, (n, N_CHANNELS, 6, 4, 2), np.int32)
+    values[:, :, J == I, 0, 1] = values[:, :, J == I, 3, 1] = 0
+    return values
+
+
+def write(sink: UvData | VisibilityFile, values: np.ndarray, present: np.ndarray = PRESENT) -> None:
+    for number, each in enumerate(values):
+        missing = ~(present[number, J] & present[number, I])
+        each[:, missing] = (-(2**31), 1)
+        sink.write((5 + number) * DUMP, each, present[number], 0)
+    sink.close()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_pyuvdata_reads_what_was_written(tmp_path: Path, name: str) -> None:
+    values = dumps()
+    write(UvData(tmp_path / name, INFO), values)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    found = UVData.from_file(str(tmp_path / name))
+    assert (found.Nblts, found.Nfreqs, found.Npols, found.Nants_data) == (18, N_CHANNELS, 4, 3)
+    assert np.allclose(found.freq_array, 1.4e9 + (np.arange(8) - 4) * 1e5, rtol=0, atol=1)
+    assert list(found.telescope.antenna_names) == [a.antenna for a in ANTENNAS]
+    location = np.array([x.value for x in found.telescope.location.geocentric])
+    assert np.allclose(found.telescope.antenna_positions + location, PLACES, rtol=0, atol=1e-3)
+    middles = Time(1.7e9 + (5.5 + np.arange(3)) * DUMP / RATE, format="unix").jd
+    assert np.allclose(np.unique(found.time_array), middles, rtol=0, atol=1e-3 / 86400)
+    assert np.allclose(found.integration_time, DUMP / RATE)
+    tolerance = 0 if name == "x.uvh5" else 1e-5  # it is phased to a place on the sky, and back here
+    if name == "x.ms":
+        found.unproject_phase()
+    for baseline, (j, i) in enumerate(zip(J, I, strict=True)):
+        for product in range(4):
+            pols = "xy"[product // 2] + "xy"[product % 2]  # of antenna j, and then of antenna i
+            data, flags = found.get_data(j, i, pols), found.get_flags(j, i, pols)
+            good = PRESENT[:, j] & PRESENT[:, i]
+            expected = values[:, :, baseline, product, 0] + 1j * values[:, :, baseline, product, 1]
+            assert (flags == ~good[:, np.newaxis]).all() and (data[~good] == 0).all()
+            assert (np.abs(data - expected)[good] <= tolerance * np.abs(expected)[good]).all()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_source_has_no_phase_where_it_is(tmp_path: Path, name: str) -> None:
+    time = Time(1.7e9 + 5.5 * DUMP / RATE, format="unix", location=EarthLocation.from_geocentric(*PLACES[0], unit="m"))
+    up = np.array(PLACES[0]) / np.linalg.norm(PLACES[0]) + [0.1, -0.2, 0.15]
+    source = SkyCoord(ITRS(up / np.linalg.norm(up), obstime=time)).icrs
+    direction = up / np.linalg.norm(up)
+    frequencies = 1.4e9 + (np.arange(8) - 4) * 1e5
+    early_s = np.array(PLACES) @ direction / c.value  # waves come to antennas nearer to the source earlier
+    voltages = np.exp(2j * np.pi * early_s[:, np.newaxis] * frequencies)
+    products = 1e6 * voltages[I] * voltages[J].conj()
+    values = np.zeros((1, N_CHANNELS, 6, 4, 2), np.int32)
+    for product in (0, 3):
+        values[0, :, :, product, 0], values[0, :, :, product, 1] = np.rint([products.T.real, products.T.imag])
+    values[:, :, J == I, :, 1] = 0
+    write(UvData(tmp_path / name, INFO), values, np.ones((1, 3), bool))
+    found = UVData.from_file(str(tmp_path / name))
+    found.phase(ra=source.ra.rad, dec=source.dec.rad, cat_name="source", phase_frame="icrs", epoch="J2000")
+    spread = np.ptp(np.angle(products), axis=0).max()
+    assert spread > 2 and np.abs(np.angle(found.data_array[:, :, found.polarization_array == -5])).max() < 0.1
+
+
+def test_a_conversion_keeps_what_it_is_made_of(tmp_path: Path) -> None:
+    values = dumps()
+    write(VisibilityFile(tmp_path / "x.h5", INFO), values)
+    convert(tmp_path / "x.h5", tmp_path / "x.uvh5")
+    with h5py.File(tmp_path / "x.uvh5") as file:
+        found = file["Data/visdata"][:]
+    assert found.dtype.names == ("r", "i") and found["i"].dtype == np.int32
+    assert (found["r"][:6, :, 1] == values[0, :, :, 1, 0].T).all()
+    assert len(list(VisibilityDumps(tmp_path / "x.h5"))) == 3
+    with refused("x.uvh5", "exists"):
+        convert(tmp_path / "x.h5", tmp_path / "x.uvh5")
+
+
+def test_many_dumps_are_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune.engines.files.uvdata.AT_ONCE", 2 * N_CHANNELS * 6 * 32)
+    values = dumps(5)
+    write(UvData(tmp_path / "x.uvh5", INFO), values, np.ones((5, 3), bool))
+    found = UVData.from_file(str(tmp_path / "x.uvh5")).data_array.reshape(5, 6, N_CHANNELS, 4)
+    for k, product in enumerate((0, 1, 2, 3)):
+        expected = values[:, :, :, product, 0] + 1j * values[:, :, :, product, 1]
+        pol = (-5, -7, -8, -6)[k]
+        place = UVData.from_file(str(tmp_path / "x.uvh5")).polarization_array.tolist().index(pol)
+        assert (found[..., place] == expected.transpose(0, 2, 1)).all()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_full_disk_leaves_the_visibilities(tmp_path: Path, name: str) -> None:
+    values = dumps(60)
+    sink = UvData(tmp_path / name, INFO)
+    for number, each in enumerate(values):
+        sink.write(number * DUMP, each, np.ones(3, bool), 0)
+    with (
+        full_disk(20_000),
+        refused(tmp_path / name, "cannot be written", f"the visibilities are in {tmp_path / name}.h5"),
+    ):
+        sink.close()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.h5"]
+    assert len(list(VisibilityDumps(tmp_path / f"{name}.h5"))) == 60
+    convert(tmp_path / f"{name}.h5", tmp_path / name)
+    assert UVData.from_file(str(tmp_path / name)).Ntimes == 60
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"antenna": ""}, "antenna of antenna 0, antenna of antenna 1"),
+        ({"position_m": None}, "position_m of antenna m000"),
+        ({"sync_time_unix": None}, "sync_time_unix of antenna m000"),
+        ({"position_m": (1.0, 2.0, 3.0)}, "km from the Earth's centre"),
+        ({"antenna": "m1"}, "3 antennas have the name m1"),
+        ({"sample_rate_hz": 1e12}, "dumps of less than"),
+    ],
+)
+def test_what_lacks_is_told_before_anything_is_written(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    info = replace(INFO, antennas=tuple(replace(antenna, **change) for antenna in ANTENNAS))
+    for name in FORMATS:
+        with refused(tmp_path / name, words):
+            UvData(tmp_path / name, info)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_things_that_cannot_be_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refused("must end in .uvh5 or .ms"):
+        UvData(tmp_path / "x.fits", INFO)
+    with refused("centre_frequency_hz, channel_width_hz"):
+        UvData(tmp_path / "x.ms", replace(INFO, centre_frequency_hz=None, channel_width_hz=0.0))
+    with refused("differ in sync_time_unix"):
+        UvData(tmp_path / "x.ms", replace(INFO, antennas=(replace(ANTENNAS[0], sync_time_unix=1.0), *ANTENNAS[1:])))
+    sink = UvData(tmp_path / "y.uvh5", INFO)
+    with refused("y.uvh5", "would be empty"):
+        sink.close()
+    monkeypatch.setitem(sys.modules, "casacore.tables", None)
+    with refused("x.ms", "pip install python-casacore", "write x.uvh5"):
+        UvData(tmp_path / "x.ms", INFO)
+    monkeypatch.setitem(sys.modules, "pyuvdata", None)
+    with refused("x.uvh5", "pip install pyuvdata"):
+        UvData(tmp_path / "x.uvh5", INFO)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with refused("x.h5", "pip install h5py"):
+        VisibilityFile(tmp_path / "x.h5", INFO)
+    importlib.invalidate_caches()
