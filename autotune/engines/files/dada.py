@@ -117,7 +117,7 @@ def _header(file: Bytes) -> Header:
     """Returns the header's fields; values are the second word of a line, and # begins a comment."""
     start = file.take(0, USUAL_HEADER).tobytes()
     size = re.search(rb"^\s*HDR_SIZE\s+(\d{1,9})", start, re.MULTILINE)
-    text = file.take(0, min(MOST_HEADER, int(size[1]))).tobytes() if size else start
+    text = file.take(0, min(MOST_HEADER, max(USUAL_HEADER, int(size[1])))).tobytes() if size else start
     lines = [line.partition("#")[0].split() for line in text.partition(b"\0")[0].decode("latin-1").splitlines()]
     return Header(file.path, "its header", {line[0]: line[1] for line in lines if len(line) > 1})
 

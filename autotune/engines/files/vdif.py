@@ -28,7 +28,7 @@ SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of 
 ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
 
 _LEVELS = np.array([-3, -1, 1, 3], np.int8)[np.arange(256)[:, np.newaxis] >> np.arange(0, 8, 2) & 3]
-_PACKED = (_LEVELS[:, ::2] << 4 | _LEVELS[:, 1::2] & 15).view(np.uint8)  # of a byte, its samples of 4 bits
+_PACKED = (_LEVELS[:, ::2] << 4 | _LEVELS[:, 1::2] & 15).view(np.uint16)[:, 0]  # of a byte, its 4 samples of 4 bits
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class VdifSamples:
         """Returns one channel of the samples of frames: uint8 [n, n_bytes], packed, or complex64 [n, n_samples]."""
         frame, n = self._frame, len(payload)
         if frame.bits == 2 and frame.n_channels == 1 and not frame.is_complex:
-            return np.asarray(_PACKED[payload].reshape(n, -1))
+            return np.asarray(_PACKED.take(payload).view(np.uint8))
         values = _LEVELS[payload] if frame.bits == 2 else (payload ^ OFFSET).view(np.int8)
         values = values.reshape(n, -1, frame.n_channels, 2 if frame.is_complex else 1)[:, :, channel]
         if frame.is_complex:

@@ -20,6 +20,7 @@ from .reading import refuse
 
 FORMAT = "autotune voltages 1"
 MOST_HEAP_BYTES = 1 << 31
+AT_ONCE = 1 << 24  # bytes that are read together
 CHECKS = {
     "n_channels": checks.integer(1, checks.MOST_CHANNELS),
     "n_pols": checks.integer(1, 2),
@@ -148,10 +149,10 @@ class _Heaps:
             self._refresh()
         end = int(np.searchsorted(self._batches, first + len(out)))
         rows = self._batches[self._next : end] - first
-        for heap, row, n in _runs(rows):
+        for heap, row, n in _runs(rows, max(1, AT_ONCE // math.prod(self.info.heap_shape))):
             heap += self._next
             with told(self._file.path, f"heaps {heap} to {heap + n - 1} cannot be read"):
-                self._voltages.read_direct(out, np.s_[heap : heap + n], np.s_[row : row + n, antenna])
+                out[row : row + n, antenna] = self._voltages[heap : heap + n]  # read_direct is 100 times slower there
         self._next = end
         present = np.zeros(len(out), bool)
         present[rows] = True
@@ -184,9 +185,9 @@ class _Heaps:
             )
 
 
-def _runs(rows: np.ndarray) -> Iterator[tuple[int, int, int]]:
+def _runs(rows: np.ndarray, most: int) -> Iterator[tuple[int, int, int]]:
     """Yields runs of rows that follow each other: where one begins, its first row, and how many there are."""
     starts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
-    for begin, end in pairwise(starts):
-        if begin < end:
-            yield begin, int(rows[begin]), end - begin
+    for start, end in pairwise(starts):
+        for begin in range(start, end, most):
+            yield begin, int(rows[begin]), min(most, end - begin)

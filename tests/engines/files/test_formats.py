@@ -266,6 +266,49 @@ def test_the_order_of_dada_is_asked_for_and_obeyed(tmp_path: Path) -> None:
     assert (integers(read_all(open_samples(tmp_path / "x", channel=1, order="TFP")), 8) == expected[:, :, 1]).all()
 
 
+def replaced(path: Path, *pairs: tuple[bytes, bytes]) -> None:
+    """Changes text of a file, which is there once and keeps its length."""
+    data = path.read_bytes()
+    for old, new in pairs:
+        assert data.count(old) == 1 and len(new) == len(old), (old, new)
+        data = data.replace(old, new)
+    path.write_bytes(data)
+
+
+def test_dada_that_says_less_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    expected = dada_file(tmp_path / "x")
+    replaced(tmp_path / "x", (b"FILE_SIZE 2000\n", b"FILE_SIZE 0\n   "), (b"UTC_START", b"UTC_STARK"))
+    with (tmp_path / "x").open("ab") as file:
+        file.write(b"a")
+    source = open_samples(tmp_path / "x")
+    assert abs(source.info.sync_time_unix + 3 - START.unix) < 1e-5  # by MJD_START
+    read = read_all(source)
+    assert (integers(read, 8) == expected[:, :, 0]).all() and "at byte 6097, in the middle of a sample" in read.error
+    replaced(tmp_path / "x", (b"MJD_START", b"MJD_STARK"))
+    assert open_samples(tmp_path / "x").info.sync_time_unix is None
+    assert open_samples(tmp_path / "x", sync_time_unix=5).info.sync_time_unix == 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (b"NBIT 8", b"NBIT 2", "NBIT=2 bits, and only 8 are read"),
+        (b"NPOL 2", b"NPOL 3", "NPOL='3', must be an integer, 1 to 2"),
+        (b"NDIM 1", b"NDIN 1", "lacks NDIM"),
+        (b"TSAMP 0.125", b"TSAMQ 0.125", "lacks TSAMP: give sample_rate_hz"),
+        (b"TSAMP 0.125", b"TSAMP -.125", "TSAMP"),
+        (b"OBS_OFFSET 48000000", b"OBS_OFFSET 48000001", "in the middle of a sample"),
+        (b"HDR_SIZE 4096", b"HDR_SIZE 0   ", "HDR_SIZE"),
+        (b"FILE_SIZE 2000", b"FILE_SIZE 0002", "holds 1 samples"),
+    ],
+)
+def test_a_wrong_header_of_dada_is_told(tmp_path: Path, old: bytes, new: bytes, words: str) -> None:
+    dada_file(tmp_path / "x")
+    replaced(tmp_path / "x", (old, new))
+    with refused(tmp_path / "x", words):
+        open_samples(tmp_path / "x")
+
+
 # ---------------------------------------------------------------------- GUPPI RAW
 def guppi_file(
     path: Path, n_pols: int = 2, n_channels: int = 4, overlap: int = 0, channels_first: bool = True, n_blocks: int = 6
@@ -329,6 +372,16 @@ def test_guppi_of_two_parts_or_polarisations_asks(tmp_path: Path) -> None:
         open_samples(tmp_path / "x", channel=0)
     read = read_all(open_samples(tmp_path / "x", channel=3, n_pols=1))
     assert (expected[:, :, 3] == read.rows.T).all()
+
+
+def test_the_time_of_guppi_may_count_blocks(tmp_path: Path) -> None:
+    guppi_file(tmp_path / "x")
+    data = (tmp_path / "x").read_bytes().replace(b"PKTSIZE =                  512", b"PIPERBLK=                    2")
+    (tmp_path / "x").write_bytes(data)
+    source = open_samples(tmp_path / "x", channel=0)
+    assert source.info.packet == 64 and source.info.first_timestamp == 40 * 64
+    read = read_all(source, (5,))  # PKTIDX has steps of 4, so each block leaves a hole of its own length
+    assert read.received[0].tolist() == [*[True, True, False, False] * 5, True, True] and read.error == ""
 
 
 def blocks(path: Path, n: int = 6) -> list[bytes]:
