@@ -35,7 +35,7 @@ struct AccumulatorsBytes {
         return i / 4 * 8 + i % 2;
     }
 
-    // By whole warps: of tiles of two outputs, lanes have two bytes of both rows' numbers, and trade them.
+    // Whole warps call it: lanes have two bytes of both rows' numbers in tiles of two outputs, and trade them.
     __device__ __forceinline__ static void numbers_of(float (&numbers)[NUMBERS_PER_TILE], const Sum* tile, int lane)
     {
         constexpr int BYTES = W::BYTES_PER_WEIGHT;

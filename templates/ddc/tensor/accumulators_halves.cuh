@@ -37,7 +37,7 @@ struct AccumulatorsHalves {
             numbers[i] = tile[i * 2] + tile[i * 2 + 1] * 0x1p-11f;
     }
 
-    // What uses the sum stays behind this.
+    // Keeps what uses the sum from moving to before this.
     __device__ __forceinline__ static void pin(Sum& sum)
     {
 #ifndef AUTOTUNE_HOST

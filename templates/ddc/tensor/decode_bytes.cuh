@@ -3,7 +3,7 @@
 // Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
-// SAMPLE_BITS). Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of
+// SAMPLE_BITS). Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of
 // each four. Samples that are P = BYTE_PERIOD apart start at the same bit of a byte. Four such samples share a
 // register, so that two shifts serve all four. With B = BYTES_PER_PERIOD:
 //     group              4 P samples, 4 B bytes: whole words
@@ -50,7 +50,7 @@ struct DecodeBytes {
         return q / S::BYTE_PERIOD * (4 * S::SAMPLES_PER_GROUP) + q % S::BYTE_PERIOD + b * S::BYTE_PERIOD;
     }
 
-    // What follows is for groups that start at this bit of their row.
+    // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));

@@ -3,7 +3,7 @@
 // Provides  as decode_bytes.cuh, for steps that start at any bit and for parts of any number of products
 // A word's top byte is the sample's first one; of samples of more than 8 bits the second one, unsigned, has the rest in
 // its own top bits. So samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
-// Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of each four.
+// Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of each four.
 //     group              8 consecutive samples: whole bytes, and what a lane has of a product, four to a register
 // (Where samples that start at the same bit of a byte share a register, a group is 16 of 2, 6, 10 or 14 bits, for two
 // products, and 32 of odd ones, for four.)
@@ -12,7 +12,7 @@
 template <class S>
 struct DecodeFields {
     static constexpr int ALIGNED_WORDS = ceil_div(SAMPLE_BITS, 4);
-    // From the byte on in which it starts.
+    // A group is loaded from the byte on in which it starts.
     static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
     static_assert(S::SAMPLES_PER_GROUP == 8 && S::MMAS_PER_GROUP == 1 && S::GROUPS_PER_PART == S::MMAS_PER_PART);
 
@@ -46,7 +46,7 @@ struct DecodeFields {
         return product * (4 * S::SAMPLES_PER_GROUP) + in_group;
     }
 
-    // What follows is for groups that start at this bit of their row.
+    // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);

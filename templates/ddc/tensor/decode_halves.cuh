@@ -3,7 +3,7 @@
 // Provides  skew_of, sample_of: which sample meets which row of the weights
 //           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
 //           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
-// Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes SAMPLES_PER_GROUP
+// Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes SAMPLES_PER_GROUP
 // consecutive ones, whole bytes, from each MMAS_PER_GROUP products.
 //     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if groups are of 4; a register holds
 //     two, the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
@@ -22,7 +22,7 @@
 template <class S>
 struct DecodeHalves {
     static constexpr int ALIGNED_WORDS = ceil_div(S::BITS_PER_GROUP, 32);
-    // From the byte on in which it starts.
+    // A group is loaded from the byte on in which it starts.
     static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
     // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
     // start.
@@ -32,14 +32,14 @@ struct DecodeHalves {
     static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
     static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     static constexpr unsigned EXPONENT = 0x6400;  // of 1024
-    // What decoding leaves to take away.
+    // Decoding leaves halves that are too large by so much.
     static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
     static_assert(S::MMAS_PER_GROUP * 4 == S::SAMPLES_PER_GROUP && S::OPERANDS_PER_SAMPLE == 1);
     static_assert(S::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
-    // Of each pair, if samples are paired, see selector_of; if NARROW, of samples 0 and 1, 2 and 3; or of all.
+    // There is one for each pair, if samples are paired (selector_of); for samples 0 and 1, 2 and 3, if NARROW; or one.
     unsigned selectors[4];
 
     // `rest`: where in its first 16 bytes a row starts.
@@ -64,7 +64,7 @@ struct DecodeHalves {
                                      : first + in_group * 4 + r * 2 + 1 - h;
     }
 
-    // What follows is for groups that start at this bit of their row.
+    // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);
@@ -247,7 +247,7 @@ private:
         }
     }
 
-    // The same of two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
+    // Does so with two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
     __device__ __forceinline__ static unsigned two_halves(unsigned high, unsigned low)
     {
         if constexpr (TOP_BITS == 0) {

@@ -15,7 +15,7 @@ struct Epilogue {
     // Outputs whose samples are whole bytes, wherever they start.
     static constexpr int LEAD_UNIT =
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
-    // Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row
+    // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
     // alone.
     static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
     static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");

@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     // Outputs whose samples a task takes before those of its first ones, by as much as its warm-up is longer than it
     // must be.
     constexpr int N_BEFORE = (Shape::WARM_UP_STEPS - Shape::N_TILES + 1) * Shape::OUTPUTS_PER_STEP;
-    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    // The warp's first row starts here; below 0 before the buffer. It is exact, since `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + task * (Shape::ROWS_PER_WARP * Shape::RUN_BYTES)
         - (static_cast<long long>(lead) + N_BEFORE) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = Decode::skew_of(first_byte);

@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     // The warp's first run; past the last output: zeros, for products that need all warps.
     constexpr int RUNS_PER_BLOCK = Shape::N_WARPS * ROWS_PER_WARP - Shape::RUNS_OVERLAP;
     const long long run = static_cast<long long>(blockIdx.x) * RUNS_PER_BLOCK + warp * ROWS_PER_WARP;
-    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    // The warp's first row starts here; below 0 before the buffer. It is exact, since `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Shape::RUN_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = Decode::skew_of(first_byte);
@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     }
     shared.ring.fill(shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS_PER_WARP * Shape::WINDOW_PITCH);
-    // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
+    // The warpgroup is needed if outputs of it are stored, or if it completes those of the runs before it.
     const int n_before = Shape::RUNS_OVERLAP ? Shape::WARM_UP_STEPS * Shape::OUTPUTS_PER_STEP : 0;
     const bool is_needed = (run - warp % 4 * ROWS_PER_WARP) * Shape::OUTPUTS_PER_RUN - n_before < n_out + lead;
     if (!is_needed) {

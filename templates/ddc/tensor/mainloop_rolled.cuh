@@ -44,8 +44,8 @@ struct MainloopRolled {
         load_words<S>(words, from + S::PART_STRIDE, S::mmas_of_part(1));
         float* to = lane_window + (S::WARM_UP_STEPS > 0 ? S::OVERLAP_AT : 0);
         int window_end = S::WARM_UP_STEPS > 0 ? 0 : S::STEPS_PER_WINDOW;
-        // Which the compiler cannot tell: it would keep a zero for each register of a tile, and move them all from
-        // there.
+        // The compiler cannot tell that it is 0: it would keep a zero for each register of a tile, and move them
+        // all from there.
         Sum zero = 0;
         if constexpr (!S::SUMS_MOVE)
             zero = kept(static_cast<int>(blockIdx.z));
@@ -70,14 +70,14 @@ struct MainloopRolled {
                 window_end += S::STEPS_PER_WINDOW;
             }
         }
-        // Behind the block's last row there is none; what becomes of it is not stored
+        // There is no row behind the block's last one; what becomes of that one is not stored.
         const float* const overlap = lane_window + S::OVERLAP_AT + S::WINDOW_PITCH;
         const int n_behind = epilogue.n_rows - A::first_row_of(epilogue.lane);  // rows, from the lane's first one on
         const float* const first = overlap - (n_behind < 1) * S::WINDOW_PITCH;
         put_overlap<0>(epilogue, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * S::WINDOW_PITCH}, sums);
     }
 
-    // Instead of `run`, where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
+    // Stands for `run` where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
     // added to the row before the warp's `window` is not stored either.
     __device__ __forceinline__ static void skip(float* window, int lane)
     {
@@ -92,7 +92,7 @@ private:
     static constexpr int LAST_GROUPS =  // of a step's last part
         ceil_div(S::mmas_of_part(S::PARTS_PER_STEP - 1) * S::GROUPS_PER_PART, S::MMAS_PER_PART);
 
-    // What a warp loads words from: its stages, one after the other.
+    // The stages of a warp, which it loads words from one after the other.
     struct Stages {
         P& pipeline;
         const unsigned* const rows;  // the lane's first row of the first one

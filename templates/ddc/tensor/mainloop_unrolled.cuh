@@ -14,7 +14,7 @@ struct MainloopUnrolled {
     typedef unsigned StepOperands[S::MMAS_PER_STEP][4];
     static constexpr int STEP_STRIDE = S::PARTS_PER_STEP * S::PART_STRIDE;  // words
     static constexpr int STAGE_WORDS = S::ROWS_PER_WARP * S::STAGE_PITCH * 4;
-    // Of a run's first step in a window.
+    // The place of a run's first step in its window.
     static constexpr int FIRST_PLACE =
         (S::STEPS_PER_WINDOW - S::WARM_UP_STEPS % S::STEPS_PER_WINDOW) % S::STEPS_PER_WINDOW;
     static_assert(S::STEPS_PER_STAGE >= 2, "samples of a stage's first two steps are there when a run begins");
@@ -88,7 +88,7 @@ struct MainloopUnrolled {
         }
     }
 
-    // Instead of `run`, where no outputs are needed: the other warpgroups have the tensor cores for themselves.
+    // Stands for `run` where no outputs are needed: the other warpgroups have the tensor cores for themselves.
     __device__ __forceinline__ static void skip(float*, int) {}
 
 private:

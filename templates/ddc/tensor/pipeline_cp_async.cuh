@@ -35,7 +35,7 @@ struct CpAsyncPipeline {
     static constexpr int UNUSED_BYTES =
         (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
     static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
-    // Of a row, at most.
+    // Bytes of a row that stages take at most.
     static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
@@ -105,7 +105,7 @@ struct CpAsyncPipeline {
     __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
-    // What lies outside of the buffer is 0.
+    // Begins the copies of a stage; what lies outside of the buffer becomes 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {

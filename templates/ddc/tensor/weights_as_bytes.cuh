@@ -10,14 +10,14 @@ struct WeightBytes {
 
     static constexpr int LARGEST = 22;  // the exponent of the largest weight
     static constexpr unsigned ALMOST = 65795;  // floats that are by so much below a power of two count as above it
-    // Of a largest weight of 2^-97, below which the scale of sums would underflow.
+    // The exponent of a largest weight of 2^-97, below which the scale of sums would underflow.
     static constexpr unsigned LEAST_EXPONENT = 30;
     static constexpr int SAMPLE_SCALE = 8 * S::OPERANDS_PER_SAMPLE - SAMPLE_BITS;  // exponent of what samples are times
     static constexpr int BYTES_PER_WEIGHT = S::COLUMNS_PER_OUTPUT / 2;
     static constexpr int OCTETS_PER_UNIT = S::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // which have whole outputs
     static constexpr int COLUMNS_PER_BYTE = S::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
     static constexpr bool ALTERNATES_REGISTERS = true;  // see words_of
-    // That the upper byte of a sample is multiplied with: it is worth 2^8 times as much.
+    // The upper byte of a sample is worth 2^8 times as much, so it is multiplied with columns that start earlier.
     static constexpr int COLUMNS_EARLIER = S::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
     static_assert(TAPS < 1 << 15, "no sum of 383 x 128 for each tap overflows");
 

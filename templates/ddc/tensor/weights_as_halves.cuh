@@ -12,7 +12,7 @@ struct WeightHalves {
 
     static constexpr int LARGEST = 14;  // the exponent of the largest weight
     static constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
-    // Of a largest weight of 2^-100, below which the scale would overflow.
+    // The exponent of a largest weight of 2^-100, below which the scale would overflow.
     static constexpr unsigned LEAST_EXPONENT = 27;
     static constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
     static constexpr int OCTETS_PER_UNIT = 1;  // octets of columns, which have whole outputs

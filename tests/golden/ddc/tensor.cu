@@ -297,7 +297,7 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 // Provides  skew_of, sample_of: which sample meets which row of the weights
 //           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
 //           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
-// Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes SAMPLES_PER_GROUP
+// Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes SAMPLES_PER_GROUP
 // consecutive ones, whole bytes, from each MMAS_PER_GROUP products.
 //     fragment of product m: lane l has samples m 16 + 4 l + (0 1 2 3) of the row, if groups are of 4; a register holds
 //     two, the first in its high half. Rows l4 l3 l2 and 8 + l4 l3 l2 alternate from register to register.
@@ -316,7 +316,7 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 template <class S>
 struct DecodeHalves {
     static constexpr int ALIGNED_WORDS = ceil_div(S::BITS_PER_GROUP, 32);
-    // From the byte on in which it starts.
+    // A group is loaded from the byte on in which it starts.
     static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
     // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
     // start.
@@ -326,14 +326,14 @@ struct DecodeHalves {
     static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
     static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     static constexpr unsigned EXPONENT = 0x6400;  // of 1024
-    // What decoding leaves to take away.
+    // Decoding leaves halves that are too large by so much.
     static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
     static_assert(S::MMAS_PER_GROUP * 4 == S::SAMPLES_PER_GROUP && S::OPERANDS_PER_SAMPLE == 1);
     static_assert(S::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
-    // Of each pair, if samples are paired, see selector_of; if NARROW, of samples 0 and 1, 2 and 3; or of all.
+    // There is one for each pair, if samples are paired (selector_of); for samples 0 and 1, 2 and 3, if NARROW; or one.
     unsigned selectors[4];
 
     // `rest`: where in its first 16 bytes a row starts.
@@ -358,7 +358,7 @@ struct DecodeHalves {
                                      : first + in_group * 4 + r * 2 + 1 - h;
     }
 
-    // What follows is for groups that start at this bit of their row.
+    // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);
@@ -541,7 +541,7 @@ private:
         }
     }
 
-    // The same of two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
+    // Does so with two words: one has a sample in the low SAMPLE_BITS of its high half, the other of its low half.
     __device__ __forceinline__ static unsigned two_halves(unsigned high, unsigned low)
     {
         if constexpr (TOP_BITS == 0) {
@@ -578,7 +578,7 @@ struct WeightHalves {
 
     static constexpr int LARGEST = 14;  // the exponent of the largest weight
     static constexpr unsigned ALMOST = 0;  // floats that are by so much below a power of two count as above it
-    // Of a largest weight of 2^-100, below which the scale would overflow.
+    // The exponent of a largest weight of 2^-100, below which the scale would overflow.
     static constexpr unsigned LEAST_EXPONENT = 27;
     static constexpr int SAMPLE_SCALE = 0;  // the exponent of what samples are multiplied by
     static constexpr int OCTETS_PER_UNIT = 1;  // octets of columns, which have whole outputs
@@ -789,7 +789,7 @@ struct CpAsyncPipeline {
     static constexpr int UNUSED_BYTES =
         (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
     static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
-    // Of a row, at most.
+    // Bytes of a row that stages take at most.
     static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
@@ -859,7 +859,7 @@ struct CpAsyncPipeline {
     __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
-    // What lies outside of the buffer is 0.
+    // Begins the copies of a stage; what lies outside of the buffer becomes 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
@@ -913,7 +913,7 @@ struct Epilogue {
     // Outputs whose samples are whole bytes, wherever they start.
     static constexpr int LEAD_UNIT =
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
-    // Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row
+    // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
     // alone.
     static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
     static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
@@ -1238,7 +1238,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     // Outputs whose samples a task takes before those of its first ones, by as much as its warm-up is longer than it
     // must be.
     constexpr int N_BEFORE = (Shape::WARM_UP_STEPS - Shape::N_TILES + 1) * Shape::OUTPUTS_PER_STEP;
-    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    // The warp's first row starts here; below 0 before the buffer. It is exact, since `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + task * (Shape::ROWS_PER_WARP * Shape::RUN_BYTES)
         - (static_cast<long long>(lead) + N_BEFORE) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = Decode::skew_of(first_byte);

@@ -404,7 +404,7 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 // Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
-// SAMPLE_BITS). Which of a step's samples is which row of the weights is free: lane l1 l0 of a row takes group l1 l0 of
+// SAMPLE_BITS). Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of
 // each four. Samples that are P = BYTE_PERIOD apart start at the same bit of a byte. Four such samples share a
 // register, so that two shifts serve all four. With B = BYTES_PER_PERIOD:
 //     group              4 P samples, 4 B bytes: whole words
@@ -451,7 +451,7 @@ struct DecodeBytes {
         return q / S::BYTE_PERIOD * (4 * S::SAMPLES_PER_GROUP) + q % S::BYTE_PERIOD + b * S::BYTE_PERIOD;
     }
 
-    // What follows is for groups that start at this bit of their row.
+    // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
         selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));
@@ -554,14 +554,14 @@ struct WeightBytes {
 
     static constexpr int LARGEST = 22;  // the exponent of the largest weight
     static constexpr unsigned ALMOST = 65795;  // floats that are by so much below a power of two count as above it
-    // Of a largest weight of 2^-97, below which the scale of sums would underflow.
+    // The exponent of a largest weight of 2^-97, below which the scale of sums would underflow.
     static constexpr unsigned LEAST_EXPONENT = 30;
     static constexpr int SAMPLE_SCALE = 8 * S::OPERANDS_PER_SAMPLE - SAMPLE_BITS;  // exponent of what samples are times
     static constexpr int BYTES_PER_WEIGHT = S::COLUMNS_PER_OUTPUT / 2;
     static constexpr int OCTETS_PER_UNIT = S::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // which have whole outputs
     static constexpr int COLUMNS_PER_BYTE = S::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
     static constexpr bool ALTERNATES_REGISTERS = true;  // see words_of
-    // That the upper byte of a sample is multiplied with: it is worth 2^8 times as much.
+    // The upper byte of a sample is worth 2^8 times as much, so it is multiplied with columns that start earlier.
     static constexpr int COLUMNS_EARLIER = S::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
     static_assert(TAPS < 1 << 15, "no sum of 383 x 128 for each tap overflows");
 
@@ -658,7 +658,7 @@ struct AccumulatorsBytes {
         return i / 4 * 8 + i % 2;
     }
 
-    // By whole warps: of tiles of two outputs, lanes have two bytes of both rows' numbers, and trade them.
+    // Whole warps call it: lanes have two bytes of both rows' numbers in tiles of two outputs, and trade them.
     __device__ __forceinline__ static void numbers_of(float (&numbers)[NUMBERS_PER_TILE], const Sum* tile, int lane)
     {
         constexpr int BYTES = W::BYTES_PER_WEIGHT;
@@ -931,7 +931,7 @@ struct CpAsyncPipeline {
     static constexpr int UNUSED_BYTES =
         (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
     static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
-    // Of a row, at most.
+    // Bytes of a row that stages take at most.
     static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
@@ -1001,7 +1001,7 @@ struct CpAsyncPipeline {
     __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
-    // What lies outside of the buffer is 0.
+    // Begins the copies of a stage; what lies outside of the buffer becomes 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
@@ -1160,7 +1160,7 @@ struct Epilogue {
     // Outputs whose samples are whole bytes, wherever they start.
     static constexpr int LEAD_UNIT =
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
-    // Of stores one by one, whose code is written out: where all are pairs, such stores are for both ends of a row
+    // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
     // alone.
     static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
     static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
@@ -1497,8 +1497,8 @@ struct MainloopRolled {
         load_words<S>(words, from + S::PART_STRIDE, S::mmas_of_part(1));
         float* to = lane_window + (S::WARM_UP_STEPS > 0 ? S::OVERLAP_AT : 0);
         int window_end = S::WARM_UP_STEPS > 0 ? 0 : S::STEPS_PER_WINDOW;
-        // Which the compiler cannot tell: it would keep a zero for each register of a tile, and move them all from
-        // there.
+        // The compiler cannot tell that it is 0: it would keep a zero for each register of a tile, and move them
+        // all from there.
         Sum zero = 0;
         if constexpr (!S::SUMS_MOVE)
             zero = kept(static_cast<int>(blockIdx.z));
@@ -1523,14 +1523,14 @@ struct MainloopRolled {
                 window_end += S::STEPS_PER_WINDOW;
             }
         }
-        // Behind the block's last row there is none; what becomes of it is not stored
+        // There is no row behind the block's last one; what becomes of that one is not stored.
         const float* const overlap = lane_window + S::OVERLAP_AT + S::WINDOW_PITCH;
         const int n_behind = epilogue.n_rows - A::first_row_of(epilogue.lane);  // rows, from the lane's first one on
         const float* const first = overlap - (n_behind < 1) * S::WINDOW_PITCH;
         put_overlap<0>(epilogue, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * S::WINDOW_PITCH}, sums);
     }
 
-    // Instead of `run`, where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
+    // Stands for `run` where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
     // added to the row before the warp's `window` is not stored either.
     __device__ __forceinline__ static void skip(float* window, int lane)
     {
@@ -1545,7 +1545,7 @@ private:
     static constexpr int LAST_GROUPS =  // of a step's last part
         ceil_div(S::mmas_of_part(S::PARTS_PER_STEP - 1) * S::GROUPS_PER_PART, S::MMAS_PER_PART);
 
-    // What a warp loads words from: its stages, one after the other.
+    // The stages of a warp, which it loads words from one after the other.
     struct Stages {
         P& pipeline;
         const unsigned* const rows;  // the lane's first row of the first one
@@ -1753,7 +1753,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     // The warp's first run; past the last output: zeros, for products that need all warps.
     constexpr int RUNS_PER_BLOCK = Shape::N_WARPS * ROWS_PER_WARP - Shape::RUNS_OVERLAP;
     const long long run = static_cast<long long>(blockIdx.x) * RUNS_PER_BLOCK + warp * ROWS_PER_WARP;
-    // Of the warp's first row; below 0 where it starts before the buffer. Exact: `lead` is of whole bytes.
+    // The warp's first row starts here; below 0 before the buffer. It is exact, since `lead` is of whole bytes.
     long long first_byte = row_bytes * blockIdx.y + run * Shape::RUN_BYTES
         - static_cast<long long>(lead) * DECIMATION * SAMPLE_BITS / 8;
     const int skew = Decode::skew_of(first_byte);
@@ -1771,7 +1771,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     }
     shared.ring.fill(shared.scratch, skew, warp, lane);
     float* const window = reinterpret_cast<float*>(shared.scratch) + warp * (ROWS_PER_WARP * Shape::WINDOW_PITCH);
-    // Whether the warpgroup has outputs that are stored, or what those of the runs before it are completed with.
+    // The warpgroup is needed if outputs of it are stored, or if it completes those of the runs before it.
     const int n_before = Shape::RUNS_OVERLAP ? Shape::WARM_UP_STEPS * Shape::OUTPUTS_PER_STEP : 0;
     const bool is_needed = (run - warp % 4 * ROWS_PER_WARP) * Shape::OUTPUTS_PER_RUN - n_before < n_out + lead;
     if (!is_needed) {
