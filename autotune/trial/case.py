@@ -181,7 +181,7 @@ class Placed:
                 given = as_given(self.kernel, name, spec, case.inputs)
                 found = self.buffers[name].compare(given, Tolerance(), key=f"{case.key} {name}")
                 if found.n_bad:
-                    raise TrialFailure(Status.WRONG, f"the input was written: {_differs(name, found, Tolerance())}")
+                    raise TrialFailure(Status.WRONG, f"the input was written: {differs(name, found, Tolerance())}")
         return errors
 
     def check_outputs(self, case: Case) -> tuple[float, float]:
@@ -196,7 +196,7 @@ class Placed:
                 tolerance = case.tolerances[name].times(case.slack)
                 found = self.buffers[name].compare(case.reference[name], tolerance, key=f"{case.key} {name}")
                 if found.n_bad:
-                    raise TrialFailure(Status.WRONG, _differs(name, found, tolerance))
+                    raise TrialFailure(Status.WRONG, differs(name, found, tolerance))
                 worst = (max(worst[0], found.max_error), max(worst[1], found.rms_error))
         return worst
 
@@ -255,7 +255,8 @@ def _other(answer: np.ndarray) -> np.ndarray:
     return ~answer if answer.dtype.kind in "biu" else (answer + 1).astype(answer.dtype)
 
 
-def _differs(name: str, found: Comparison, tolerance: Tolerance) -> str:
+def differs(name: str, found: Comparison, tolerance: Tolerance) -> str:
+    """Says how an output differs from its reference, for people."""
     index = ", ".join(map(str, found.first_bad or ()))
     parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}
     allowed = ", ".join(f"{what} {value:.2g}" for what, value in parts.items() if value) or "exactness"

@@ -7,11 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..core.config import Config
-from ..core.definition import Kernel, P, fault, problem_name
-from ..core.errors import TrialFailure
-from ..devices.base import Binary, Session
-from .case import N_LARGE, POISONS, Case, Placed, bytes_of, check_reference_repeats, small_case
+from ..core.definition import Kernel, Launch, P, fault, problem_name
+from ..core.errors import Status, TrialFailure
+from ..devices.base import Binary, Buffer, Function, Session
+from ..devices.comparison import compare_arrays
+from .case import (
+    N_LARGE,
+    POISONS,
+    Case,
+    Placed,
+    as_given,
+    bytes_of,
+    check_reference_repeats,
+    differs,
+    small_case,
+)
+
+EXTRA = 3  # entries by which the whole is longer: no width of a vector divides it
+AROUND = 0xA5  # what its other bytes hold
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,8 @@ def verify(
     problems = (*edges, *((problem,) if full else ()))
     by_size = sorted(edges, key=lambda p: bytes_of(kernel.arrays(p)))
     check_reference_repeats(kernel, problem, by_size[0])
-    for build in builds or session.check_builds:
+    checked = tuple(builds or session.check_builds)
+    for build in checked:
         function = session.load(binary, build)
         for seed, edge in enumerate(problems):
             case = small_case(kernel, edge)
@@ -58,12 +75,63 @@ def verify(
                     errors.append(placed.check(case))
                     if edge == by_size[-1] and build == session.timed_build:
                         placed.check_overwrites(function, kernel.launch(edge, config), case, seed)
+                    if edge == by_size[-1] and build == checked[-1]:
+                        errors.append(_check_parts(session, kernel, edge, case, function, kernel.launch(edge, config)))
             except TrialFailure as failure:
                 where = f"at {problem_name(edge)}" + (f", {build} build" if len(session.check_builds) > 1 else "")
                 raise TrialFailure(failure.status, f"{failure.message} ({where})", sticky=failure.sticky) from failure
             if problem_name(edge) not in names:
                 names.append(problem_name(edge))
     return Verdict(tuple(names), max(e[0] for e in errors), max(e[1] for e in errors))
+
+
+def _check_parts(
+    session: Session, kernel: Kernel[P], problem: P, case: Case, function: Function, geometry: Launch
+) -> tuple[float, float]:
+    """Returns the (largest, rms) error over all outputs; (0, 0) where no array may be a part.
+
+    Raises:
+        TrialFailure: wrong, also where the rest of a longer array was written.
+    """
+    specs = kernel.arrays(problem)
+    if not any(spec.longer for spec in specs.values()) or 0 in geometry.grid:
+        return 0.0, 0.0
+    scalars = dict(kernel.scalars(problem, case.inputs))
+    buffers: dict[str, Buffer] = {}
+    before: dict[str, np.ndarray] = {}
+    try:
+        for name, spec in specs.items():
+            whole = list(spec.shape)
+            if spec.longer:
+                axis, length = spec.longer
+                whole[axis] += EXTRA
+                scalars[length] = type(scalars[length])(whole[axis])
+            n_bytes = int(np.prod(whole, dtype=np.int64)) * spec.dtype.itemsize
+            content = np.full(n_bytes, AROUND, np.uint8).view(spec.dtype).reshape(whole)
+            if spec.read:
+                content[tuple(map(slice, spec.shape))] = as_given(kernel, name, spec, case.inputs)
+            before[name] = content
+            buffers[name] = session.buffer(name, tuple(whole), spec.dtype, written=spec.written, align=spec.align)
+            buffers[name].write(content)
+        names = kernel.arguments_for(problem)
+        function.launch(geometry, [buffers[name] if name in buffers else scalars[name] for name in names])
+        worst = (0.0, 0.0)
+        for name, spec in specs.items():
+            found, some = buffers[name].read(), tuple(map(slice, spec.shape))
+            if spec.written:
+                tolerance = case.tolerances[name].times(case.slack)
+                errors = compare_arrays(np.ascontiguousarray(found[some]), case.reference[name], tolerance)
+                if errors.n_bad:
+                    raise TrialFailure(Status.WRONG, f"in part of a longer array: {differs(name, errors, tolerance)}")
+                worst = max(worst[0], errors.max_error), max(worst[1], errors.rms_error)
+                found[some] = before[name][some]
+            if found.tobytes() != before[name].tobytes():
+                what = "the rest of the longer array was" if spec.written else "the input was"
+                raise TrialFailure(Status.WRONG, f"{name}: {what} written")
+        return worst
+    finally:
+        for buffer in buffers.values():
+            buffer.free()
 
 
 _of_oracles: dict[str, Case] = {}  # one for each problem in use

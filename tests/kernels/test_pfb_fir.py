@@ -161,6 +161,7 @@ MUTANTS = {
     "last bytes": ("n_left > 0 ? static_cast<int>(n_left) : 0", "0", "wrong"),
     "spectrum past the end": ("if (FULL || j < n)", "if (FULL || j <= n)", "launch_failed"),
     "column past the end": ("column < STEP;", "column <= STEP;", "launch_failed"),
+    "part of a longer array": ("pol * filtered_spectra", "pol * n_spectra", "wrong"),
     "power in 16 bits": ("return high + low", "return high + (low & 0xffffu)", "wrong"),
     "power of one warp": ("warp < WGS / 32", "warp < 1", "wrong"),
     "wait": ("wait_for_groups<STAGES - 2>()", "wait_for_groups<STAGES - 1>()", "launch_failed"),
