@@ -57,6 +57,34 @@ class FCounters:
         return ", ".join(parts)
 
 
+@dataclass
+class XCounters:
+    """The counts of an X-engine."""
+
+    batches_in: int = 0
+    heaps_missing: int = 0
+    chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
+    dumps_out: int = 0  # dumps with at least one good antenna
+    dumps_empty: int = 0
+    saturated: int = 0  # visibilities that were clipped to 32 bits
+    began: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def line(self) -> str:
+        """Returns one line for people."""
+        rate = self.batches_in / max(time.monotonic() - self.began, 1e-9)
+        parts = [f"{si(rate)}batches/s", f"{self.dumps_out} dumps"]
+        if self.dumps_empty:
+            parts.append(f"{self.dumps_empty} without a good antenna")
+        if self.heaps_missing:
+            parts.append(f"{self.heaps_missing} heaps missing")
+        if self.chunks_dropped:
+            parts.append(f"{self.chunks_dropped} chunks dropped")
+        if self.saturated:
+            parts.append(f"saturated {self.saturated}")
+        return ", ".join(parts)
+
+
 def si(value: float) -> str:
     """Returns three digits and a prefix: 19.8 G."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

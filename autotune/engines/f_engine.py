@@ -88,7 +88,7 @@ class FEngine:
         self._buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, head, chunk, N_LOADED, info.packet)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
-        self._chunks = Buckets([Chunk(backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)], self._ending)
+        self._chunks = Buckets([Chunk[Samples](backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)], self._ending)
         self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
         backend.finish()
 
@@ -136,7 +136,7 @@ class FEngine:
             band.finish()
             written.give(None)
 
-    def _take(self, chunk: Chunk) -> None:
+    def _take(self, chunk: Chunk[Samples]) -> None:
         assert chunk.samples is not None
         samples = chunk.samples
         loaded = self._buffers.put(chunk.array, samples)

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import Empty, Queue
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from .backend import Event
-from .stream import Samples, Source
 
 B = TypeVar("B")
 T = TypeVar("T")
+R = TypeVar("R")  # what a source says of a chunk
+R_co = TypeVar("R_co", covariant=True)
 POLL_S = 0.1  # how often a thread that waits looks whether it must stop
 
 
@@ -86,16 +87,24 @@ class Buckets(Generic[B]):
 
 
 @dataclass
-class Chunk:
-    """A bucket of samples in pinned memory."""
+class Chunk(Generic[R]):
+    """A bucket of pinned memory that a source fills."""
 
     array: np.ndarray
-    samples: Samples | None = None
-    copied: Event | None = None  # the device has it
+    samples: R | None = None  # what the source said of it
+    copied: Event | None = None  # when the device has it
+
+
+class Reads(Protocol[R_co]):
+    """A source of samples or of voltages."""
+
+    is_live: bool
+
+    def read(self, out: np.ndarray) -> R_co | None: ...
 
 
 def read_chunks(
-    source: Source, buckets: Buckets[Chunk], spare: np.ndarray, ending: Ending, dropped: Callable[[Samples], None]
+    source: Reads[R], buckets: Buckets[Chunk[R]], spare: np.ndarray, ending: Ending, dropped: Callable[[R], None]
 ) -> None:
     """Reads ``source`` to its end, in a thread of its own. An error is an end, too: what was read before is finished.
 
