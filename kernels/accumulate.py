@@ -30,11 +30,11 @@ from autotune import (
     when,
 )
 
-PRODUCTS = 4  # of the two polarisations of each receiver of a baseline
-LARGEST = 2**31 - 1  # of either sign
+PRODUCTS = 4  # polarisation products of a baseline
+LARGEST = 2**31 - 1  # largest sum of either sign that is not clipped
 MISSING = (-(2**31), 1)  # the visibility of a baseline without all of its data: no sum is clipped to it
 MAX_RECEIVERS = 32767  # a channel's visibilities are counted in 31 bits
-MAX_LOADS = 16  # of 16 bytes that a thread has in flight: 64 registers
+MAX_LOADS = 16  # loads of 16 bytes that a thread has in flight: they take 64 registers
 EDGES = (LARGEST, LARGEST + 1, LARGEST - 1, -LARGEST, -LARGEST - 1, -LARGEST + 1, 2**32 + 5, 5 - 2**32, 2**40, -(2**40))
 
 
@@ -70,9 +70,9 @@ SPACE = Space(
     COARSEN=(1, 2, 4, 8),  # stores of a thread
     DEPTH=(1, 2, 4, 8, 16),  # accumulators that are loaded before the first of them is added
     TILES=when((1, 4), GRID="flat"),  # tiles that a block makes
-    READ=("plain", "streaming"),  # of accumulators: =, __ldcs
+    READ=("plain", "streaming"),  # loads of accumulators: =, __ldcs
     CLEAR=("plain", "streaming"),  # zeros into accumulators: =, __stcs
-    STORE=("plain", "streaming"),  # of visibilities
+    STORE=("plain", "streaming"),  # stores of visibilities: =, __stcs
 )
 
 

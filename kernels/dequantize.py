@@ -29,8 +29,8 @@ from autotune import (
 )
 
 GROUP = 256  # samples that share a scale and an offset
-STORE_BYTES = 16  # of one store of a thread
-REFERENCE_GROUPS = 1 << 10  # that the reference holds at once: they stay in a CPU's cache
+STORE_BYTES = 16  # bytes that a thread writes in one store
+REFERENCE_GROUPS = 1 << 10  # groups that the reference holds at once: they stay in a CPU's cache
 DTYPES: dict[str, Any] = {"float32": np.float32, "float16": np.float16, "bfloat16": np.uint16}  # NumPy has no bfloat16
 
 
@@ -83,8 +83,8 @@ SPACE = Space(
     LOAD=(2, 4, 8, 16),  # bytes of one load of a thread
     EXCHANGE=("none", "shuffle"),  # whether lanes exchange pieces so that a warp stores contiguously
     UNROLL=(1, 2, 4),  # loads of a thread, all before its first store
-    READ=("plain", "streaming"),  # __ldg or __ldcs
-    STORE=("plain", "streaming"),  # = or __stcs
+    READ=("plain", "streaming"),  # loads: __ldg or __ldcs
+    STORE=("plain", "streaming"),  # stores: = or __stcs
     AHEAD=when((0, 512), GRID="flat"),  # KiB of samples ahead of a tile that are brought into the L2; 0: none
     RESERVED=when((0, 19, 38), GRID="flat"),  # KiB of shared memory of a block, unused: fewer run at a time
 )

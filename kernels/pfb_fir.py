@@ -29,8 +29,8 @@ from autotune import (
     unpack_samples,
 )
 
-COMPLEX_BITS = 64  # of a sample of two floats
-COPY_BITS = 128  # that one asynchronous copy moves
+COMPLEX_BITS = 64  # bits of a sample of two floats
+COPY_BITS = 128  # bits that one asynchronous copy moves
 MAX_TAPS = 64  # their weights and samples are held in registers
 REFERENCE_SPECTRA = 1 << 22  # samples that the reference holds at once
 
@@ -84,7 +84,7 @@ SPACE = Space(
     COLUMNS=(1, 2, 4),  # neighbouring columns of a thread, of which it holds the weights and the latest samples
     SPECTRA=(32, 48, 64, 96, 192, 512),  # spectra that a block makes, rounded up to whole turns of taps
     MIN_BLOCKS=(1, 5),  # blocks that a multiprocessor must have registers for
-    TURNS=(1, 2, 4),  # of taps rows that are copied to shared memory together
+    TURNS=(1, 2, 4),  # turns, of taps rows each, that are copied to shared memory together
     STAGES=(2, 3, 4),  # such copies that there is room for: one is used, the others are under way
     STORE=("default", "streaming"),  # the cache hint of the stores
 )

@@ -93,7 +93,7 @@ SPACE = Space(
     BLOCK_S=(32, 64, 128, 256),  # spectra of a tile
     TIMES=(4, 8, 16),  # consecutive spectra that a thread loads before it uses any
     PHASE=("fast", "accurate"),  # the sine unit for each sample; or sincospi for the first channel, then steps
-    ORDER=("channels", "spectra"),  # which neighbours of a tile come next
+    ORDER=("channels", "spectra"),  # the axis along which the next tile lies
     HINTS=("none", "stream"),  # whether loads and stores ask the caches to keep nothing
 )
 

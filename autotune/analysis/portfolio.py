@@ -54,8 +54,8 @@ class Portfolio:
     configs: tuple[Config, ...]  # ordered by the number of problems served, largest first
     total: Regret
     left_out: Regret | None  # regret of problems that were held out of the choice; None with a single problem
-    chosen: tuple[int | None, ...]  # for each problem, which of ``configs`` serves it; None: none of them can
-    regret: tuple[float, ...]  # for each problem
+    chosen: tuple[int | None, ...]  # index in ``configs`` of the one that serves each problem; None: none can
+    regret: tuple[float, ...]  # regret of each problem
     exact: bool  # True: no other choice of k is better; False: local search found it
 
 

@@ -170,7 +170,7 @@ def best_so_far(trials: Sequence[Trial]) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Spent:
-    """Where the wall time of a sweep went, in seconds by activity, and ``others``: further figures of the outcome."""
+    """Holds the seconds of a sweep's wall time by activity, and in ``others`` further figures of its outcome."""
 
     seconds: Mapping[str, float]
     others: Mapping[str, float]

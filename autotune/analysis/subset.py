@@ -24,7 +24,7 @@ N_SAMPLED = 64  # rows that distinguish most columns
 
 @dataclass(frozen=True)
 class Subset:
-    """At most k columns of a table. ``exact`` says that no other k columns leave less."""
+    """Holds k columns of a table, or fewer. ``exact`` says that no other k columns leave less."""
 
     members: Members
     exact: bool

@@ -43,7 +43,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of one task. ``error`` says why there is no winner."""
+    """The result of one task. ``error`` says why there is no winner."""
 
     problem: dict[str, Any]
     device: str

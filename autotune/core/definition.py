@@ -58,9 +58,9 @@ class TensorMap:
     """
 
     argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
-    shape: tuple[int, ...]  # in elements, fastest axis first; 1 to 5 axes
+    shape: tuple[int, ...]  # elements along each axis, fastest axis first; 1 to 5 axes
     strides: tuple[int, ...]  # bytes between neighbours along each axis but the first: multiples of 16
-    box: tuple[int, ...]  # at most 256 along each axis; along the first, at most `swizzle` bytes, a multiple of 16
+    box: tuple[int, ...]  # elements along each axis, at most 256; first axis: multiples of 16 bytes, at most `swizzle`
     swizzle: int = 0  # swizzle span in bytes: 32, 64 or 128, or 0 for none
     fetch: int = 128  # bytes that the L2 cache fetches together: 0, 64, 128 or 256
     element: int = 1  # bytes: 1, 2, 4 or 8
@@ -261,7 +261,7 @@ class Kernel(ABC, Generic[P]):
                     unread.append(path)
         return tuple(found)
 
-    # ------------------------------------------------------------------ what a definition must define
+    # ------------------------------------------------------------------ required methods
     @abstractmethod
     def arrays(self, problem: P) -> dict[str, Array]:
         """Returns every array argument, by name."""
@@ -286,7 +286,7 @@ class Kernel(ABC, Generic[P]):
     def tolerance(self, problem: P) -> Tolerance | Mapping[str, Tolerance]:
         """Returns the tolerance, derived and below the smallest real bug: one for all outputs, or one each by name."""
 
-    # ------------------------------------------------------------------ what a definition may define
+    # ------------------------------------------------------------------ optional methods
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
         return {}
@@ -406,7 +406,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "arguments_for": (_is_tuple_of(str), "a tuple of names"),
     "unsupported": (lambda value: value is None or isinstance(value, str), "None, or the reason as a string"),
 }
-OPTIONAL = (  # what a definition may leave out: a misspelt one would be left out unseen
+OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
     *("arguments_for", "unsupported"),
 )

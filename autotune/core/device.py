@@ -1,4 +1,4 @@
-"""What a kernel runs on, as data."""
+"""A device as data: its name, its kind and its limits."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the problems of all kernels have in common."""
+"""The type of a kernel's problem: a frozen dataclass, whatever its fields are."""
 
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol

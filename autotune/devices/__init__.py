@@ -15,7 +15,7 @@ from ..core.errors import UsageError
 from ..source.installed import DEVICES, installed, load_installed
 from .base import DeviceModule, Finding
 
-MODULES = ("cuda", "host")  # in the order in which ``auto`` tries them
+MODULES = ("cuda", "host")  # kinds of device, in the order in which ``auto`` tries them
 ON_REQUEST = ("simulated",)  # used only if named
 
 
@@ -57,7 +57,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def findings() -> list[Finding]:
-    """What of each kind works here, for ``autotune doctor``."""
+    """Returns what works here of each kind of device, and what does not, for ``autotune doctor``."""
     found: list[Finding] = []
     for kind in kinds():
         try:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.definition import Device, Launch, Tolerance
 from ..source.render import Variant
 
-CANARY_BYTES = 16  # on each side of a buffer, at least: the widest store of a thread, so that an overrun is seen
+CANARY_BYTES = 16  # least bytes on each side of a buffer: the widest store of a thread, so that an overrun is seen
 TIMED_ALIGN = 256  # bytes: alignment of a timed problem's arrays, as device allocators give it
 
 
@@ -151,13 +151,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a sweep does on a kind of device unless it is told otherwise, and how long it expects it to take."""
+    """Holds what a sweep does on a kind of device unless it is told otherwise, and how long it expects to take."""
 
     trials: int = 200
-    checked_launches: int = 500  # of the winner
-    most_placements: int = 1_000_000  # of the buffers in the final round: 1 where a time says little
+    checked_launches: int = 500  # launches of the winner whose outputs are checked
+    most_placements: int = 1_000_000  # placements of the buffers in the final round: 1 where a time says little
     has_full_sizes: bool = True  # whether problems keep their sizes, or take the definition's ``host_sizes``
-    start_s: float = 1.0  # until a process has opened the device
+    start_s: float = 1.0  # time until a process has opened the device
     trial_s: tuple[float, float] = (0.5, 0.1)  # compiling, and on the device, before anything is recorded
     caches: tuple[str, ...] = ()  # folders of the cache that it fills, which are pruned
 

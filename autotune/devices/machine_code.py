@@ -15,11 +15,11 @@ from .elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sections, sy
 
 LOADED = re.compile(r"\.(rela\.)?(text|nv\.constant\d+|nv\.global\.init|nv\.global|nv\.shared)(?![\w])")
 VARIABLES = re.compile(r"\.nv\.global(\.init)?$")  # sections of variables
-ADDRESSES = re.compile(r"\.nv\.constant4$")  # of the addresses of variables, for code that takes them from there
+ADDRESSES = re.compile(r"\.nv\.constant4$")  # section of the addresses of variables, which code loads from there
 PTX = ".nv_debug_ptx_txt"  # the section of the PTX that a cubin with line numbers was made from
 TOKEN = re.compile(r"[\w$%]+")
 COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")""", re.DOTALL)
-LONG_FORM = 4  # of an entry of .nv.info
+LONG_FORM = 4  # form of an entry of .nv.info that is followed by a value of its own size
 LAUNCH = {0x05: "most threads", 0x10: "threads", 0x3D: "blocks of a cluster"}  # EIATTR_ of .nv.info.<kernel>
 LINE = re.compile(r"^[ \t]*#[ \t]*(line\b|\d).*$", re.MULTILINE)
 
@@ -70,7 +70,7 @@ class _Cubin:
             content = [_value(section, symbol) for symbol in self._used(section)]
             n_bytes = len(self._used(section))
         elif self.unused and ADDRESSES.match(section.name) and not any(section.data):
-            content, n_bytes = [], 0  # what it holds, the relocations say
+            content, n_bytes = [], 0  # the relocations say what the section holds
         return f"{_masked(section.name)} {n_bytes} {content}" if n_bytes else ""
 
     def _place(self, symbol: Symbol) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""What an engine needs of the machine it runs on: memory, streams, Fourier transforms and launches.
+"""The machine as an engine sees it: memory, streams, Fourier transforms and launches.
 
 There are two: a GPU, through CuPy, and ``host``, where the CPU runs the rendered CUDA and all is done at once.
 """

@@ -23,18 +23,18 @@ MOST_RUNS = 256  # offsets of so many runs go to the device together
 
 @dataclass(frozen=True)
 class BandSettings:
-    """What a band makes of samples.
+    """Says what a band makes of samples.
 
     ``weights``: float32 [taps, L], the prototype filter; L is 2 n_channels, or n_channels of complex samples.
     """
 
     n_channels: int
     weights: np.ndarray = field(repr=False)
-    bits: int = 8  # of the real and of the imaginary part of a voltage: 8 or 4
+    bits: int = 8  # bits of the real part of a voltage, and of its imaginary part: 8 or 4
     spectra_per_heap: int = 256
     heaps_per_batch: int = 1
     max_delay_diff: int = 1 << 16  # samples by which delays may differ, between polarisations and in time
-    n_buffers: int = 3  # of voltages: one is filled while others are copied out
+    n_buffers: int = 3  # buffers of voltages: one is filled while others are copied out
 
     def shape(self, info: SampleInfo) -> FShape:
         """Returns the lengths of the plan. Raises UsageError where the weights do not fit."""
@@ -62,11 +62,11 @@ class Voltages:
     delays: DeviceArray  # float32 [1, n_spectra, n_pols]
     phases: DeviceArray
     turns: np.ndarray  # pinned: what delays and phases are copied from, float32 [2, 1, n_spectra, n_pols]
-    time: int = 0  # of the first spectrum
+    time: int = 0  # time of the first spectrum
     heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
     n_present: int = 0  # spectra
     done: Event | None = None
-    free: Event | None = None  # from then on it may be used again
+    free: Event | None = None  # the event after which the buffer may be used again
 
 
 class Band:

@@ -1,4 +1,4 @@
-"""What an engine counts while it runs."""
+"""The counters that an engine keeps while it runs."""
 
 import threading
 import time
@@ -14,14 +14,14 @@ class FCounters:
 
     sample_bits: int
     n_pols: int
-    samples_in: int = 0  # of each polarisation, with missing ones
+    samples_in: int = 0  # samples of each polarisation, missing ones included
     packets_missing: int = 0
-    chunks_dropped: int = 0  # of a live source, since no buffer was free
+    chunks_dropped: int = 0  # chunks of a live source that found no free buffer
     heaps_out: int = 0
-    heaps_missing: int = 0  # for want of samples
+    heaps_missing: int = 0  # heaps that were left out because samples were missing
     saturated: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_pols]: voltages that were clipped
     power: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [n_pols]: sums of squares
-    power_samples: int = 0  # of each polarisation, that these are of
+    power_samples: int = 0  # samples of each polarisation that ``power`` is the sum of
     began: float = field(default_factory=time.monotonic)
     latency_s: float = 0.0  # the longest from a chunk that was read to its heaps that were written
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)

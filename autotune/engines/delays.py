@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Delayed:
-    """What a delay makes of a run of spectra."""
+    """The delay and the phase of each spectrum of a run."""
 
     first: np.ndarray  # int64 [n]: the sample with which the spectrum starts
     fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum

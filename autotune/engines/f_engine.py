@@ -22,9 +22,9 @@ from .gains import Gains
 from .sample_buffers import SampleBuffers
 from .stream import SampleInfo, Samples, Source, VoltageInfo, VoltageSink
 
-N_CHUNKS = 4  # in pinned memory
-N_LOADED = 3  # on the device
-REPORT_S = 0.5  # from one line of progress to the next
+N_CHUNKS = 4  # chunks of samples in pinned memory
+N_LOADED = 3  # buffers of samples on the device
+REPORT_S = 0.5  # seconds between two lines of progress
 
 
 @dataclass

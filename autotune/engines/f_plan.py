@@ -22,13 +22,13 @@ MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
 class FShape:
     """The lengths of an F-engine, in samples of its input unless they say otherwise."""
 
-    step: int  # from one spectrum to the next
-    window: int  # under one spectrum: of the filter bank, and of a narrow band's low-pass filter
-    packet: int  # that come together, or are missing together; chunks are whole packets
+    step: int  # distance between spectra
+    window: int  # samples that one spectrum is made of: the filter bank's, and those of a narrow band's low-pass filter
+    packet: int  # samples that come together, or are missing together; chunks are whole packets
     spectra_per_heap: int
     heaps_per_batch: int
-    max_delay_diff: int = 0  # by which delays may differ, between polarisations and in time, without a loss
-    quantum: int = 1  # coarse delays are multiples of it: the decimation, of a narrow band
+    max_delay_diff: int = 0  # largest difference of delays, between polarisations and in time, without a loss
+    quantum: int = 1  # coarse delays are multiples of it; for a narrow band it is the decimation
     is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class FShape:
 class Run:
     """Spectra that one launch of the front end makes: their coarse delays are constant, and they are present."""
 
-    place: int  # of the first one in the batch
+    place: int  # index of the first one in the batch
     n: int
     first: tuple[int, ...]  # the sample with which each polarisation starts
 
@@ -200,7 +200,7 @@ class FPlan:
     def _runs(self, batch: Batch, place: int, first: np.ndarray) -> Iterator[Run]:
         """Yields the present spectra in runs of constant coarse delay; ``first``: int64 [n_pols, n_spectra]."""
         n = first.shape[1]
-        coarse = first - self.shape.step * np.arange(n)  # but for a constant
+        coarse = first - self.shape.step * np.arange(n)  # each spectrum's coarse delay, up to a constant
         present = batch.present[place : place + n]
         changes = (np.diff(coarse, axis=1) != 0).any(axis=0) | np.diff(present)
         bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), n]

@@ -18,7 +18,7 @@ from .backend import Stream, Transform, check_served
 
 
 class HostEvent:
-    """What came before it is done already."""
+    """An event that has happened: the host does everything at once."""
 
     def wait(self) -> None:
         return

@@ -1,4 +1,4 @@
-"""What goes into engines and comes out of them: streams of samples, of voltages and of visibilities.
+"""The inputs and outputs of engines: streams of samples, of voltages and of visibilities.
 
 A file, an array in memory or a network is a ``Source`` or a sink. Times are samples since a stream's zero, which is
 ``sync_time_unix`` where that is known.
@@ -16,11 +16,11 @@ COMPLEX_BITS = 64  # sample_bits of complex float32
 class SampleInfo:
     """The samples of one antenna."""
 
-    sample_bits: int  # 2 to 16: packed two's complement, most significant bit first; 64: complex float32
-    n_pols: int  # 1 or 2
+    sample_bits: int  # packed two's complement of 2 to 16 bits, most significant bit first; 64: complex float32
+    n_pols: int  # polarisations, 1 or 2
     sample_rate_hz: float
     packet: int  # samples that come together, or are missing together; whole bytes
-    n_samples: int | None = None  # of each polarisation, with missing ones, as far as was known first; None: unknown
+    n_samples: int | None = None  # samples of each polarisation, missing ones too, as known at first; None: unknown
     first_timestamp: int = 0
     antenna: str = ""
     position_m: tuple[float, float, float] | None = None  # geocentric: x, y, z
@@ -36,7 +36,7 @@ class SampleInfo:
 class Samples:
     """A chunk that was read: where it starts, and which of its packets came."""
 
-    time: int  # of the first sample
+    time: int  # time of the first sample
     received: np.ndarray  # bool [n_pols, n_packets]
 
 
@@ -66,11 +66,11 @@ class VoltageInfo:
 
     n_channels: int
     n_pols: int
-    bits: int  # 8, or 4 of each part
+    bits: int  # bits of the real part of a voltage, and of its imaginary part: 8 or 4
     spectra_per_heap: int
     step: int  # samples from one spectrum to the next
-    samples: SampleInfo  # that they were made of
-    centre_frequency_hz: float | None = None  # of channel n_channels / 2
+    samples: SampleInfo  # the samples that the voltages were made of
+    centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
 
     @property
@@ -105,7 +105,7 @@ class VoltageSink(Protocol):
 class Batches:
     """A chunk of voltages that was read: where it starts, and which of its heaps came."""
 
-    time: int  # of the first batch
+    time: int  # time of the first batch
     present: np.ndarray  # bool [n_batches, n_antennas]
 
 
@@ -113,7 +113,7 @@ class VoltageSource(Protocol):
     """Voltages of several antennas, in chunks, in the order of time. A batch is the heaps of one time."""
 
     antennas: tuple[VoltageInfo, ...]  # they differ in their samples only
-    is_live: bool  # as of a Source
+    is_live: bool  # means the same as that of a Source
 
     def read(self, out: np.ndarray) -> Batches | None:
         """Fill ``out`` with the next batches; returns None at the end.
@@ -133,9 +133,9 @@ class VisibilityInfo:
     """The visibilities of some antennas, as an X-engine makes them."""
 
     n_channels: int
-    dump_samples: int  # of an integration
+    dump_samples: int  # length of an integration
     antennas: tuple[SampleInfo, ...]
-    centre_frequency_hz: float | None = None  # of channel n_channels / 2
+    centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
 
     @property

@@ -13,22 +13,22 @@ from .backend import Backend, DeviceArray, Event
 from .choice import Kernels
 from .x_plan import Correlate, Dump, XPlan
 
-PRODUCTS = 4  # of the polarisations of two antennas
+PRODUCTS = 4  # polarisation products of a baseline
 
 
 @dataclass(frozen=True)
 class XSettings:
-    """What an X-engine makes of voltages."""
+    """Says what an X-engine makes of voltages."""
 
     n_antennas: int
     n_channels: int
     spectra_per_heap: int
-    batch_samples: int  # from one batch to the next
+    batch_samples: int  # samples from one batch to the next
     threshold: int  # batches of a dump
     batches_per_chunk: int = 1
     bits: int = 8
     n_slices: int = 1  # sums that a channel is shared among, which a dump adds
-    n_buffers: int = 3  # of visibilities
+    n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
 
     @property
     def n_baselines(self) -> int:
@@ -52,7 +52,7 @@ class Visibilities:
     time: int = 0
     good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_antennas]
     done: Event | None = None
-    free: Event | None = None  # from then on it may be used again
+    free: Event | None = None  # the event after which the buffer may be used again
 
 
 class XStage:

@@ -1,4 +1,4 @@
-"""What ran where: the content of a record's sweep.json."""
+"""The content of a record's sweep.json: the kernel, the problem, the device and how they were tuned."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -11,7 +11,10 @@ from ..runtime.wisdom import device_of, fields_text
 
 @dataclass(frozen=True)
 class About:
-    """What ran where. What an older record does not say is empty. ``content``: all that sweep.json says."""
+    """Says which problem of which kernel was tuned, where and how.
+
+    A field that an older record lacks is empty. ``content`` is all that sweep.json says.
+    """
 
     kernel: str
     problem: Mapping[str, Value]
@@ -21,7 +24,7 @@ class About:
     baked: tuple[str, ...] = ()  # names of the problem's fields that are constants of the source
     runtime: tuple[str, ...] = ()
     clock: str = ""
-    compiler: str = ""  # of trials that do not name one themselves
+    compiler: str = ""  # compiler of the trials that do not name one themselves
     started: str = ""  # UTC, ISO 8601
     machine: str = ""
     commit: str = ""

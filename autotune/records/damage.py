@@ -1,4 +1,4 @@
-"""What is said of records that are damaged, of a later version, or cannot be written."""
+"""Errors and warnings about records that are damaged, of a later version, or cannot be written."""
 
 import logging
 from pathlib import Path

@@ -10,7 +10,7 @@ from ..trial.row import Trial
 class Digests:
     """Digests by trial number, for recorded trials whose own lines lack them."""
 
-    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by compiler, then by number
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # compiler -> number of the trial -> digest
     conditions: Mapping[str, str] = field(default_factory=dict)
 
     def code(self, trial: Trial, compiler: str) -> str:

@@ -26,7 +26,7 @@ class Estimate:
 
 
 def estimate(results: Path, kernel: Kernel[Problem], device: Device, n_trials: int, compile_processes: int) -> Estimate:
-    """Of ``n_trials`` more of ``kernel`` on ``device``: the slower of the compilers, in parallel, and the device."""
+    """Returns the time of ``n_trials`` more trials: the compilers', in parallel, or the device's if it is longer."""
     folder, defaults = kernel_path(results, device.name, kernel.name), device_module(device.kind).defaults
     records = sorted(folder.glob("*/trials.jsonl"), key=lambda path: -path.stat().st_mtime)[:N_SWEEPS]
     rows = [t for path in records for t in SweepFolder(path.parent).trials() if t.compile_s and t.measure_s]

@@ -19,7 +19,7 @@ VERDICT = "verdict.json"
 class Relation(StrEnum):
     """How the time of one config compares with that of another."""
 
-    FASTEST = "fastest"  # of a final round
+    FASTEST = "fastest"  # the fastest of a final round
     FASTER = "faster"
     SAME = "same"
     AMBIGUOUS = "ambiguous"  # medians differ, and their intervals overlap
@@ -33,14 +33,14 @@ class Finalist:
     Times are in seconds. What an older record does not say is None or empty.
     """
 
-    number: int | None  # of its trial
+    number: int | None  # number of its trial
     config: Config
     key: str | None
     median_s: float
     compiler: str = ""
     code: str = ""
     conditions: str = ""
-    relation: str = ""  # to the fastest; a Relation, or "" where there was no final round
+    relation: str = ""  # how it compares with the fastest: a Relation, or "" where there was no final round
     q1_s: float | None = None
     q3_s: float | None = None
     interval_s: tuple[float, float] | None = None  # 95 % confidence interval of the median
@@ -53,7 +53,7 @@ class Finalist:
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
-    sustained: Sustained | None = None  # where it was asked for
+    sustained: Sustained | None = None  # None where it was not asked for
     checked_launches: int = 0  # further launches of the winner, all correct
 
     @staticmethod
@@ -105,8 +105,8 @@ def _common(trial: Trial) -> dict[str, Any]:
 class Outcome:
     """How a sweep ended. What an older record does not say is None or empty.
 
-    ``stamps``: of the trials that it was made from, by number. ``content``: all that verdict.json said, where the
-    outcome was read from it.
+    ``stamps`` are those of the trials that it was made from, by number. ``content`` is all that verdict.json said,
+    where the outcome was read from it.
     """
 
     winner: Finalist
@@ -116,7 +116,7 @@ class Outcome:
     preference_among_ties: str = ""
     finalist_samples: int = 0
     placements: int = 0
-    checked_launches: int = 0  # that were asked for
+    checked_launches: int = 0  # further launches of the winner that were asked for
     finalists: tuple[Finalist, ...] = ()  # the winner first
     counts: Mapping[str, int] | None = None  # trials by status
     stamps: Mapping[str, str] | None = None

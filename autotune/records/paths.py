@@ -1,4 +1,4 @@
-"""Where the record of a sweep lies: its parts stay inside the folder of results, whatever they are called."""
+"""Paths of records: they stay inside the folder of results, whatever devices, kernels and problems are called."""
 
 import hashlib
 from pathlib import Path

@@ -18,8 +18,8 @@ class Provenance:
     """The machine and the program of a sweep."""
 
     machine: str
-    versions: Mapping[str, str]  # of Python and of packages
-    commit: str  # of the checkout; "" if it is none
+    versions: Mapping[str, str]  # versions of Python and of packages
+    commit: str  # commit of the checkout; "" outside of one
 
 
 @lru_cache(maxsize=1)

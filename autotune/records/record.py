@@ -37,7 +37,7 @@ class SweepRecord:
         """
         return SweepRecord(folder, folder.about(), folder.current_outcome(), {} if configs is None else configs)
 
-    # ------------------------------------------------------------------ what ran where
+    # ------------------------------------------------------------------ contents
     @property
     def path(self) -> Path:
         return self.folder.path

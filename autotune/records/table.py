@@ -28,7 +28,7 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
 
 
 def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
-    """As ``load``, for sweeps that have been found."""
+    """Returns the table of ``load`` for sweeps that have been found."""
     import pandas as pd  # here: workers and compile processes start without it
 
     rows = []

@@ -37,7 +37,7 @@ class LaunchPlan:
     aligns: tuple[tuple[str, int], ...]  # alignments of the inputs, then of the outputs
     low_bits: int  # address bits that are 0 if all are aligned to the widest of these
     outputs: tuple[Array, ...]
-    arguments: Callable[[list[Any]], tuple[Any, ...]]  # from (inputs, outputs, scalars) to the kernel's own order
+    arguments: Callable[[list[Any]], tuple[Any, ...]]  # puts inputs, outputs and scalars in the kernel's order
     launch: Callable[[tuple[Any, ...], Any], None] | None  # None: there is nothing to compute
     scalars: tuple[tuple[Any, ...], list[Any]] = ((MISSING,), [])  # the last call's: as given, and as arguments
 

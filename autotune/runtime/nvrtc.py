@@ -31,7 +31,7 @@ class Cubin:
     data: bytes = field(repr=False)
     arch: str
     key: str  # content address: source, options, architecture, compiler
-    registers: int | None = None  # for one thread
+    registers: int | None = None  # registers of one thread
     spill_bytes: int | None = None  # stores and loads, for one thread
     shared_bytes: int | None = None  # static, for one block
     stack_bytes: int | None = None  # local memory frame of one thread

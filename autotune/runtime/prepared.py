@@ -16,12 +16,12 @@ from . import gpu
 from .arrays import whole_lengths
 from .tensor_map import addresses, encoded
 
-N_SIZES = 1024  # of which geometries are kept
-N_LAYOUTS = 4096  # of which lengths are kept
+N_SIZES = 1024  # problems whose launch geometries are kept
+N_LAYOUTS = 4096  # layouts of arrays whose lengths are kept
 
 
 class _Plan(NamedTuple):
-    """What calls of the same sizes share."""
+    """Holds what all calls of the same sizes share."""
 
     specs: dict[str, Array]
     names: tuple[str, ...]  # the arguments in the kernel's order

@@ -28,7 +28,7 @@ class Signature:
     """The names of inputs and outputs for one set of baked fields."""
 
     kernel: str
-    inputs: tuple[str, ...]  # in the order of a call
+    inputs: tuple[str, ...]  # names in the order of a call
     arrays: tuple[str, ...]  # those of the inputs that are arrays
     scalars: tuple[tuple[str, Any], ...]  # the others, with their defaults or MISSING
     outputs: tuple[str, ...]  # arrays that are written and not read: allocated, or given in out=

@@ -188,7 +188,7 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
         "runtime": dict(entry.runtime),
         "config": dict(entry.config),
         "source_key": entry.source_key,
-        "speed_up": None if speed_up is None else round(speed_up, 3),  # for readers; recomputed on load
+        "speed_up": None if speed_up is None else round(speed_up, 3),  # people read it; loading computes it again
         "regret": entry.regret,
         "evidence": dataclasses.asdict(entry.evidence),
     }

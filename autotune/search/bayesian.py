@@ -28,7 +28,7 @@ _at_work = Lock()  # a second search of the process waits, rather than set the n
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run linear algebra on one thread: compile processes use the other cores, and a call waits for its last thread."""
-    if all(library.num_threads == 1 for library in _blas):  # as in a campaign's workers: nothing to set or wait for
+    if all(library.num_threads == 1 for library in _blas):  # a campaign's workers have set it so: nothing to do
         yield
         return
     with _at_work, _libraries.limit(limits=1, user_api="blas"):
@@ -40,7 +40,7 @@ class Limits:
     """Limits on the cost of a proposal, and on when the model starts and is fitted."""
 
     n_first: int = 10  # configs before the model, at most: the default, the hints and random ones
-    first_share: int = 5  # ... and at most this fraction (1/n) of the budget
+    first_share: int = 5  # these are also at most this fraction (1/n) of the budget
     n_fit: int = 128  # observations that the hyperparameters are fitted to
     n_model: int = 256  # observations that the model is built on; those that follow until the next fit come on top
     n_pool: int = 12_000  # candidates that the model is asked about

@@ -1,4 +1,4 @@
-"""What installed packages add: kernels, devices, samplers and export formats, by the entry points of their packages.
+"""Kernels, devices, samplers and export formats that installed packages add through entry points.
 
 An entry point is code that the user of this Python has installed, and is trusted as such. A name, also one that a
 record gives, is looked up among those that are registered; nothing is imported by the name alone.

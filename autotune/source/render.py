@@ -79,7 +79,7 @@ class LineDirectives(Extension):
     """Writes ``#line`` wherever rendered lines stop following the template's; taken out, the plain text is left."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-        at_line_start = True  # at the top of a template, or after a statement that stood alone on its line
+        at_line_start = True  # True at the top of a template, and after a statement that stood alone on its line
         for token in stream:
             if token.type == "data":
                 if at_line_start:

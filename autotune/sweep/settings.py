@@ -11,7 +11,7 @@ from ..devices import device_module
 from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
 from ..trial.measure import Protocol
 
-GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # for texts
+GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # their defaults, for help texts
 EFFORTS: dict[str, dict[str, Any]] = {
     "quick": {"trials": 12, "n_finalists": 3, "finalist_samples": 20, "placements": 1},
     "normal": {},
@@ -42,7 +42,7 @@ class Settings:
 
     results: Path = Path("results")
     trials: int | None = None  # None: those of the device; all with the sampler exhaustive
-    time_s: float | None = None  # of searching; the final round comes on top
+    time_s: float | None = None  # seconds of searching; the final round comes on top
     sampler: str = "auto"
     seed: int = 0
     n_hints: int = 4  # configs taken over from recorded neighbours, tried right after the default; 0: start cold
@@ -50,11 +50,11 @@ class Settings:
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5
     finalist_samples: int = 40
-    placements: int = 4  # of the buffers in a final round, for close configs; at most as many as the device has
+    placements: int = 4  # placements of the buffers, for close configs in a final round; at most those of the device
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
-    checked_launches: int | None = None  # of the winner, outputs of each checked; None: those of the device
+    checked_launches: int | None = None  # launches of the winner whose outputs are checked; None: those of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
-    launch_deadline_s: float = 60.0  # for the verification and for the measurement of one trial
+    launch_deadline_s: float = 60.0  # deadline of each trial's verification, and of its measurement
 
     def __post_init__(self) -> None:
         check_type("results", self.results, Path, "a path")

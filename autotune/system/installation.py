@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 VERSION = "0.1.0"
-DISTRIBUTION = "autotune-dsp"  # as pyproject.toml names it; `autotune` on the public index is another project
+DISTRIBUTION = "autotune-dsp"  # the name in pyproject.toml; `autotune` on the public index is another project
 
 
 def install_with(extra: str) -> str:

@@ -25,7 +25,7 @@ from .cache import cache_dir
 FOLDER = Path("/tmp/autotune-locks")  # AUTOTUNE_LOCK_DIR overrides it; TMPDIR may differ between users
 POLL_S = 0.2
 OPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe or a terminal must not make us wait
-FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # and no link to one
+FOLDER_ALONE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # opens a folder, and no link to one
 MOST_TOLD = 200  # characters of a command line
 N_ATTEMPTS = 20  # attempts to open a file that another process creates or removes
 

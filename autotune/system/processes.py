@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # linux/prctl.h
 START_DEADLINE_S = 120.0  # time for a process to become ready: imports, a driver, a context
 LAST_WORDS_S = 1.0
-STEP, DONE, FAILED, DIED, LATE = "step", "done", "failed", "died", "late"  # what becomes of a task
+STEP, DONE, FAILED, DIED, LATE = "step", "done", "failed", "died", "late"  # steps and ends of a task
 MOST_STARTS = 3  # consecutive starts that may die before they are ready
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # each process is one of many: one thread
 # Linux kills a child when the thread that started it ends, not the process: this one ends last.
@@ -208,7 +208,7 @@ def _serve(
 ) -> None:
     """Runs in a Child's process until it ends."""
     _prctl(PR_SET_NAME, name.encode())
-    os.setsid()  # what it starts can be killed along with it, and Ctrl-C is the parent's to handle
+    os.setsid()  # a session of its own: it dies with all that it starts, and Ctrl-C reaches the parent alone
     die_with_parent(parent)
     os.dup2(2, 1)  # data goes to the parent's stdout only, whatever a kernel or a definition prints
     initializer(*arguments)

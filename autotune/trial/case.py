@@ -35,7 +35,7 @@ class Case:
     problem: Any
     inputs: Mapping[str, Any]
     reference: Mapping[str, np.ndarray]
-    tolerances: Mapping[str, Tolerance]  # of each output
+    tolerances: Mapping[str, Tolerance]  # tolerance of each output
     slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
 
 
@@ -117,7 +117,7 @@ def _arrays(folder: Path, kind: str) -> dict[str, np.ndarray]:
     return {path.name.removeprefix(f"{kind}.").removesuffix(".npy"): np.load(path, mmap_mode="r") for path in paths}
 
 
-# ---------------------------------------------------------------------- in device memory
+# ---------------------------------------------------------------------- device memory
 class Placed:
     """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states."""
 

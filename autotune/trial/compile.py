@@ -52,7 +52,7 @@ class Pending(Generic[T]):
 
 @dataclass(frozen=True)
 class Subject(Generic[P]):
-    """What is compiled for: of the compiles that wait, those of the lowest ``rank`` go first."""
+    """A kernel and a problem to compile for. Compiles of the lowest ``rank`` go first."""
 
     kernel: Kernel[P]
     problem: P

@@ -1,4 +1,4 @@
-"""What all trials of one sweep share: it is made once, before the first of them, and never changes."""
+"""The context that all trials of a sweep share: it is made once, before the first of them, and never changes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,14 +20,14 @@ N_PROBED = 8  # configs, spread over the space, that a definition is tried with 
 
 @dataclass(frozen=True)
 class Context(Subject[P]):
-    """What is tuned, where, and how it is measured. ``Context.of`` makes one."""
+    """Says what is tuned, where, and how it is measured. ``Context.of`` makes one."""
 
     bench: Bench
     target: Target
     protocol: Protocol
-    deadline_s: float  # for the verification and for the measurement of one trial
-    reference: str  # what load_kernel finds the kernel by, in another process too
-    fields: dict[str, Any]  # of the problem, from which another process makes it again
+    deadline_s: float  # deadline of each trial's verification, and of its measurement
+    reference: str  # the name or path by which load_kernel finds the kernel, in another process too
+    fields: dict[str, Any]  # fields of the problem, from which another process makes it again
     compiler: str
     definition: str  # text of the definition's files
     ledger: Ledger  # accounts for the sweep's time

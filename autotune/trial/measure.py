@@ -124,7 +124,7 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
         if i > 0 and time.monotonic() > end:
             return i
         placed.poison(POISONS[i % 2])
-        function.samples(geometry, placed.arguments, 1, cold=i % 4 < 2)  # from both poisons
+        function.samples(geometry, placed.arguments, 1, cold=i % 4 < 2)  # each poison, cold and warm
         try:
             placed.check_outputs(case)
         except TrialFailure as failure:

@@ -1,4 +1,4 @@
-"""What is right at the timed size: the definition's NumPy reference, or the output of a verified config.
+"""The outputs that are right at the timed size: those of the NumPy reference, or of a verified config.
 
 NumPy answers unless it would need minutes. Then the first config that passes at the edge sizes stands in for it, or the
 fastest that has been recorded. Whoever stands in may be off by the tolerance itself, so its own errors are added to

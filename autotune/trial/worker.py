@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Verified:
-    """What the device's process tells between verifying and measuring. ``verdict``: None where the binary is wrong."""
+    """The device's process sends it between verifying and measuring. ``verdict`` is None where the binary is wrong."""
 
     conditions: str  # digest of what the outcome depends on besides the machine code; "" where it cannot be told
     verdict: Verdict | None

@@ -12,7 +12,7 @@ class Member(NamedTuple):
     j: int  # its tile: later receivers, or NOBODY where there is none
     i: int  # earlier receivers
     same_j: int  # the rank of the block that has the same later receivers, or NOBODY
-    same_i: int  # and the same earlier ones
+    same_i: int  # the rank of the block that has the same earlier receivers, or NOBODY
 
 
 Tile = tuple[int, int]

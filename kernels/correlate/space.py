@@ -88,7 +88,7 @@ def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     if config.MMA == "wgmma":
         return device.registers_per_block >= 65536
     j, i = Geometry(problem, config).octets_j, Geometry(problem, config).octets_i
-    needed = 16 * j * i + 4 * j + 12 * i + 32  # at most; from what NVRTC 13 uses for sm_90
+    needed = 16 * j * i + 4 * j + 12 * i + 32  # bound of a thread's registers, from what NVRTC 13 uses on sm_90
     return bool(needed <= min(device.max_registers, device.registers_per_block // (32 * config.WARPS)))
 
 

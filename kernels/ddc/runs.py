@@ -8,7 +8,7 @@ from autotune import Config, ceil_div
 from .problem import Problem
 from .tensor import tensor_geometry
 
-# So many that blocks can fill whole waves: each is at most a sixth more than the one before; from 96 on, a twelfth.
+# Steps of at most a sixth, or from 96 on a twelfth, are fine enough for blocks to fill whole waves.
 RUNS = (*range(24, 48, 4), *range(48, 256, 8), *range(256, 513, 16))
 MOST_LEAD = 15  # outputs before a row's first one that a grid reckons with
 # Parameters that a block depends on, but for RUN.

@@ -13,7 +13,7 @@ from .threads import RegisterGeometry, SubgroupGeometry
 MAX_OWN_WORDS = 40  # above it, registers that the compiler cannot give
 MAX_RING_BYTES = 49152  # above it, few blocks find room in shared memory
 MAX_HALF_BITS = 12  # halves hold integers up to 2^11 exactly
-WGMMA = ("wgmma", "wgmma_int8")  # by products of halves, and of bytes
+WGMMA = ("wgmma", "wgmma_int8")  # matrix products of halves, and of bytes, on sm_90's wgmma
 STEPS = (2, 4, 8, 16)
 PARTS = (1, 2, 4)
 

@@ -42,7 +42,7 @@ def compare(
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
     n_faster, n_slower = (sum(p.relation == one for p in found) for one in (Relation.FASTER, Relation.SLOWER))
-    by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # 95 % of equal pairs stay within the noise
+    by_chance = round(0.05 * sum(p.allowed > 0 for p in found))  # equal pairs stay within the noise in 95 % of cases
     stdout.print(
         f"problems     {len(found)} in both: {n_same} same, "
         f"{n_faster} faster, {n_slower} slower; "

@@ -64,7 +64,7 @@ class Variable:
     """A variable of a compiled library. ``kind``: s for shared memory, v for a variable of the module."""
 
     name: str
-    offset: int  # from the load address of the library
+    offset: int  # distance from the load address of the library
     n_bytes: int
     kind: str
 

@@ -9,13 +9,13 @@ Contents = Mapping[str, bytes]  # the end of a file's name, such as "-results.js
 
 
 class Format(Protocol):
-    """What a module of ``autotune.records.export`` offers, or one of an installed package."""
+    """The attributes of a module in ``autotune.records.export``, or of an installed package's."""
 
     is_table: bool  # one file holds all sweeps; otherwise each sweep has files of its own
     is_text: bool  # a single file may go to stdout
 
     def contents(self, sweeps: Sequence[SweepRecord]) -> Contents:
-        """The files of ``sweeps``: of all where the format is a table, otherwise of the one that is given.
+        """Returns the files for ``sweeps``: those of all where the format is a table, otherwise those of the only one.
 
         Raises:
             UsageError: when they cannot be written so; says what to do.

@@ -23,7 +23,7 @@ ERROR = {
     Status.DEFINITION_FAILED: NOT_COMPILED,
     Status.RENDER_FAILED: NOT_COMPILED,
     Status.COMPILE_FAILED: NOT_COMPILED,
-    Status.RESOURCES: NOT_RUN,  # as Kernel Tuner reports a launch that the driver refuses
+    Status.RESOURCES: NOT_RUN,  # Kernel Tuner's status of a launch that the driver refuses
     Status.LAUNCH_FAILED: NOT_RUN,
     Status.TIMED_OUT: NOT_RUN,
     Status.WRONG: NOT_RUN,  # it has no code for a wrong output; "status" beside it has

@@ -24,7 +24,7 @@ INVALIDITY = {
     Status.DEFINITION_FAILED: "compile",
     Status.RENDER_FAILED: "compile",  # the template produced no source
     Status.COMPILE_FAILED: "compile",
-    Status.RESOURCES: "runtime",  # where a driver would refuse the launch
+    Status.RESOURCES: "runtime",  # a driver would refuse the launch
     Status.LAUNCH_FAILED: "runtime",
     Status.NOISY: "runtime",  # correct, but without a time
     Status.TIMED_OUT: "timeout",
