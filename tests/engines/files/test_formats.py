@@ -133,15 +133,31 @@ def test_frames_of_vdif_come_in_any_order_or_not(tmp_path_factory, seed: int, pa
     assert (kept[flags[:, :n]] == whole[list(threads), first : first + n][flags[:, :n]]).all()
 
 
-def test_a_gap_of_vdif_is_missing_packets(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packets", [(7, 3), (7,), (600,)])
+def test_a_gap_of_vdif_is_missing_packets(tmp_path: Path, packets: tuple[int, ...]) -> None:
     vdif_file(tmp_path / "x.vdif", 8)
     some = frames(tmp_path / "x.vdif")
     words = some[24:, :8].copy().view("<u4")
     words[:, 1] += 500  # frames later, more than may come early
     some[24:, :8] = words.view(np.uint8)
     some.tofile(tmp_path / "x.vdif")
-    read = read_all(open_samples(tmp_path / "x.vdif"), (7, 3))
+    read = read_all(open_samples(tmp_path / "x.vdif"), packets)
     assert read.received[0].tolist() == [True] * 12 + [False] * 500 + [True] * 8 and read.error == ""
+
+
+def test_a_frame_of_vdif_waits_for_the_other_thread(tmp_path: Path) -> None:
+    expected = vdif_file(tmp_path / "x.vdif", 2)
+    data, found = (tmp_path / "x.vdif").read_bytes(), []
+    (tmp_path / "x.vdif").write_bytes(data[: 3 * 112])
+    source, out = open_samples(tmp_path / "x.vdif"), np.empty((2, 100 * 160), np.uint8)
+    for n_frames in (9, 16, 19, 40):
+        chunk = source.read(out)
+        assert chunk.received.all()
+        found.append(out[:, : chunk.received.shape[1] * 160].copy())
+        (tmp_path / "x.vdif").write_bytes(data[: n_frames * 112])
+    read = read_all(source, (100,))
+    assert read.received.all()
+    assert (integers(Read(0, [*found, *read.samples]), 4) == expected[:, :, 0]).all()
 
 
 def test_a_damaged_time_of_one_frame_costs_that_frame(tmp_path: Path) -> None:
@@ -254,6 +270,15 @@ def test_dada_is_read_as_baseband_does(tmp_path: Path, n_pols: int, n_channels: 
         assert read.error == "" and (integers(read, info.sample_bits) == expected[:, :, channel]).all()
 
 
+def test_what_is_behind_the_samples_of_dada_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune.engines.files.interleaved.AT_ONCE", 35)  # bytes: 17 samples
+    expected = dada_file(tmp_path / "x")
+    with (tmp_path / "x").open("ab") as file:
+        file.write(bytes(500))
+    read = read_all(open_samples(tmp_path / "x"), (9,))
+    assert (integers(read, 8) == expected[:, :, 0]).all() and read.error == ""
+
+
 def test_the_order_of_dada_is_asked_for_and_obeyed(tmp_path: Path) -> None:
     expected = dada_file(tmp_path / "x", 2, 4, True)
     with refused("lacks ORDER", "order='TFP'"):
@@ -283,6 +308,7 @@ def test_dada_that_says_less_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     source = open_samples(tmp_path / "x")
     assert abs(source.info.sync_time_unix + 3 - START.unix) < 1e-5  # by MJD_START
     read = read_all(source)
+    assert source.info.n_samples == 1000
     assert (integers(read, 8) == expected[:, :, 0]).all() and "at byte 6097, in the middle of a sample" in read.error
     replaced(tmp_path / "x", (b"MJD_START", b"MJD_STARK"))
     assert open_samples(tmp_path / "x").info.sync_time_unix is None
@@ -428,6 +454,16 @@ def test_a_wrong_header_of_guppi_is_told(tmp_path: Path, old: bytes, new: bytes,
     (tmp_path / "x").write_bytes(data.replace(old, new, 1))
     with refused(tmp_path / "x", words):
         open_samples(tmp_path / "x", channel=0)
+
+
+def test_a_block_of_another_kind_is_told(tmp_path: Path) -> None:
+    guppi_file(tmp_path / "x")
+    some = blocks(tmp_path / "x")
+    some[3] = some[3].replace(b"OBSNCHAN=                    4", b"OBSNCHAN=                    8")
+    (tmp_path / "x").write_bytes(b"".join(some))
+    read = read_all(open_samples(tmp_path / "x", channel=0))
+    words = f"block 3 at byte {3 * len(some[0])} has OBSNCHAN=8, and the one before 4"
+    assert words in read.error and read.received.shape[1] == 12
 
 
 @pytest.mark.parametrize(("index", "words"), [(41, "is no gap"), (46, "is no gap"), (10**8, "up to an hour")])
