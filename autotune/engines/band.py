@@ -12,7 +12,7 @@ import numpy as np
 from ..core.errors import UsageError
 from .backend import Backend, DeviceArray, Event
 from .choice import Kernels
-from .delays import DelayModel
+from .delays import Delays
 from .f_plan import Batch, FPlan, FShape, Run
 from .gains import Gains
 from .sample_buffers import Loaded
@@ -74,6 +74,7 @@ class Band:
 
     Args:
         deliver: takes a buffer of voltages and returns the event from which on it may be used again.
+        unit: samples of the engine's input for each of this band's, which are fewer after a decimation.
     """
 
     def __init__(
@@ -82,13 +83,14 @@ class Band:
         kernels: Kernels,
         info: SampleInfo,
         settings: BandSettings,
-        delays: Sequence[DelayModel],
+        delays: Sequence[Delays],
         gains: Gains,
         deliver: Callable[[Voltages], Event],
+        unit: int = 1,
     ) -> None:
         if len(delays) != info.n_pols:
             raise UsageError(f"{len(delays)} delay models were given; there are {info.n_pols} polarisations")
-        self.settings, self.gains, self._deliver = settings, gains, deliver
+        self.settings, self.gains, self.unit, self._deliver = settings, gains, unit, deliver
         self.shape = settings.shape(info)
         self.plan = FPlan(self.shape, delays)
         self._info, self._stream = info, backend.stream()
@@ -122,6 +124,16 @@ class Band:
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
         self._buffers = [self._voltages(backend) for _ in range(settings.n_buffers)]
         self._number = 0
+
+    @property
+    def head(self) -> int:
+        """Returns the samples of the input that are needed in front of a chunk."""
+        return self.shape.head
+
+    @property
+    def heap_samples(self) -> int:
+        """Returns the samples of the engine's input from one heap to the next."""
+        return self.settings.spectra_per_heap * self.shape.step * self.unit
 
     def take(self, loaded: Loaded) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
@@ -172,7 +184,7 @@ class Band:
     def _back_end(self, batch: Batch) -> None:
         """Transforms and quantises a batch, hands it on, and takes the next buffer."""
         buffer, stream = self._buffers[self._number], self._stream
-        buffer.time, buffer.heaps = batch.time, batch.heaps(self.settings.spectra_per_heap)
+        buffer.time, buffer.heaps = batch.time * self.unit, batch.heaps(self.settings.spectra_per_heap)
         buffer.n_present = int(np.count_nonzero(batch.present))
         if buffer.heaps.any():
             buffer.turns[0, 0] = batch.fine * (2 if self._info.is_complex else 1)
@@ -180,9 +192,8 @@ class Band:
             stream.copy_in(buffer.delays, buffer.turns[0])
             stream.copy_in(buffer.phases, buffer.turns[1])
             self._transform(self._spectra[0], self._filtered, stream)
-            heap_samples = self.settings.spectra_per_heap * self.shape.step
-            for first, n in self.gains.ranges(batch.time, len(buffer.heaps), heap_samples):
-                self._set_gains(batch.time + first * heap_samples)
+            for first, n in self.gains.ranges(buffer.time, len(buffer.heaps), self.heap_samples):
+                self._set_gains(buffer.time + first * self.heap_samples)
                 self._post_process(buffer, first, n)
         buffer.done = stream.record()
         buffer.free = self._deliver(buffer)

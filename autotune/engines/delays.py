@@ -8,6 +8,7 @@ differences to the start of a piece.
 from bisect import bisect_right
 from dataclasses import dataclass
 from math import isfinite, pi
+from typing import Protocol
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class Delayed:
     first: np.ndarray  # int64 [n]: the sample with which the spectrum starts
     fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum
     phase: np.ndarray  # float64 [n]: radians, within +-pi
+
+
+class Delays(Protocol):
+    """What a plan asks of the delays of one polarisation."""
+
+    def at(self, start: int, n: int, step: int) -> Delayed: ...
 
 
 class DelayModel:
@@ -96,3 +103,17 @@ class DelayModel:
             phase[some] = turned - 2 * pi * np.rint(turned / (2 * pi))
             done = end
         return Delayed(first, fine, phase)
+
+
+@dataclass(frozen=True)
+class Decimated:
+    """The delays of a stream, as those of its narrow band: times and delays are in samples of the narrow band."""
+
+    model: DelayModel
+    decimation: int
+
+    def at(self, start: int, n: int, step: int) -> Delayed:
+        """Returns what happens to the spectra that leave at ``start`` + ``step`` i; coarse delays are whole samples."""
+        d = self.decimation
+        found = self.model.at(start * d, n, step * d, quantum=d)
+        return Delayed(found.first // d, found.fine / d, found.phase)

@@ -19,6 +19,7 @@ from .counters import FCounters
 from .delays import DelayModel
 from .flow import Buckets, Chunk, Ending, Stopped, ended_by_ctrl_c, read_chunks, thread
 from .gains import Gains
+from .narrow_band import NarrowBand, NarrowSettings
 from .sample_buffers import SampleBuffers
 from .stream import SampleInfo, Samples, Source, VoltageInfo, VoltageSink
 
@@ -31,10 +32,15 @@ REPORT_S = 0.5  # seconds between two lines of progress
 class Output:
     """A band and where its voltages go. Delays and gains may be changed while the engine runs."""
 
-    settings: BandSettings
+    settings: BandSettings | NarrowSettings
     sink: VoltageSink
     delays: Sequence[DelayModel]
     gains: Gains
+
+    @property
+    def band(self) -> BandSettings:
+        """Returns the settings of the filter bank."""
+        return self.settings.band if isinstance(self.settings, NarrowSettings) else self.settings
 
 
 @dataclass
@@ -76,15 +82,11 @@ class FEngine:
         self._ending = Ending()
         self.counters = [FCounters(info.sample_bits, info.n_pols) for _ in outputs]
         self._written = [
-            Buckets([self._heaps(output) for _ in range(output.settings.n_buffers)], self._ending) for output in outputs
-        ]
-        streams = [backend.stream() for _ in outputs]
-        self._bands = [
-            Band(backend, kernels, info, output.settings, output.delays, output.gains, self._deliverer(number, stream))
-            for number, (output, stream) in enumerate(zip(outputs, streams, strict=True))
+            Buckets([self._heaps(output) for _ in range(output.band.n_buffers)], self._ending) for output in outputs
         ]
         chunk = chunk_packets * info.packet
-        head = max(band.shape.head for band in self._bands)
+        self._bands = [self._band(number, output, kernels, chunk) for number, output in enumerate(outputs)]
+        head = max(band.head for band in self._bands)
         self._buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, head, chunk, N_LOADED, info.packet)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
@@ -148,6 +150,13 @@ class FEngine:
                 counters.samples_in += samples.received.shape[1] * self._info.packet
                 counters.packets_missing += int(samples.received.size - np.count_nonzero(samples.received))
 
+    def _band(self, number: int, output: Output, kernels: Kernels, chunk: int) -> Band | NarrowBand:
+        deliver = self._deliverer(number, self._backend.stream())
+        given = self._backend, kernels, self._info
+        if isinstance(output.settings, NarrowSettings):
+            return NarrowBand(*given, output.settings, output.delays, output.gains, deliver, chunk)
+        return Band(*given, output.settings, output.delays, output.gains, deliver)
+
     def _deliverer(self, number: int, copies: Stream) -> Callable[[Voltages], Event]:
         """Returns what copies a band's voltages out and hands them to its writing thread."""
         written = self._written[number]
@@ -169,7 +178,7 @@ class FEngine:
 
     def _writer(self, number: int, output: Output) -> Callable[[], None]:
         band, written, counters = self._bands[number], self._written[number], self.counters[number]
-        heap_samples = output.settings.spectra_per_heap * band.shape.step
+        step = band.heap_samples // output.band.spectra_per_heap
 
         def write() -> None:
             while (bucket := written.take()) is not None:
@@ -181,13 +190,13 @@ class FEngine:
                     voltages, saturated = bucket.voltages, bucket.saturated
                     if not every:
                         voltages, saturated = voltages[whole], saturated[whole]
-                    output.sink.write(bucket.time + heap_samples * whole, voltages, saturated)
+                    output.sink.write(bucket.time + band.heap_samples * whole, voltages, saturated)
                 with counters.lock:
                     counters.heaps_out += len(whole)
                     counters.heaps_missing += len(bucket.whole) - len(whole)
                     counters.saturated += bucket.saturated[whole].sum(axis=0, dtype=np.int64)
                     counters.power += bucket.total_power
-                    counters.power_samples += bucket.n_present * band.shape.step
+                    counters.power_samples += bucket.n_present * step
                 written.give_back(bucket)
 
         return write
@@ -199,7 +208,7 @@ class FEngine:
 
     def _heaps(self, output: Output) -> Heaps:
         info = voltage_info(self._info, output.settings)
-        n = output.settings.heaps_per_batch
+        n = output.band.heaps_per_batch
         return Heaps(
             voltages=self._backend.pinned((n, *info.heap_shape), np.int8),
             saturated=self._backend.pinned((n, info.n_pols), np.uint32),
@@ -207,17 +216,22 @@ class FEngine:
         )
 
 
-def voltage_info(samples: SampleInfo, settings: BandSettings) -> VoltageInfo:
+def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -> VoltageInfo:
     """Returns what a sink has to know of the voltages that a band makes."""
-    shape = settings.shape(samples)
-    width = samples.sample_rate_hz / shape.step
+    centre = samples.centre_frequency_hz
+    if isinstance(settings, NarrowSettings):
+        band, step = settings.band, settings.band.n_channels * settings.decimation
+        if centre is not None:  # that of a quarter of the sampling rate
+            centre += (settings.centre - 0.25) * samples.sample_rate_hz
+    else:
+        band, step = settings, settings.shape(samples).step
     return VoltageInfo(
-        n_channels=settings.n_channels,
+        n_channels=band.n_channels,
         n_pols=samples.n_pols,
-        bits=settings.bits,
-        spectra_per_heap=settings.spectra_per_heap,
-        step=shape.step,
+        bits=band.bits,
+        spectra_per_heap=band.spectra_per_heap,
+        step=step,
         samples=samples,
-        centre_frequency_hz=samples.centre_frequency_hz,
-        channel_width_hz=width,
+        centre_frequency_hz=centre,
+        channel_width_hz=samples.sample_rate_hz / step,
     )

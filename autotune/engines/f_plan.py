@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..core.errors import UsageError
-from .delays import BEFORE, Delayed, DelayModel
+from .delays import BEFORE, Delayed, Delays
 
 MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
 
@@ -28,17 +28,14 @@ class FShape:
     spectra_per_heap: int
     heaps_per_batch: int
     max_delay_diff: int = 0  # largest difference of delays, between polarisations and in time, without a loss
-    quantum: int = 1  # coarse delays are multiples of it; for a narrow band it is the decimation
     is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
 
     def __post_init__(self) -> None:
-        for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch", "quantum"):
+        for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name}={getattr(self, name)} must be at least 1")
         if self.max_delay_diff < 0:
             raise UsageError(f"max_delay_diff={self.max_delay_diff} must not be negative")
-        if self.step % self.quantum:
-            raise UsageError(f"step={self.step} must be a multiple of the decimation {self.quantum}")
 
     @property
     def spectra_per_batch(self) -> int:
@@ -80,7 +77,7 @@ class Batch:
 class FPlan:
     """The state between chunks: which spectrum comes next, and which packets of the head came."""
 
-    def __init__(self, shape: FShape, delays: Sequence[DelayModel]) -> None:
+    def __init__(self, shape: FShape, delays: Sequence[Delays]) -> None:
         self.shape, self.delays = shape, tuple(delays)
         self._next = 0  # when the next spectrum leaves
         self._newest = BEFORE  # one past the newest sample that was asked for so far
@@ -150,7 +147,7 @@ class FPlan:
             n_left = shape.spectra_per_batch - place
             # Spectra that may be ready, and some more: delays are asked for no others.
             n_asked = min(n_left, max(0, (ready - max(self._newest, self._next)) // shape.step) + 64)
-            delayed = [model.at(self._next, n_asked, shape.step, shape.quantum) for model in self.delays]
+            delayed = [model.at(self._next, n_asked, shape.step) for model in self.delays]
             ends = np.max([d.first for d in delayed], axis=0) + shape.window
             newest = np.maximum.accumulate(np.maximum(ends, self._newest))
             n = int(np.searchsorted(newest, ready, side="right"))

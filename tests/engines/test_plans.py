@@ -173,8 +173,6 @@ def test_what_cannot_be_planned_is_told() -> None:
     list(x_plan.chunk(64, np.ones((1, 2), bool)))
     with pytest.raises(UsageError, match="starts at sample 64, before the end of the one before, 96"):
         list(x_plan.chunk(64, np.ones((1, 2), bool)))
-    with pytest.raises(UsageError, match="step=8 must be a multiple of the decimation 3"):
-        FShape(step=8, window=16, packet=16, spectra_per_heap=2, heaps_per_batch=2, quantum=3)
     with pytest.raises(UsageError, match=r"rate=-1\.0 of the delay from sample 5 on"):
         Piece(5, rate=-1.0)
     with pytest.raises(UsageError, match="delay=nan of the delay"):
