@@ -369,7 +369,7 @@ class TensorGeometry(Geometry):
     def _pieces(self, drift: int) -> int:
         """Returns the pieces that hold the words of a stage's last group, where rows drift by so many bytes at most."""
         n_mmas = (self.steps_per_stage - 1) * self.samples_per_step + self.mmas_per_step * self.samples_per_mma
-        first_bit = 8 * drift + (120 if self.steps_are_bytes else 127)  # at most, from the copies' start on
+        first_bit = 8 * drift + (120 if self.steps_are_bytes else 127)  # the latest, counted from the copies' start
         last_group = n_mmas * self.problem.sample_bits + first_bit - self.bits_per_group
         return ceil_div(last_group // 32 * 4 + 4 * self.words_per_group, 16)
 
