@@ -18,7 +18,7 @@ from .backend import Event
 
 B = TypeVar("B")
 T = TypeVar("T")
-R = TypeVar("R")  # what a source says of a chunk
+R = TypeVar("R")  # the source's answer about a chunk, such as Samples
 R_co = TypeVar("R_co", covariant=True)
 POLL_S = 0.1  # how often a thread that waits looks whether it must stop
 
@@ -91,8 +91,8 @@ class Chunk(Generic[R]):
     """A bucket of pinned memory that a source fills."""
 
     array: np.ndarray
-    samples: R | None = None  # what the source said of it
-    copied: Event | None = None  # when the device has it
+    samples: R | None = None  # the source's answer about this chunk
+    copied: Event | None = None  # the event after which the device has it
 
 
 class Reads(Protocol[R_co]):

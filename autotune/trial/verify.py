@@ -27,7 +27,7 @@ from .case import (
 )
 
 EXTRA = 3  # entries by which the whole is longer: no width of a vector divides it
-AROUND = 0xA5  # what its other bytes hold
+AROUND = 0xA5  # value of the other bytes of the whole
 
 
 @dataclass(frozen=True)
