@@ -256,9 +256,10 @@ def _plain(value: Any) -> Any:
 
 # ---------------------------------------------------------------------- attributes
 def _set(group: "h5py.Group", values: Mapping[str, Any]) -> None:
+    """Sets attributes. Text has a fixed length: the heap of others has no checksum, and damage there stops HDF5."""
     for name, value in values.items():
         if value is not None:
-            group.attrs[name] = value
+            group.attrs[name] = np.bytes_(value.encode()) if isinstance(value, str) else value
 
 
 SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME)}

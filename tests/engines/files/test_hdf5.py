@@ -55,7 +55,7 @@ def test_voltages_are_read_by_h5py(tmp_path: Path, bits: int, n_pols: int, toget
         assert file["saturated"][-1, 0] == (len(numbers) - 1) // together * together
         assert file.attrs["bits"] == bits and file.attrs["step"] == 64
         assert "centre_frequency_hz" not in file.attrs
-        assert file["samples"].attrs["antenna"] == "m000" and file["samples"].attrs["position_m"][2] == -3.2e6
+        assert file["samples"].attrs["antenna"] == b"m000" and file["samples"].attrs["position_m"][2] == -3.2e6
 
 
 def test_large_heaps_are_cut_into_chunks(tmp_path: Path) -> None:
@@ -133,6 +133,16 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path, change: dict[str, object
         write(tmp_path / name, info, np.arange(2), heaps(info, 2))
     with refused("b.h5", words):
         VoltageFiles([tmp_path / "a.h5", tmp_path / "b.h5"])
+
+
+@pytest.mark.parametrize("name", ["", "ü 3", "m" * 300])
+def test_what_is_said_of_samples_is_read(tmp_path: Path, name: str) -> None:
+    samples = SampleInfo(64, 2, 1 / 3, 8, 2**61, -(2**61), name)
+    info = VoltageInfo(32, 2, 4, 4, 64, samples)
+    write(tmp_path / "v.h5", info, np.arange(2), heaps(info, 2))
+    source = VoltageFiles([tmp_path / "v.h5"])
+    assert source.antennas == (info,)
+    source.close()
 
 
 def test_nothing_is_written_over_or_out_of_order(tmp_path: Path) -> None:
@@ -279,7 +289,7 @@ def test_visibilities_are_read_by_h5py_and_again(tmp_path: Path) -> None:
         assert found["visibilities"].dtype == np.int32 and (found["visibilities"][:] == values).all()
         assert found["present"].dtype == np.bool_ and found["present"].shape == (5, 3)
         assert found["saturated"].dtype == np.uint64 and found["saturated"][1] == 2**63 + 1
-        assert found["timestamps"][4] == 2**60 + 4 and found["antennas/1"].attrs["antenna"] == "m001"
+        assert found["timestamps"][4] == 2**60 + 4 and found["antennas/1"].attrs["antenna"] == b"m001"
     source = VisibilityDumps(tmp_path / "x.h5")
     assert source.info == VISIBILITIES
     for number, dump in enumerate(source):
