@@ -131,6 +131,11 @@ class Band:
         return self.shape.head
 
     @property
+    def reach(self) -> int:
+        """Returns the missing samples after which nothing from before them is asked for."""
+        return self.shape.head
+
+    @property
     def heap_samples(self) -> int:
         """Returns the samples of the engine's input from one heap to the next."""
         return self.settings.spectra_per_heap * self.shape.step * self.unit

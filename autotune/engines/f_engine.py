@@ -141,6 +141,7 @@ class FEngine:
     def _take(self, chunk: Chunk[Samples]) -> None:
         assert chunk.samples is not None
         samples = chunk.samples
+        self._pass_gap(samples.time)
         loaded = self._buffers.put(chunk.array, samples)
         chunk.copied = loaded.ready
         self._chunks.give_back(chunk)
@@ -149,6 +150,20 @@ class FEngine:
             with counters.lock:
                 counters.samples_in += samples.received.shape[1] * self._info.packet
                 counters.packets_missing += int(samples.received.size - np.count_nonzero(samples.received))
+
+    def _pass_gap(self, end: int) -> None:
+        """Gives the bands chunks of missing packets, as far as they may still ask for what was before the gap."""
+        begin, packet = self._buffers.end, self._info.packet
+        if begin is None:
+            return
+        reach = max(band.reach for band in self._bands)
+        end = min(end, begin + -(-reach // packet) * packet)
+        while begin < end:
+            n = min(self._chunk_packets, (end - begin) // packet)
+            missing = Samples(begin, np.zeros((self._info.n_pols, n), bool))
+            loaded = self._buffers.put(None, missing)
+            self._buffers.used(*[band.take(loaded) for band in self._bands])
+            begin += n * packet
 
     def _band(self, number: int, output: Output, kernels: Kernels, chunk: int) -> Band | NarrowBand:
         deliver = self._deliverer(number, self._backend.stream())

@@ -89,7 +89,8 @@ class FPlan:
     def chunk(self, time: int, received: np.ndarray, ready: int | None = None) -> Iterator[Run | Batch]:
         """Yields what can be made now that the packets from sample ``time`` on are here.
 
-        Packets between the chunk before and this one never came.
+        Packets between the chunk before and this one never came, and what was before them is not asked for any more.
+        Whoever still has it gives chunks of missing packets first, for ``shape.head`` samples of a gap at least.
 
         Args:
             received: bool [n_pols, n_packets], False where a packet is missing.
@@ -112,7 +113,9 @@ class FPlan:
             ready = time + received.shape[1] * shape.packet
         while self._end < time:
             n = min(MOST_MISSING, (time - self._end) // shape.packet)
-            yield from self._take(np.zeros((len(self.delays), n), bool), ready)
+            for item in self._take(np.zeros((len(self.delays), n), bool), ready, is_gap=True):
+                assert isinstance(item, Batch)
+                yield item
         yield from self._take(received, ready)
 
     def finish(self) -> Iterator[Batch]:
@@ -132,8 +135,11 @@ class FPlan:
         assert self._came is not None
         return self._low + int(self._came.shape[1]) * self.shape.packet
 
-    def _take(self, received: np.ndarray, ready: int) -> Iterator[Run | Batch]:
-        """Yields the runs of all spectra whose samples are before ``ready``, and the batches that they fill."""
+    def _take(self, received: np.ndarray, ready: int, is_gap: bool = False) -> Iterator[Run | Batch]:
+        """Yields the runs of all spectra whose samples are before ``ready``, and the batches that they fill.
+
+        ``is_gap``: none of these spectra is present.
+        """
         assert self._came is not None
         shape = self.shape
         n_old = max(0, (self.oldest - self._low) // shape.packet)
@@ -154,6 +160,8 @@ class FPlan:
             if n:
                 whole = [Delayed(d.first[:n], d.fine[:n], d.phase[:n]) for d in delayed]
                 self._fill(batch, place, whole, newest[:n], sums)
+                if is_gap:
+                    batch.present[place : place + n] = False
                 yield from self._runs(batch, place, np.stack([d.first for d in whole]))
                 self._next += n * shape.step
                 self._newest = int(newest[n - 1])

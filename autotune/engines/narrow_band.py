@@ -101,6 +101,11 @@ class NarrowBand:
         packet, batch = self._info.packet, self._settings.outputs_per_batch * self._settings.decimation
         return -(-(self._window + batch) // packet) * packet
 
+    @property
+    def reach(self) -> int:
+        """Returns the missing samples after which nothing from before them is asked for."""
+        return self.head + self._settings.decimation * (self._head + self._settings.outputs_per_batch)
+
     def take(self, loaded: Loaded) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
         self._keep_flags(loaded.samples)

@@ -37,8 +37,16 @@ class SampleBuffers:
         self._number = 0
         self._before: tuple[DeviceArray, int, int] | None = None  # the buffer before, where it ends, and when
 
-    def put(self, chunk: np.ndarray, samples: Samples) -> Loaded:
-        """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones."""
+    @property
+    def end(self) -> int | None:
+        """Returns the time at which the chunk that was put last ends."""
+        return self._before[2] if self._before is not None else None
+
+    def put(self, chunk: np.ndarray | None, samples: Samples) -> Loaded:
+        """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones.
+
+        ``chunk``: None where nothing of it came.
+        """
         place = self._number % len(self._buffers)
         rows, stream = self._buffers[place], self._stream
         for event in self._used[place]:
@@ -51,8 +59,9 @@ class SampleBuffers:
             older, end, _ = self._before
             for row, source in zip(rows, older, strict=True):
                 stream.copy(row[first:begin], source[end - self._places(self._head) : end])
-        for row, source in zip(rows, chunk, strict=True):
-            stream.copy_in(row[begin : begin + n_places], source[:n_places])
+        if chunk is not None:
+            for row, source in zip(rows, chunk, strict=True):
+                stream.copy_in(row[begin : begin + n_places], source[:n_places])
         self._before = rows, begin + n_places, samples.time + n
         return Loaded(rows, first, low, samples, stream.record())
 

@@ -33,12 +33,16 @@ def voltages(sums: np.ndarray, fine: np.ndarray, phase: np.ndarray) -> np.ndarra
     return np.stack([np.clip(np.rint(part), -127, 127) for part in (v.real, v.imag)], axis=-1).astype(np.int8)
 
 
-def chunks(received: np.ndarray, cuts: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """(first packet, flags) of each chunk; those of which nothing came do not arrive, but for the first."""
-    at = 0
+def chunks(received: np.ndarray, cuts: Sequence[int], reach: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+    """(first packet, flags) of each chunk; those of which nothing came do not arrive, but for the first.
+
+    ``reach``: packets of a gap that are given as missing ones, before the rest is left out.
+    """
+    at = n_missing = 0
     for n in cuts:
-        flags = received[..., at : at + n] if received.ndim == 2 else received
-        if at == 0 or flags.any():
+        flags = received[..., at : at + n]
+        n_missing = 0 if flags.any() else n_missing + n
+        if at == 0 or n_missing - n < reach:
             yield at, flags
         at += n
 
@@ -75,7 +79,7 @@ def f_engine(
                 )
             sums[...] = np.nan
 
-    for at, flags in chunks(received, cuts):
+    for at, flags in chunks(received, cuts, shape.head // shape.packet):
         time, n = origin + at * shape.packet, flags.shape[1]
         end_before = time
         moved = (time - end) * BITS // 8  # the head moves on, also over a gap

@@ -69,6 +69,28 @@ def test_bands_share_an_input() -> None:
     assert np.array_equal(alone.voltages, sinks[1].voltages) and len(sinks[0].timestamps) < len(alone.timestamps)
 
 
+class Sparse(ArraySource):
+    """A source of which chunks without a packet do not come."""
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        while (samples := super().read(out)) is not None and not samples.received.any():
+            pass
+        return samples
+
+
+@pytest.mark.parametrize("n_missing", [7, 21, 70])
+def test_chunks_that_do_not_come_are_missing_packets(n_missing: int) -> None:
+    received = np.ones((2, N_PACKETS), bool)
+    received[:, 14 : 14 + n_missing] = False
+    given, left_out = KeptVoltages(), KeptVoltages()
+    for source, sink in ((ArraySource, given), (Sparse, left_out)):
+        made = output(sink)
+        made.delays[0].add(Piece(INFO.first_timestamp + 12 * PACKET, 190.0))  # asks for what was before the gap
+        engine(source(packed(), INFO, received), made).run()
+    assert len(given.timestamps) > 0 and np.array_equal(given.timestamps, left_out.timestamps)
+    assert np.array_equal(given.voltages, left_out.voltages)
+
+
 class Slow(KeptVoltages):
     """A sink that takes its time."""
 

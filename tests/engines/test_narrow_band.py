@@ -48,8 +48,7 @@ def heaps_of(
         chunk = np.ascontiguousarray(packed[:, at * width : (at + n) * width])
         chunk[np.repeat(~received[:, at : at + n], width, axis=1)] = 0xA5  # what a buffer held before
         samples = Samples(ORIGIN + at * PACKET, received[:, at : at + n])
-        if samples.received.any() or at == 0:
-            buffers.used(band.take(buffers.put(chunk, samples)))
+        buffers.used(band.take(buffers.put(chunk if samples.received.any() else None, samples)))
         at += n
     band.finish()
     return found
