@@ -16,15 +16,15 @@ from .run import Ended, command
 
 WORDS = """
 x 0 -1 1 2 3.5 nan inf -inf 1e999 99999999999 0x10 true None , = a=b=c -- - [red]x[/] é
-. .. / nowhere/there results out/x x.py ../../ESC /proc/self/mem /dev/null t4 csv kernel-tuner parquet
+. .. nowhere/there results out/x x.py ../../ESC /proc/self/mem /dev/null t4 csv kernel-tuner parquet
 detect ddc correlate host simulated simulated:0 cuda cuda:99 sm_90 sm_ quick full gp random
 n_time=3,n_chan=5 n_chan=0 n_chan=-1 n_chan=99999999999 n_chan=x n_time=nan taps=3 n_chan=1,n_chan=2
 BLOCK_C=32 BLOCK_C=32,BLOCK_T=4,UNROLL=1 UNROLL=9 UNROLL=1
 """
-ODD = ("", "\n", "\udcff", "{{ x }}", "NVIDIA H200", "a" * 3000, "9" * 40, EXAMPLE, FAULTY)
+ODD = ("", "\n", "\udcff", "{{ x }}", "NVIDIA H200", "a" * 3000, "9" * 40)
 VALUES = (*WORDS.split(), *ODD)
 CHEAP = {"--trials": "2", "--device": "simulated", "--repeats": "1", "--samples": "3", "--jobs": "1", "--time": "0.5"}
-OFTEN = {"--kernel": EXAMPLE, "--out": "out/tuned"}  # without which little runs
+OFTEN = {"--kernel": "", "--out": "out/tuned"}  # without which little runs; the example for the kernel
 WHERE = ("--out", "--results")
 UNNAMED = ("/", "/dev", "/proc/self")  # of words that are no place to write to
 SLOW = ("campaign", "worker")  # these start processes of their own: --help and missing files only
@@ -35,6 +35,12 @@ class CommandLines:
 
     def __init__(self, folder: Path, rng: Random) -> None:
         self.folder, self.rng = folder, rng
+        # Copies: a command may be told to write its output over them.
+        for path in (Path(EXAMPLE), Path(FAULTY)):
+            for file in (path, path.with_name(f"{path.stem}.cu.j2")):
+                (folder / file.name).write_bytes(file.read_bytes())
+        self.example = str(folder / Path(EXAMPLE).name)
+        self.values = (*VALUES, self.example, str(folder / Path(FAULTY).name))
         self.commands: dict[str, Any] = dict(typer.main.get_command(app).commands)
 
     def run(self, n: int) -> Iterator[tuple[str, Ended]]:
@@ -51,27 +57,27 @@ class CommandLines:
     def _words(self, name: str) -> list[str]:
         rng, words = self.rng, [name]
         if rng.random() < 0.03:
-            return [rng.choice(VALUES)]
+            return [rng.choice(self.values)]
         if name in SLOW:
             return [name, rng.choice(("--help", "/nowhere", "", "x.toml", "--devices", "tcp://"))]
         options = [p for p in self.commands[name].params if p.param_type_name == "option"]
         for parameter in self.commands[name].params:
             if parameter.param_type_name == "argument" and rng.random() < 0.95:
-                words.append("results" if rng.random() < 0.7 else rng.choice(VALUES))
+                words.append("results" if rng.random() < 0.7 else rng.choice(self.values))
         for option in rng.sample(options, min(len(options), rng.choice((0, 1, 1, 2, 3)))):
             flag = rng.choice(option.opts)
             words += [flag] if option.is_flag else [flag, self._value(flag)]
         there = {flag for option in options for flag in option.opts}
         for flag, value in OFTEN.items():
             if flag in there and flag not in words and rng.random() < 0.9:
-                words += [flag, value]
+                words += [flag, value or self.example]
         return [*words, *self._cheap(name, options, words)]
 
     def _value(self, flag: str) -> str:
         """Often one that the option takes."""
         if flag in CHEAP and self.rng.random() < 0.3:
             return CHEAP[flag]
-        return self.rng.choice(VALUES)
+        return self.rng.choice(self.values)
 
     def _cheap(self, name: str, options: list[Any], words: list[str]) -> list[str]:
         """What keeps a run short, where the words do not say otherwise."""
