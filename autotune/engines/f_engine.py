@@ -62,7 +62,6 @@ class FEngine:
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
         report: takes a line of progress now and then.
-        tell: takes what is to be known of the kernels that were chosen.
     """
 
     def __init__(
@@ -127,9 +126,7 @@ class FEngine:
 
     def _compute(self) -> None:
         reported = time.monotonic()
-        while True:
-            if (chunk := self._chunks.take()) is None:
-                break
+        while (chunk := self._chunks.take()) is not None:
             self._take(chunk)
             if time.monotonic() - reported >= REPORT_S:
                 reported = time.monotonic()

@@ -45,15 +45,11 @@ class Buckets(Generic[B]):
     """A fixed number of buckets that go round between two threads."""
 
     def __init__(self, buckets: list[B], ending: Ending) -> None:
-        self._ending, self.n = ending, len(buckets)
+        self._ending = ending
         self._free: Queue[B] = Queue()
         self._filled: Queue[B | None] = Queue()
         for bucket in buckets:
             self._free.put(bucket)
-
-    @property
-    def n_filled(self) -> int:
-        return self._filled.qsize()
 
     def free(self) -> B:
         """Returns a bucket that may be filled; waits for it. Raises Stopped."""

@@ -1,6 +1,7 @@
 """The device's side of an input: a few buffers of samples, each a chunk behind the head, which all bands share."""
 
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class SampleBuffers:
         self._bits, self._head, self._packet = sample_bits, head, packet
         self._is_complex = sample_bits == COMPLEX_BITS
         self._stream = backend.stream()
-        length = self._places(head + chunk) + 2 * ALIGN
+        self._period = 8 * ALIGN // gcd(8 * ALIGN, sample_bits)  # samples after which rows are at the same place again
+        length = self._places(self._period + head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8
         self._buffers = [backend.empty((n_pols, -(-length // 64) * 64), dtype) for _ in range(n_buffers)]
         self._used: list[tuple[Event, ...]] = [()] * n_buffers
@@ -53,7 +55,9 @@ class SampleBuffers:
             stream.after(event)
         n = samples.received.shape[1] * self._packet
         low = samples.time - self._head
-        first = self._places(low) % ALIGN if low * self._bits % 8 == 0 and not self._is_complex else 0
+        # Whole samples, whose absolute number is a multiple of the period at a multiple of ALIGN bytes.
+        is_aligned = low * self._bits % 8 == 0 and not self._is_complex
+        first = self._places(low % self._period) if is_aligned else 0
         begin, n_places = first + self._places(self._head), self._places(n)
         if self._before is not None and self._before[2] == samples.time:  # after a gap there is nothing to keep
             older, end, _ = self._before

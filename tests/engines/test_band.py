@@ -101,18 +101,19 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.5, 3.0, 17.25, 1023.75, 8192.5, -6.4])
-@pytest.mark.parametrize("channel", [5, 20])
-def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int) -> None:
-    origin, n_packets, cycles, phase, phase_rate, rate = 1 << 40, 128, 0.15, 0.4, 3e-6, 1e-7
+@pytest.mark.parametrize(("channel", "late"), [(5, 0), (20, 3), (20, 16)])
+def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int, late: int) -> None:
+    """``late``: the stream starts at any sample: at any bit of a byte, and at any byte of what copies align."""
+    origin, n_packets, cycles, phase, phase_rate, rate = (1 << 40) + late, 128, 0.15, 0.4, 3e-6, 1e-7
     times = np.arange(n_packets * PACKET)
     tone = 400 * np.cos(2 * pi * (channel / L * times + cycles))
     packed = quantised_rows([tone, tone])
-    late = [DelayModel(Piece(origin, delay, rate, phase, phase_rate)), DelayModel(Piece(origin, 0.0))]
+    models = [DelayModel(Piece(origin, delay, rate, phase, phase_rate)), DelayModel(Piece(origin, 0.0))]
     gain = 100 / (400 / 2 * SUM)
     settings = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=2, max_delay_diff=9000)
     received = np.ones((2, n_packets), bool)
     info = SampleInfo(10, 2, 1e6, PACKET)
-    found = heaps_of(packed, received, origin, late, Gains(C, 2, gain), [50, 1, 77], settings, info)
+    found = heaps_of(packed, received, origin, models, Gains(C, 2, gain), [50, 1, 77], settings, info)
     assert len(found) >= (n_packets * PACKET - 8300) // (HEAP * L) - 2
     for time, (voltages, _) in found.items():
         spectra = time + L * np.arange(HEAP) - origin
