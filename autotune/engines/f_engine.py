@@ -6,7 +6,6 @@ waits for neither. One thread writes what is finished. All bands share the copy 
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from .band import Band, BandSettings, Voltages
 from .choice import Kernels
 from .counters import FCounters
 from .delays import DelayModel
-from .flow import Buckets, Chunk, Ending, Stopped, ended_by_ctrl_c, read_chunks, thread
+from .flow import Buckets, Chunk, Ending, read_chunks, run_beside
 from .gains import Gains
 from .narrow_band import NarrowBand, NarrowSettings
 from .sample_buffers import SampleBuffers
@@ -105,19 +104,9 @@ class FEngine:
         """
         for counters in self.counters:
             counters.began = time.monotonic()
-        try:
-            with ended_by_ctrl_c(self.stop), ExitStack() as stack:
-                for number, output in enumerate(self._outputs):
-                    write = self._writer(number, output)
-                    stack.enter_context(thread(f"autotune-writes-{number}", write, self._ending))
-                stack.enter_context(thread("autotune-reads", self._read, self._ending))
-                self._compute()
-        except Stopped:  # a thread's error is told below
-            pass
-        finally:
-            self._backend.finish()
-        if self._ending.error is not None:
-            raise self._ending.error
+        others = {f"autotune-writes-{i}": self._writer(i, output) for i, output in enumerate(self._outputs)}
+        others["autotune-reads"] = self._read
+        run_beside(self._ending, others, self._compute, self._backend.finish)
         return self.counters
 
     # ------------------------------------------------------------------ the three threads

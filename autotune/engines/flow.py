@@ -6,8 +6,8 @@ wait, and nothing grows. A live source cannot wait: it drops whole chunks, which
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 from typing import Generic, Protocol, TypeVar
@@ -126,6 +126,29 @@ def read_chunks(
         ending.error = ending.error or error
     finally:
         buckets.give(None)
+
+
+def run_beside(
+    ending: Ending, others: Mapping[str, Callable[[], None]], compute: Callable[[], None], finish: Callable[[], None]
+) -> None:
+    """Runs ``compute`` with each of ``others`` in a thread of its name, and ``finish`` when all have ended.
+
+    The first Ctrl-C lets the engine read no more; what has come is finished.
+
+    Raises:
+        Exception: the first error of any of them.
+    """
+    try:
+        with ended_by_ctrl_c(ending.asked.set), ExitStack() as stack:
+            for name, work in others.items():
+                stack.enter_context(thread(name, work, ending))
+            compute()
+    except Stopped:  # the error of a thread is raised below
+        pass
+    finally:
+        finish()
+    if ending.error is not None:
+        raise ending.error
 
 
 @contextmanager

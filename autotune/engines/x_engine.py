@@ -6,7 +6,6 @@ kernels, and waits for neither. One thread writes dumps.
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..core.errors import UsageError
 from .backend import Backend, DeviceArray, Event
 from .choice import Kernels
 from .counters import XCounters
-from .flow import Buckets, Chunk, Ending, Stopped, ended_by_ctrl_c, read_chunks, thread
+from .flow import Buckets, Chunk, Ending, read_chunks, run_beside
 from .stream import Batches, VisibilityInfo, VisibilitySink, VoltageSource
 from .x_stage import PRODUCTS, Visibilities, XSettings, XStage
 
@@ -101,17 +100,8 @@ class XEngine:
             UsageError: of the source or the sink; what was written stands.
         """
         self.counters.began = time.monotonic()
-        try:
-            with ended_by_ctrl_c(self.stop), ExitStack() as stack:
-                stack.enter_context(thread("autotune-writes", self._write, self._ending))
-                stack.enter_context(thread("autotune-reads", self._read, self._ending))
-                self._compute()
-        except Stopped:  # a thread's error is told below
-            pass
-        finally:
-            self._backend.finish()
-        if self._ending.error is not None:
-            raise self._ending.error
+        others = {"autotune-writes": self._write, "autotune-reads": self._read}
+        run_beside(self._ending, others, self._compute, self._backend.finish)
         return self.counters
 
     # ------------------------------------------------------------------ the three threads
