@@ -4,6 +4,7 @@ There are two: a GPU, through CuPy, and ``host``, where the CPU runs the rendere
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.errors import UsageError
 
+ALIGN = 16  # bytes: arrays in one memory begin at multiples of it
 DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
 
 
@@ -21,25 +23,30 @@ class Event(Protocol):
     def wait(self) -> None:
         """Wait until the work before it is done; other threads go on meanwhile."""
 
+    def is_done(self) -> bool: ...
+
+    def seconds_since(self, earlier: Any) -> float:
+        """Returns the time from ``earlier`` to this event, both of them timed and done."""
+
 
 class Stream(Protocol):
     """Work that is done in order, beside that of other streams."""
 
     def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
-        """Copy C-contiguous pinned memory to the device."""
+        """Copy pinned memory to the device; entries along the first axis may lie apart."""
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
-        """Copy from the device to C-contiguous pinned memory."""
+        """Copy from the device to pinned memory, likewise."""
 
     def copy(self, to: DeviceArray, source: DeviceArray) -> None:
-        """Copy within the device; views may have strides."""
+        """Copy within the device, likewise."""
 
     def zero(self, array: DeviceArray) -> None: ...
 
     def after(self, event: Event) -> None:
         """Let what follows wait on the device for ``event``."""
 
-    def record(self) -> Event:
+    def record(self, is_timed: bool = False) -> Event:
         """Returns the event that what was given to the stream so far is done."""
 
 
@@ -79,6 +86,22 @@ class Backend(Protocol):
 
     def finish(self) -> None:
         """Wait until all streams are done."""
+
+
+def together(
+    empty: Callable[[Sequence[int], Any], DeviceArray], parts: Mapping[str, tuple[Sequence[int], Any]]
+) -> tuple[DeviceArray, dict[str, DeviceArray]]:
+    """Returns uint8 memory, and arrays of (shape, dtype) in it one behind the other: one copy is one of them all."""
+    ends = [0]
+    for shape, dtype in parts.values():
+        n_bytes = prod(shape) * np.dtype(dtype).itemsize
+        ends.append(-(-(ends[-1] + n_bytes) // ALIGN) * ALIGN)
+    memory = empty((ends[-1],), np.uint8)
+    arrays = {}
+    for (name, (shape, dtype)), begin in zip(parts.items(), ends, strict=False):
+        n_bytes = prod(shape) * np.dtype(dtype).itemsize
+        arrays[name] = memory[begin : begin + n_bytes].view(dtype).reshape(shape)
+    return memory, arrays
 
 
 def check_served(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:

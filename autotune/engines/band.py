@@ -6,18 +6,22 @@ whoever takes them says when the buffer may be used again.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from ..core.errors import UsageError
-from .backend import Backend, DeviceArray, Event
+from .activity import Activity
+from .backend import Backend, DeviceArray, Event, together
 from .choice import Kernels
 from .delays import Delays
 from .f_plan import Batch, FPlan, FShape, Run
 from .gains import Gains
 from .sample_buffers import Loaded
+from .staging import Staging
 from .stream import SampleInfo
 
+KERNELS = "kernels"  # kind of a span of work
 MOST_RUNS = 256  # offsets of so many runs go to the device together
 
 
@@ -51,29 +55,43 @@ class BandSettings:
             is_complex=info.is_complex,
         )
 
+    def parts(self, n_pols: int) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Returns the shape and the type of each array in the memory of ``Voltages``."""
+        pair = () if self.bits == 4 else (2,)
+        return {
+            "voltages": ((self.heaps_per_batch, 1, self.n_channels, self.spectra_per_heap, n_pols, *pair), np.int8),
+            "saturated": ((self.heaps_per_batch, 1, n_pols), np.uint32),
+            "total_power": ((n_pols,), np.uint64),
+        }
+
 
 @dataclass
 class Voltages:
     """A buffer of voltages on the device, with what was made into it. Arrays of the device are ready at ``done``."""
 
+    memory: DeviceArray  # uint8, contiguous: what the next three are views of, in this order
     voltages: DeviceArray  # int8 [n_heaps, 1, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits
     saturated: DeviceArray  # uint32 [n_heaps, 1, n_pols]
     total_power: DeviceArray  # uint64 [n_pols], squares of the samples of all present spectra
-    delays: DeviceArray  # float32 [1, n_spectra, n_pols]
-    phases: DeviceArray
-    turns: np.ndarray  # pinned: what delays and phases are copied from, float32 [2, 1, n_spectra, n_pols]
+    turns: DeviceArray  # float32 [2, n_spectra, n_pols], delays and phases
+    read_at: float = 0.0  # time.monotonic() when the last samples for it had been read
     time: int = 0  # time of the first spectrum
     heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
     n_present: int = 0  # spectra
     done: Event | None = None
-    free: Event | None = None  # the event after which the buffer may be used again
+    free: tuple[Event, ...] = ()  # the events after which the buffer may be used again
+
+    @property
+    def counts(self) -> DeviceArray:
+        """Returns the part of ``memory`` that is added to: saturated and total_power."""
+        return self.memory[self.voltages.nbytes :]
 
 
 class Band:
     """Makes voltages of one antenna's samples, and hands them to ``deliver`` in the order of time.
 
     Args:
-        deliver: takes a buffer of voltages and returns the event from which on it may be used again.
+        deliver: takes a buffer of voltages and returns the events after which it may be used again.
         unit: samples of the engine's input for each of this band's, which are fewer after a decimation.
     """
 
@@ -85,7 +103,8 @@ class Band:
         settings: BandSettings,
         delays: Sequence[Delays],
         gains: Gains,
-        deliver: Callable[[Voltages], Event],
+        deliver: Callable[[Voltages], tuple[Event, ...]],
+        activity: Activity,
         unit: int = 1,
     ) -> None:
         if len(delays) != info.n_pols:
@@ -93,7 +112,7 @@ class Band:
         self.settings, self.gains, self.unit, self._deliver = settings, gains, unit, deliver
         self.shape = settings.shape(info)
         self.plan = FPlan(self.shape, delays)
-        self._info, self._stream = info, backend.stream()
+        self._info, self._stream, self._activity = info, backend.stream(), activity
         taps, length = settings.weights.shape
         n, n_pols, n_channels = self.shape.spectra_per_batch, info.n_pols, settings.n_channels
         filtered = np.complex64 if info.is_complex else np.float32
@@ -104,9 +123,9 @@ class Band:
         self._gains = backend.empty((1, n_channels, n_pols), np.complex64)
         self._gains_set: int | None = None  # number of the piece that the device has
         self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
-        self._pinned_offsets = backend.pinned((MOST_RUNS, n_pols), np.int64)
-        self._pinned_gains = backend.pinned((1, n_channels, n_pols), np.complex64)
-        self._offsets_read: Event | None = None
+        self._offsets_sent = Staging(backend, (MOST_RUNS, n_pols), np.int64)
+        self._gains_sent = Staging(backend, (1, n_channels, n_pols), np.complex64)
+        self._turns_sent = Staging(backend, (2, n, n_pols), np.float32)
         self._filter, self._filter_problem = kernels.launcher(
             "pfb_fir", taps=taps, n_channels=n_channels, sample_bits=info.sample_bits, n_pols=n_pols, n_spectra=n
         )
@@ -124,6 +143,7 @@ class Band:
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
         self._buffers = [self._voltages(backend) for _ in range(settings.n_buffers)]
         self._number = 0
+        self._read_at = 0.0
 
     @property
     def head(self) -> int:
@@ -142,8 +162,11 @@ class Band:
 
     def take(self, loaded: Loaded) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
-        self._stream.after(loaded.ready)
-        self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
+        for event in loaded.ready:
+            self._stream.after(event)
+        self._read_at = loaded.read_at
+        with self._activity.span(KERNELS, self._stream):
+            self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
         return self._stream.record()
 
     def finish(self) -> None:
@@ -165,12 +188,9 @@ class Band:
             number += 1
 
     def _send_offsets(self, runs: list[Run], loaded: Loaded) -> None:
-        if self._offsets_read is not None:
-            self._offsets_read.wait()
         before = 0 if self._info.is_complex else loaded.first * 8 // self._info.sample_bits
-        self._pinned_offsets[: len(runs)] = np.array([run.first for run in runs]) - (loaded.low - before)
-        self._stream.copy_in(self._offsets[: len(runs)], self._pinned_offsets[: len(runs)])
-        self._offsets_read = self._stream.record()
+        first = np.array([run.first for run in runs]) - (loaded.low - before)
+        self._offsets_sent.send(first, self._offsets, self._stream)
 
     def _front_end(self, run: Run, number: int, loaded: Loaded) -> None:
         """Filters the spectra of a run into their place in the batch."""
@@ -189,13 +209,12 @@ class Band:
     def _back_end(self, batch: Batch) -> None:
         """Transforms and quantises a batch, hands it on, and takes the next buffer."""
         buffer, stream = self._buffers[self._number], self._stream
-        buffer.time, buffer.heaps = batch.time * self.unit, batch.heaps(self.settings.spectra_per_heap)
+        buffer.read_at, buffer.time = self._read_at, batch.time * self.unit
+        buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
         buffer.n_present = int(np.count_nonzero(batch.present))
         if buffer.heaps.any():
-            buffer.turns[0, 0] = batch.fine * (2 if self._info.is_complex else 1)
-            buffer.turns[1, 0] = batch.phase
-            stream.copy_in(buffer.delays, buffer.turns[0])
-            stream.copy_in(buffer.phases, buffer.turns[1])
+            fine = 2 * batch.fine if self._info.is_complex else batch.fine
+            self._turns_sent.send((fine, batch.phase), buffer.turns, stream)
             self._transform(self._spectra[0], self._filtered, stream)
             for first, n in self.gains.ranges(buffer.time, len(buffer.heaps), self.heap_samples):
                 self._set_gains(buffer.time + first * self.heap_samples)
@@ -213,8 +232,8 @@ class Band:
             "voltages": buffer.voltages[heaps],
             "saturated": buffer.saturated[heaps],
             "spectra": self._spectra[:, :, some],
-            "delays": buffer.delays[:, some],
-            "phases": buffer.phases[:, some],
+            "delays": buffer.turns[:1, some],
+            "phases": buffer.turns[1:, some],
             "gains": self._gains,
         }
         self._quantise(problem, arrays, {}, self._stream)
@@ -222,32 +241,20 @@ class Band:
     def _set_gains(self, time: int) -> None:
         number, values = self.gains.at(time)
         if number != self._gains_set:
-            self._pinned_gains[0] = values
-            self._stream.copy_in(self._gains, self._pinned_gains)
-            self._stream.record().wait()  # gains change rarely, and their memory is written at once
+            self._gains_sent.send(values[np.newaxis], self._gains, self._stream)
             self._gains_set = number
 
     # ------------------------------------------------------------------ memory
     def _begin(self, buffer: Voltages) -> None:
         """Waits on the device until a buffer is free, and clears what is added to."""
-        if buffer.free is not None:
-            self._stream.after(buffer.free)
-            buffer.free.wait()  # its pinned memory is written at once
-        self._stream.zero(buffer.saturated)
-        self._stream.zero(buffer.total_power)
+        for event in buffer.free:
+            self._stream.after(event)
+        self._stream.zero(buffer.counts)
 
     def _voltages(self, backend: Backend) -> Voltages:
-        s, n_pols = self.settings, self._info.n_pols
-        n = self.shape.spectra_per_batch
-        parts = () if s.bits == 4 else (2,)
-        buffer = Voltages(
-            voltages=backend.empty((s.heaps_per_batch, 1, s.n_channels, s.spectra_per_heap, n_pols, *parts), np.int8),
-            saturated=backend.empty((s.heaps_per_batch, 1, n_pols), np.uint32),
-            total_power=backend.empty((n_pols,), np.uint64),
-            delays=backend.empty((1, n, n_pols), np.float32),
-            phases=backend.empty((1, n, n_pols), np.float32),
-            turns=backend.pinned((2, 1, n, n_pols), np.float32),
-        )
+        memory, parts = together(backend.empty, self.settings.parts(self._info.n_pols))
+        turns = backend.empty((2, self.shape.spectra_per_batch, self._info.n_pols), np.float32)
+        buffer = Voltages(memory, **parts, turns=turns)
         self._begin(buffer)
         return buffer
 

@@ -7,6 +7,8 @@ from math import log10
 
 import numpy as np
 
+from .stream import Samples
+
 
 @dataclass
 class FCounters:
@@ -29,6 +31,17 @@ class FCounters:
     def __post_init__(self) -> None:
         self.saturated = np.zeros(self.n_pols, np.int64)
         self.power = np.zeros(self.n_pols)
+
+    def took(self, samples: Samples, packet: int) -> None:
+        """Count a chunk of packets that were read."""
+        with self.lock:
+            self.samples_in += samples.received.shape[1] * packet
+            self.packets_missing += int(samples.received.size - np.count_nonzero(samples.received))
+
+    def dropped(self) -> None:
+        """Count a chunk that found no free buffer."""
+        with self.lock:
+            self.chunks_dropped += 1
 
     @property
     def dbfs(self) -> list[float]:
@@ -69,6 +82,11 @@ class XCounters:
     saturated: int = 0  # visibilities that were clipped to 32 bits
     began: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def dropped(self) -> None:
+        """Count a chunk that found no free buffer."""
+        with self.lock:
+            self.chunks_dropped += 1
 
     def line(self) -> str:
         """Returns one line for people."""

@@ -47,8 +47,13 @@ class Delayed:
     """The delay and the phase of each spectrum of a run."""
 
     first: np.ndarray  # int64 [n]: the sample with which the spectrum starts
+    coarse: np.ndarray  # int64 [n], or [1] of them all: samples by which it starts earlier than it leaves
     fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum
     phase: np.ndarray  # float64 [n]: radians, within +-pi
+
+    def until(self, n: int) -> "Delayed":
+        """Returns the first ``n`` spectra of the run."""
+        return Delayed(self.first[:n], self.coarse[:n], self.fine[:n], self.phase[:n])
 
 
 class Delays(Protocol):
@@ -81,28 +86,48 @@ class DelayModel:
 
         ``quantum``: coarse delays are multiples of so many samples (the decimation, of a narrow band).
         """
-        first, fine, phase = np.empty(n, np.int64), np.empty(n), np.empty(n)
         pieces = self._pieces
         starts = [piece.start for piece in pieces]
-        done = 0
-        while done < n:
-            time = start + done * step
-            number = max(bisect_right(starts, time) - 1, 0)
-            piece = pieces[number]
-            end = n if number + 1 == len(pieces) else min(n, -(-(starts[number + 1] - start) // step))
-            steps = step * np.arange(end - done, dtype=np.int64)
-            # Times since the first piece, which starts at -2^62, would overflow.
-            constant = piece.rate == 0 and piece.phase_rate == 0
-            since = np.zeros(end - done) if constant else (steps + (time - piece.start)).astype(np.float64)
-            delay = piece.delay + piece.rate * since
-            coarse = quantum * np.rint(delay / quantum)
-            some = slice(done, end)
-            first[some] = time + steps - coarse.astype(np.int64)
-            fine[some] = delay - coarse
-            turned = piece.phase + piece.phase_rate * since
-            phase[some] = turned - 2 * pi * np.rint(turned / (2 * pi))
-            done = end
-        return Delayed(first, fine, phase)
+        parts: list[Delayed] = []
+        while n or not parts:
+            number = max(bisect_right(starts, start) - 1, 0)
+            is_last = number + 1 == len(pieces)
+            n_here = n if is_last else min(n, -(-(starts[number + 1] - start) // step))
+            parts.append(_of_piece(pieces[number], start, n_here, step, quantum))
+            start, n = start + n_here * step, n - n_here
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _of_piece(piece: Piece, start: int, n: int, step: int, quantum: int) -> Delayed:
+    steps = step * np.arange(n, dtype=np.int64)
+    # Times since the first piece, which starts at -2^62, would overflow.
+    is_constant = piece.rate == 0 and piece.phase_rate == 0
+    since = np.zeros(n) if is_constant else (steps + (start - piece.start)).astype(np.float64)
+    delay = piece.delay + piece.rate * since
+    phase = piece.phase + piece.phase_rate * since
+    whole = _nearest(delay, quantum)
+    coarse = whole.astype(np.int64)
+    return Delayed(start + steps - coarse, coarse, delay - whole, phase - _nearest(phase, 2 * pi))
+
+
+def _nearest(values: np.ndarray, quantum: float) -> np.ndarray:
+    """Returns the nearest multiples of ``quantum``, or [1] of them all; ``values`` rise, or they fall.
+
+    A delay changes slowly: its coarse part is mostly the same over a run, which its ends tell.
+    """
+    ends: np.ndarray = quantum * np.rint(values[[0, -1]] / quantum) if len(values) else values
+    if len(ends) and ends[0] == ends[1]:
+        return ends[:1]
+    return np.asarray(quantum * np.rint(values / quantum))
+
+
+def _joined(parts: list[Delayed]) -> Delayed:
+    return Delayed(
+        first=np.concatenate([part.first for part in parts]),
+        coarse=np.concatenate([np.broadcast_to(part.coarse, part.first.shape) for part in parts]),
+        fine=np.concatenate([part.fine for part in parts]),
+        phase=np.concatenate([part.phase for part in parts]),
+    )
 
 
 @dataclass(frozen=True)
@@ -116,4 +141,4 @@ class Decimated:
         """Returns what happens to the spectra that leave at ``start`` + ``step`` i; coarse delays are whole samples."""
         d = self.decimation
         found = self.model.at(start * d, n, step * d, quantum=d)
-        return Delayed(found.first // d, found.fine / d, found.phase)
+        return Delayed(found.first // d, found.coarse // d, found.fine / d, found.phase)

@@ -8,6 +8,7 @@ asked for before: neither rule has a chunk in it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -154,15 +155,15 @@ class FPlan:
             # Spectra that may be ready, and some more: delays are asked for no others.
             n_asked = min(n_left, max(0, (ready - max(self._newest, self._next)) // shape.step) + 64)
             delayed = [model.at(self._next, n_asked, shape.step) for model in self.delays]
-            ends = np.max([d.first for d in delayed], axis=0) + shape.window
+            ends = reduce(np.maximum, [d.first for d in delayed]) + shape.window
             newest = np.maximum.accumulate(np.maximum(ends, self._newest))
             n = int(np.searchsorted(newest, ready, side="right"))
             if n:
-                whole = [Delayed(d.first[:n], d.fine[:n], d.phase[:n]) for d in delayed]
+                whole = [d.until(n) for d in delayed]
                 self._fill(batch, place, whole, newest[:n], sums)
                 if is_gap:
                     batch.present[place : place + n] = False
-                yield from self._runs(batch, place, np.stack([d.first for d in whole]))
+                yield from self._runs(batch, place, whole)
                 self._next += n * shape.step
                 self._newest = int(newest[n - 1])
             if n == n_left:
@@ -191,8 +192,7 @@ class FPlan:
         for pol, d in enumerate(delayed):
             batch.fine[some, pol] = d.fine
             # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
-            quarters = 0 if shape.is_complex else (self._next + shape.step * np.arange(len(newest)) - d.first) & 3
-            batch.phase[some, pol] = d.phase + np.pi / 2 * quarters
+            batch.phase[some, pol] = d.phase if shape.is_complex else d.phase + np.pi / 2 * (d.coarse & 3)
             from_low = d.first - self._low
             kept = (d.first >= newest - shape.head) & (from_low >= 0)
             present &= kept
@@ -202,13 +202,16 @@ class FPlan:
                 present &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
         batch.present[some] = present
 
-    def _runs(self, batch: Batch, place: int, first: np.ndarray) -> Iterator[Run]:
-        """Yields the present spectra in runs of constant coarse delay; ``first``: int64 [n_pols, n_spectra]."""
-        n = first.shape[1]
-        coarse = first - self.shape.step * np.arange(n)  # each spectrum's coarse delay, up to a constant
+    @staticmethod
+    def _runs(batch: Batch, place: int, delayed: Sequence[Delayed]) -> Iterator[Run]:
+        """Yields the present spectra from ``place`` on, in runs of constant coarse delay."""
+        n = len(delayed[0].first)
         present = batch.present[place : place + n]
-        changes = (np.diff(coarse, axis=1) != 0).any(axis=0) | np.diff(present)
+        changes = np.diff(present)
+        for d in delayed:
+            if len(d.coarse) > 1:
+                changes |= np.diff(d.coarse) != 0
         bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), n]
         for begin, end in pairwise(bounds):
             if present[begin]:
-                yield Run(place + begin, end - begin, tuple(first[:, begin].tolist()))
+                yield Run(place + begin, end - begin, tuple(int(d.first[begin]) for d in delayed))

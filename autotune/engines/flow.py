@@ -6,6 +6,7 @@ wait, and nothing grows. A live source cannot wait: it drops whole chunks, which
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ class Buckets(Generic[B]):
     """A fixed number of buckets that go round between two threads."""
 
     def __init__(self, buckets: list[B], ending: Ending) -> None:
-        self._ending = ending
+        self._ending, self._n = ending, len(buckets)
         self._free: Queue[B] = Queue()
         self._filled: Queue[B | None] = Queue()
         for bucket in buckets:
@@ -73,6 +74,10 @@ class Buckets(Generic[B]):
     def give_back(self, bucket: B) -> None:
         self._free.put(bucket)
 
+    def depth(self) -> str:
+        """Returns how many buckets are filled, of how many: 2/4."""
+        return f"{self._filled.qsize()}/{self._n}"
+
     def _get(self, queue: Queue[T]) -> T:
         while not self._ending.failed.is_set():
             try:
@@ -87,7 +92,8 @@ class Chunk(Generic[R]):
     """A bucket of pinned memory that a source fills."""
 
     array: np.ndarray
-    samples: R | None = None  # the source's answer about this chunk
+    answer: R | None = None  # the source's, about this chunk
+    read_at: float = 0.0  # time.monotonic() when it had been read
     copied: Event | None = None  # the event after which the device has it
 
 
@@ -116,8 +122,9 @@ def read_chunks(
                 continue
             if bucket.copied is not None:
                 bucket.copied.wait()
-            bucket.samples = source.read(bucket.array)
-            if bucket.samples is None:
+            bucket.answer = source.read(bucket.array)
+            bucket.read_at = time.monotonic()
+            if bucket.answer is None:
                 break
             buckets.give(bucket)
     except Stopped:
@@ -131,7 +138,7 @@ def read_chunks(
 def run_beside(
     ending: Ending, others: Mapping[str, Callable[[], None]], compute: Callable[[], None], finish: Callable[[], None]
 ) -> None:
-    """Runs ``compute`` with each of ``others`` in a thread of its name, and ``finish`` when all have ended.
+    """Runs ``compute`` with each of ``others`` in a thread, autotune-NAME, and ``finish`` when all have ended.
 
     The first Ctrl-C lets the engine read no more; what has come is finished.
 
@@ -141,7 +148,7 @@ def run_beside(
     try:
         with ended_by_ctrl_c(ending.asked.set), ExitStack() as stack:
             for name, work in others.items():
-                stack.enter_context(thread(name, work, ending))
+                stack.enter_context(thread(f"autotune-{name}", work, ending))
             compute()
     except Stopped:  # the error of a thread is raised below
         pass

@@ -17,14 +17,22 @@ from .backend import DeviceArray, Transform, check_served
 class GpuEvent:
     """A point in a CUDA stream."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, is_timed: bool) -> None:
         import cupy
 
-        self.event = cupy.cuda.Event(block=True, disable_timing=True)  # who waits does not spin
+        self.event = cupy.cuda.Event(block=True, disable_timing=not is_timed)  # who waits does not spin
         self.event.record(stream)
 
     def wait(self) -> None:
         self.event.synchronize()
+
+    def is_done(self) -> bool:
+        return bool(self.event.done)
+
+    def seconds_since(self, earlier: "GpuEvent") -> float:
+        import cupy
+
+        return float(cupy.cuda.get_elapsed_time(earlier.event, self.event)) / 1e3
 
 
 class GpuStream:
@@ -52,8 +60,8 @@ class GpuStream:
     def after(self, event: GpuEvent) -> None:
         self.stream.wait_event(event.event)
 
-    def record(self) -> GpuEvent:
-        return GpuEvent(self.stream)
+    def record(self, is_timed: bool = False) -> GpuEvent:
+        return GpuEvent(self.stream, is_timed)
 
     def _two_dimensional(self, to_address: int, to: Any, source_address: int, source: Any, kind: int) -> None:
         """Copies arrays of one shape whose entries along axis 0 may lie apart, each contiguous."""

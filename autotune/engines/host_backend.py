@@ -1,5 +1,6 @@
 """The host as an engine's backend: the CPU runs the rendered CUDA in its plain build, and each step is done at once."""
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,8 +21,17 @@ from .backend import Stream, Transform, check_served
 class HostEvent:
     """An event that has happened: the host does everything at once."""
 
+    def __init__(self) -> None:
+        self._at = time.perf_counter()
+
     def wait(self) -> None:
         return
+
+    def is_done(self) -> bool:
+        return True
+
+    def seconds_since(self, earlier: "HostEvent") -> float:
+        return self._at - earlier._at
 
 
 class HostStream:
@@ -42,7 +52,7 @@ class HostStream:
     def after(self, event: HostEvent) -> None:
         return
 
-    def record(self) -> HostEvent:
+    def record(self, is_timed: bool = False) -> HostEvent:
         return HostEvent()
 
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from ..core.errors import UsageError
+from .activity import Activity
 from .backend import Backend, Event
-from .band import Band, BandSettings, Voltages, complex_weights
+from .band import KERNELS, Band, BandSettings, Voltages, complex_weights
 from .choice import Kernels
 from .delays import Decimated, DelayModel
 from .gains import Gains
@@ -47,7 +48,8 @@ class NarrowBand:
         settings: NarrowSettings,
         delays: Sequence[DelayModel],
         gains: Gains,
-        deliver: Callable[[Voltages], Event],
+        deliver: Callable[[Voltages], tuple[Event, ...]],
+        activity: Activity,
         chunk: int,
     ) -> None:
         decimation, n_outputs = settings.decimation, settings.outputs_per_batch
@@ -58,7 +60,8 @@ class NarrowBand:
                 f"outputs_per_batch={n_outputs} times decimation={decimation} samples of {info.sample_bits} bits are "
                 f"not whole pieces of {ALIGN} bytes; choose a multiple of 64"
             )
-        self._info, self._settings, self._stream = info, settings, backend.stream()
+        self._info, self._settings, self._activity = info, settings, activity
+        self._stream = backend.stream()
         low_pass = np.ascontiguousarray(settings.low_pass, np.float32)
         self._window = (n_outputs - 1) * decimation + low_pass.size  # samples under a batch of outputs
         self._mix = -settings.centre
@@ -79,7 +82,7 @@ class NarrowBand:
         narrow = replace(settings.band, weights=complex_weights(settings.band.weights))
         narrow = replace(narrow, max_delay_diff=-(-narrow.max_delay_diff // decimation))
         made = [Decimated(model, decimation) for model in delays]
-        self.band = Band(backend, kernels, baseband, narrow, made, gains, deliver, unit=decimation)
+        self.band = Band(backend, kernels, baseband, narrow, made, gains, deliver, activity, unit=decimation)
         self._head = self.band.shape.head
         most = self._head + (-(-chunk // (n_outputs * decimation)) + 1) * n_outputs
         self._buffers = [backend.empty((info.n_pols, most), np.complex64) for _ in range(2)]
@@ -109,13 +112,15 @@ class NarrowBand:
     def take(self, loaded: Loaded) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
         self._keep_flags(loaded.samples)
-        self._stream.after(loaded.ready)
+        for event in loaded.ready:
+            self._stream.after(event)
         first, n = self._ready(loaded.samples)
         if n:
             rows = self._number % 2
             if (used := self._used[rows]) is not None:
                 self._stream.after(used)
-            narrow = self._down_converted(loaded, first, n)
+            with self._activity.span(KERNELS, self._stream):
+                narrow = self._down_converted(loaded, first, n)
             self._used[rows] = self.band.take(narrow)
             self._number += 1
         return self._stream.record()
@@ -183,7 +188,7 @@ class NarrowBand:
                 self._down_convert(self._problem, arrays, inputs, self._stream)
         self._before = self._head + n * s.outputs_per_batch, first + n
         samples = Samples(first * s.outputs_per_batch, present)
-        return Loaded(rows, 0, samples.time - self._head, samples, self._stream.record())
+        return Loaded(rows, 0, samples.time - self._head, samples, (self._stream.record(),), loaded.read_at)
 
     def _is_whole(self, start: int) -> np.ndarray:
         """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""

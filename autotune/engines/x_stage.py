@@ -9,8 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .activity import Activity
 from .backend import Backend, DeviceArray, Event
+from .band import KERNELS
 from .choice import Kernels
+from .counters import XCounters
+from .staging import Staging
 from .x_plan import Correlate, Dump, XPlan
 
 PRODUCTS = 4  # polarisation products of a baseline
@@ -48,7 +52,6 @@ class Visibilities:
     visibilities: DeviceArray  # int32 [C, n_baselines, 4, 2]
     saturated: DeviceArray  # uint64 [1]
     present: DeviceArray  # uint8 [n_baselines]
-    pinned_present: np.ndarray
     time: int = 0
     good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_antennas]
     done: Event | None = None
@@ -63,10 +66,17 @@ class XStage:
     """
 
     def __init__(
-        self, backend: Backend, kernels: Kernels, settings: XSettings, deliver: Callable[[Visibilities], Event]
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        settings: XSettings,
+        deliver: Callable[[Visibilities], Event],
+        activity: Activity,
+        counters: XCounters,
     ) -> None:
         s = self.settings = settings
-        self._deliver, self.stream = deliver, backend.stream()
+        self._deliver, self.stream, self._activity, self._counters = deliver, backend.stream(), activity, counters
+        self._present_sent = Staging(backend, (s.n_baselines,), np.uint8)
         self.plan = XPlan(s.n_antennas, s.batch_samples, s.threshold)
         self._correlate, self._correlate_problem = kernels.launcher(
             "correlate",
@@ -97,8 +107,12 @@ class XStage:
             voltages: int8 ``chunk_shape``, of which the first len(present) batches are used.
             present: bool [n_batches, n_antennas].
         """
-        for item in self.plan.chunk(time, present):
-            self._do(item, voltages)
+        with self._activity.span(KERNELS, self.stream):
+            for item in self.plan.chunk(time, present):
+                self._do(item, voltages)
+        with self._counters.lock:
+            self._counters.batches_in += len(present)
+            self._counters.heaps_missing += int(present.size - np.count_nonzero(present))
         return self.stream.record()
 
     def finish(self) -> None:
@@ -119,10 +133,8 @@ class XStage:
         buffer, stream = self._buffers[self._number], self.stream
         if buffer.free is not None:
             stream.after(buffer.free)
-            buffer.free.wait()  # its pinned memory is written at once
         buffer.time, buffer.good = dump.time, dump.good
-        buffer.pinned_present[...] = dump.present()
-        stream.copy_in(buffer.present, buffer.pinned_present)
+        self._present_sent.send(dump.present(), buffer.present, stream)
         stream.zero(buffer.saturated)
         arrays = {
             "visibilities": buffer.visibilities,
@@ -141,5 +153,4 @@ class XStage:
             visibilities=backend.empty((s.n_channels, s.n_baselines, PRODUCTS, 2), np.int32),
             saturated=backend.empty((1,), np.uint64),
             present=backend.empty((s.n_baselines,), np.uint8),
-            pinned_present=backend.pinned((s.n_baselines,), np.uint8),
         )

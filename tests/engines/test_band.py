@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
+from autotune.engines.activity import Activity
 from autotune.engines.backend import Event
 from autotune.engines.band import Band, BandSettings, Voltages
 from autotune.engines.choice import Kernels
@@ -37,13 +38,13 @@ def heaps_of(
 ) -> dict[int, Heap]:
     backend, found = HostBackend(), {}
 
-    def deliver(made: Voltages) -> Event:
+    def deliver(made: Voltages) -> tuple[Event, ...]:
         for heap in np.flatnonzero(made.heaps).tolist():
             time = made.time + heap * HEAP * settings.shape(info).step
             found[time] = made.voltages[heap, 0].copy(), made.saturated[heap, 0].copy()
-        return backend.stream().record()
+        return ()
 
-    band = Band(backend, Kernels(backend, lambda line: None), info, settings, delays, gains, deliver)
+    band = Band(backend, Kernels(backend, lambda line: None), info, settings, delays, gains, deliver, Activity(backend))
     buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, band.shape.head, max(cuts) * PACKET, 2, PACKET)
     at, width = 0, PACKET if info.is_complex else PACKET * info.sample_bits // 8
     for n in cuts:
@@ -134,7 +135,7 @@ def test_what_does_not_fit_is_told() -> None:
     gains = Gains(C, 2)
     wrong = BandSettings(C, prototype(TAPS, C), 8, HEAP)
     with pytest.raises(UsageError, match=r"weights have the shape \[4, 32\]; they must be \[taps, 64\]"):
-        Band(backend, kernels, info, wrong, [DelayModel()] * 2, gains, lambda made: backend.stream().record())
+        Band(backend, kernels, info, wrong, [DelayModel()] * 2, gains, lambda made: (), Activity(backend))
     with pytest.raises(UsageError, match="1 delay models were given; there are 2 polarisations"):
         Band(
             backend,
@@ -143,7 +144,8 @@ def test_what_does_not_fit_is_told() -> None:
             BandSettings(C, WEIGHTS),
             [DelayModel()],
             gains,
-            lambda made: backend.stream().record(),
+            lambda made: (),
+            Activity(backend),
         )
     with pytest.raises(UsageError, match=r"gains have the shape \[3, 2\], must be \[32, 2\]"):
         gains.set(0, np.ones((3, 2)))

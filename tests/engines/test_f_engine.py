@@ -14,7 +14,8 @@ from autotune.engines.band import BandSettings
 from autotune.engines.choice import Kernels
 from autotune.engines.counters import FCounters
 from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_engine import FEngine, Output
+from autotune.engines.f_chain import Output
+from autotune.engines.f_engine import FEngine
 from autotune.engines.gains import Gains
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.memory import ArraySource, KeptVoltages

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
+from autotune.engines.activity import Activity
 from autotune.engines.backend import Event
 from autotune.engines.band import BandSettings, Voltages
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_engine import voltage_info
+from autotune.engines.f_chain import voltage_info
 from autotune.engines.gains import Gains
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.narrow_band import NarrowBand, NarrowSettings
@@ -35,13 +36,13 @@ def heaps_of(
 ) -> dict[int, np.ndarray]:
     backend, found = HostBackend(), {}
 
-    def deliver(made: Voltages) -> Event:
+    def deliver(made: Voltages) -> tuple[Event, ...]:
         for heap in np.flatnonzero(made.heaps).tolist():
             found[made.time + heap * HEAP * C * D] = made.voltages[heap, 0].copy()
-        return backend.stream().record()
+        return ()
 
     kernels = Kernels(backend, lambda line: None)
-    band = NarrowBand(backend, kernels, INFO, SETTINGS, delays, gains, deliver, max(cuts) * PACKET)
+    band = NarrowBand(backend, kernels, INFO, SETTINGS, delays, gains, deliver, Activity(backend), max(cuts) * PACKET)
     buffers = SampleBuffers(backend, 10, 2, band.head, max(cuts) * PACKET, 2, PACKET)
     at, width = 0, PACKET * 10 // 8
     for n in cuts:
@@ -114,7 +115,7 @@ def test_what_does_not_fit_is_told() -> None:
 
     def band(info: SampleInfo, settings: NarrowSettings) -> NarrowBand:
         models = [DelayModel()] * 2
-        return NarrowBand(backend, kernels, info, settings, models, gains, lambda made: backend.stream().record(), 4096)
+        return NarrowBand(backend, kernels, info, settings, models, gains, lambda made: (), Activity(backend), 4096)
 
     with pytest.raises(UsageError, match="outputs_per_batch=3 times decimation=8 samples of 10 bits are not whole"):
         band(INFO, NarrowSettings(BAND, LOW_PASS, CENTRE, D, outputs_per_batch=3))

@@ -14,16 +14,20 @@ from . import stand_ins, test_plans
 
 # What is wrong: the module, its text, the text that takes its place, and the tests that must find it.
 HEAPS = {
-    "coarse delays are rounded down": ("delays", "np.rint(delay", "np.floor(delay"),
-    "times are floats": ("delays", "first[some] = time + steps", "first[some] = float(time) + steps"),
+    "coarse delays are rounded down": ("delays", "np.rint(values", "np.floor(values"),
+    "times are floats": ("delays", "start + steps - coarse", "(float(start) + steps - coarse).astype(int)"),
     "a piece begins late": ("delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
-    "the next piece is not seen": ("delays", "number + 1 == len(pieces)", "True"),
+    "the next piece is not seen": ("delays", "is_last = number + 1 == len(pieces)", "is_last = True"),
     "rates are forgotten": ("delays", "piece.delay + piece.rate * since", "piece.delay"),
     "what was kept by chance is used": ("f_plan", "(d.first >= newest - shape.head) & ", ""),
     "flags of the head are forgotten": ("f_plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
-    "changes of the coarse delay do not cut": ("f_plan", "(np.diff(coarse, axis=1) != 0).any(axis=0) | ", ""),
-    "only one polarisation cuts": ("f_plan", "np.diff(coarse, axis=1) != 0).any(axis=0)", "np.diff(coarse) != 0)[0]"),
-    "holes do not cut": ("f_plan", " | np.diff(present)", ""),
+    "changes of the coarse delay do not cut": ("f_plan", "np.diff(d.coarse) != 0", "False"),
+    "only one polarisation cuts": (
+        "f_plan",
+        "for d in delayed:\n            if len",
+        "for d in delayed[1:]:\n            if len",
+    ),
+    "holes do not cut": ("f_plan", "changes = np.diff(present)", "changes = np.zeros(n - 1, bool)"),
     "the last packet does not count": ("f_plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
     "one polarisation suffices": ("f_plan", "present &= sums[", "present = kept & sums["),
     "batches begin with the stream": ("f_plan", "-(-time // shape.batch_samples) * shape.batch_samples", "time"),
@@ -32,7 +36,10 @@ HEAPS = {
     "the last batch is lost": ("f_plan", "            yield self._batch\n", "            pass\n"),
 }
 HEADS = {"the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)")}
-DELAYS = {"the quantum is forgotten": ("delays", "quantum * np.rint(delay / quantum)", "np.rint(delay)")}
+DELAYS = {
+    "the quantum is forgotten": ("delays", "_nearest(delay, quantum)", "_nearest(delay, 1)"),
+    "the first coarse delay is all of them": ("delays", "ends[0] == ends[1]", "True"),
+}
 DUMPS = {
     "dumps begin with the stream": ("x_plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
     "flags of the last range only": ("x_plan", "self._good &= some", "self._good = some"),

@@ -53,7 +53,7 @@ def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilit
     engine = XEngine(backend, source, sink, THRESHOLD, kernels, batches_per_chunk, send_empty)
     engine.run()
     expected = x_engine(v, present, INFO.heap_samples, THRESHOLD, FIRST, [N_BATCHES])
-    assert visibility_info(source, THRESHOLD).dump_samples == THRESHOLD * INFO.heap_samples
+    assert visibility_info(source.antennas, THRESHOLD).dump_samples == THRESHOLD * INFO.heap_samples
     return sink, engine, expected
 
 

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from autotune.engines.activity import Activity
 from autotune.engines.backend import Event
 from autotune.engines.choice import Kernels
+from autotune.engines.counters import XCounters
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.x_stage import Visibilities, XSettings, XStage
 
@@ -27,7 +29,7 @@ def dumps_of(
         found[made.time] = made.visibilities.copy(), made.good.copy(), int(made.saturated[0])
         return backend.stream().record()
 
-    stage = XStage(backend, Kernels(backend, lambda line: None), settings, deliver)
+    stage = XStage(backend, Kernels(backend, lambda line: None), settings, deliver, Activity(backend), XCounters())
     chunk, at = backend.empty(settings.chunk_shape, np.int8), 0
     for n in cuts:
         chunk[:n] = np.where(present[at : at + n].reshape(n, -1, *[1] * (v.ndim - 2)), v[at : at + n], 77)

@@ -1,0 +1,113 @@
+"""One antenna of an engine: its samples, the bands that are made of them, and where their voltages go."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .activity import Activity
+from .backend import Backend, Event
+from .band import Band, BandSettings, Voltages
+from .choice import Kernels
+from .counters import FCounters
+from .delays import DelayModel
+from .f_input import FInput
+from .f_output import FOutput
+from .flow import Ending
+from .gains import Gains
+from .narrow_band import NarrowBand, NarrowSettings
+from .stream import SampleInfo, Source, VoltageInfo, VoltageSink
+
+Deliver = Callable[[Voltages], tuple[Event, ...]]
+
+
+@dataclass
+class Output:
+    """A band and where its voltages go. Delays and gains may be changed while the engine runs.
+
+    ``sink``: None where voltages do not leave the device.
+    """
+
+    settings: BandSettings | NarrowSettings
+    sink: VoltageSink | None
+    delays: Sequence[DelayModel]
+    gains: Gains
+
+
+class FChain:
+    """Copies in, bands and copies out of one antenna.
+
+    Args:
+        chunk_packets: packets of each polarisation that go to the device together.
+        joins: takes voltages on the device, besides; returns the events after which they are not needed.
+        fills_gaps: whether a gap is gone through in steps of a chunk.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        source: Source,
+        outputs: Sequence[Output],
+        chunk_packets: int,
+        kernels: Kernels,
+        ending: Ending,
+        activity: Activity,
+        joins: Deliver | None = None,
+        fills_gaps: bool = False,
+    ) -> None:
+        info = source.info
+        self.counters = [FCounters(info.sample_bits, info.n_pols) for _ in outputs]
+        self.outputs: list[FOutput] = []
+        bands: list[Band | NarrowBand] = []
+        for output, counters in zip(outputs, self.counters, strict=True):
+            made = voltage_info(info, output.settings)
+            settings = bank(output.settings)
+            out = FOutput(backend, settings, made, output.sink, counters, ending, activity)
+            self.outputs.append(out)
+            deliver = out.deliver if joins is None else _both(out.deliver, joins)
+            given = output.delays, output.gains, deliver, activity
+            if isinstance(output.settings, NarrowSettings):
+                chunk = chunk_packets * info.packet
+                bands.append(NarrowBand(backend, kernels, info, output.settings, *given, chunk))
+            else:
+                bands.append(Band(backend, kernels, info, settings, *given))
+        self.input = FInput(backend, source, bands, self.counters, chunk_packets, ending, activity, fills_gaps)
+
+    def threads(self) -> dict[str, Callable[[], None]]:
+        """Returns what runs beside the caller's thread, by name."""
+        return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)} | {"reads": self.input.read}
+
+    def steps(self) -> Iterator[None]:
+        """Yields after each chunk that was taken; ends when all voltages were delivered."""
+        yield from self.input.steps()
+        for output in self.outputs:
+            output.finish()
+
+
+def bank(settings: BandSettings | NarrowSettings) -> BandSettings:
+    """Returns the settings of the filter bank."""
+    return settings.band if isinstance(settings, NarrowSettings) else settings
+
+
+def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -> VoltageInfo:
+    """Returns what a sink has to know of the voltages that a band makes."""
+    centre = samples.centre_frequency_hz
+    band = bank(settings)
+    if isinstance(settings, NarrowSettings):
+        step = band.n_channels * settings.decimation
+        if centre is not None:  # that of a quarter of the sampling rate
+            centre += (settings.centre - 0.25) * samples.sample_rate_hz
+    else:
+        step = band.shape(samples).step
+    return VoltageInfo(
+        n_channels=band.n_channels,
+        n_pols=samples.n_pols,
+        bits=band.bits,
+        spectra_per_heap=band.spectra_per_heap,
+        step=step,
+        samples=samples,
+        centre_frequency_hz=centre,
+        channel_width_hz=samples.sample_rate_hz / step,
+    )
+
+
+def _both(first: Deliver, second: Deliver) -> Deliver:
+    return lambda made: (*first(made), *second(made))
