@@ -165,8 +165,7 @@ class Band:
         for event in loaded.ready:
             self._stream.after(event)
         self._read_at = loaded.read_at
-        with self._activity.span(KERNELS, self._stream):
-            self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
+        self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
         return self._stream.record()
 
     def finish(self) -> None:
@@ -179,12 +178,15 @@ class Band:
         number = 0
         for item in items:
             if isinstance(item, Batch):
-                self._back_end(item)
+                with self._activity.span(KERNELS, self._stream):
+                    self._back_end(item)
+                self._hand_on()
                 continue
             assert loaded is not None
             if number % MOST_RUNS == 0:
                 self._send_offsets(runs[number : number + MOST_RUNS], loaded)
-            self._front_end(item, number % MOST_RUNS, loaded)
+            with self._activity.span(KERNELS, self._stream):
+                self._front_end(item, number % MOST_RUNS, loaded)
             number += 1
 
     def _send_offsets(self, runs: list[Run], loaded: Loaded) -> None:
@@ -207,7 +209,7 @@ class Band:
         self._filter(replace(self._filter_problem, n_spectra=run.n, n_samples=n_samples), arrays, {}, self._stream)
 
     def _back_end(self, batch: Batch) -> None:
-        """Transforms and quantises a batch, hands it on, and takes the next buffer."""
+        """Transforms and quantises a batch."""
         buffer, stream = self._buffers[self._number], self._stream
         buffer.read_at, buffer.time = self._read_at, batch.time * self.unit
         buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
@@ -219,7 +221,11 @@ class Band:
             for first, n in self.gains.ranges(buffer.time, len(buffer.heaps), self.heap_samples):
                 self._set_gains(buffer.time + first * self.heap_samples)
                 self._post_process(buffer, first, n)
-        buffer.done = stream.record()
+
+    def _hand_on(self) -> None:
+        """Hands a buffer on, and takes the next one."""
+        buffer = self._buffers[self._number]
+        buffer.done = self._stream.record()
         buffer.free = self._deliver(buffer)
         self._number = (self._number + 1) % len(self._buffers)
         self._begin(self._buffers[self._number])
