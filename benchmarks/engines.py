@@ -116,7 +116,7 @@ class Sums:
         return
 
 
-class Allocations(cupy.cuda.MemoryHook):
+class Allocations(cupy.cuda.MemoryHook):  # type: ignore[misc]
     """Counts allocations of device memory."""
 
     name = "counts"
@@ -181,7 +181,13 @@ def observed(figures: dict[str, Any]) -> Any:
         compiled: list[str] = []
         from autotune.runtime import gpu
 
-        before, gpu.cubin_of = gpu.cubin_of, lambda *a: compiled.append("") or before(*a)  # type: ignore[assignment]
+        before = gpu.cubin_of
+
+        def counted(*given: Any) -> Any:
+            compiled.append(given[1])
+            return before(*given)
+
+        gpu.cubin_of = counted  # type: ignore[assignment]
         wall, cpu, whole = time.perf_counter(), time.thread_time(), time.process_time()
         yield
         seconds = time.perf_counter() - wall

@@ -43,7 +43,7 @@ class Stream(Protocol):
 
     def zero(self, array: DeviceArray) -> None: ...
 
-    def after(self, event: Event) -> None:
+    def after(self, event: Any) -> None:
         """Let what follows wait on the device for ``event``."""
 
     def record(self, is_timed: bool = False) -> Event:
@@ -55,7 +55,7 @@ class Launcher(Protocol):
 
     config: Config
 
-    def __call__(self, problem: Any, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, Any], on: Stream) -> None:
+    def __call__(self, problem: Any, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, Any], on: Any) -> None:
         """Launch for ``problem``; ``inputs``: the numbers among the kernel's inputs. Nothing is allocated or compiled.
 
         Raises:
@@ -63,7 +63,7 @@ class Launcher(Protocol):
         """
 
 
-Transform = Callable[[DeviceArray, DeviceArray, Stream], None]  # (output, input, stream)
+Transform = Callable[[DeviceArray, DeviceArray, Any], None]  # (output, input, stream)
 
 
 class Backend(Protocol):

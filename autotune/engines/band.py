@@ -6,6 +6,7 @@ whoever takes them says when the buffer may be used again.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -176,18 +177,19 @@ class Band:
     def _do(self, items: list[Run | Batch], loaded: Loaded | None) -> None:
         runs = [item for item in items if isinstance(item, Run)]
         number = 0
-        for item in items:
-            if isinstance(item, Batch):
-                with self._activity.span(KERNELS, self._stream):
-                    self._back_end(item)
-                self._hand_on()
-                continue
-            assert loaded is not None
-            if number % MOST_RUNS == 0:
-                self._send_offsets(runs[number : number + MOST_RUNS], loaded)
+        for some in up_to_batches(items):
             with self._activity.span(KERNELS, self._stream):
-                self._front_end(item, number % MOST_RUNS, loaded)
-            number += 1
+                for item in some:
+                    if isinstance(item, Batch):
+                        self._back_end(item)
+                        continue
+                    assert loaded is not None
+                    if number % MOST_RUNS == 0:
+                        self._send_offsets(runs[number : number + MOST_RUNS], loaded)
+                    self._front_end(item, number % MOST_RUNS, loaded)
+                    number += 1
+            if isinstance(some[-1], Batch):
+                self._hand_on()
 
     def _send_offsets(self, runs: list[Run], loaded: Loaded) -> None:
         before = 0 if self._info.is_complex else loaded.first * 8 // self._info.sample_bits
@@ -270,6 +272,13 @@ class Band:
         self._stream.copy_in(made, pinned)
         self._stream.record().wait()
         return made
+
+
+def up_to_batches(items: list[Run | Batch]) -> list[list[Run | Batch]]:
+    """Returns the items in groups that end with a batch each, but for the last."""
+    ends = [i + 1 for i, item in enumerate(items) if isinstance(item, Batch)]
+    bounds = [0, *ends, len(items)]
+    return [items[begin:end] for begin, end in pairwise(bounds) if begin < end]
 
 
 def complex_weights(weights: np.ndarray) -> np.ndarray:

@@ -44,22 +44,19 @@ class Piece:
 
 @dataclass(frozen=True)
 class Delayed:
-    """The delay and the phase of each spectrum of a run."""
+    """A run of spectra that have the same coarse delay."""
 
-    first: np.ndarray  # int64 [n]: the sample with which the spectrum starts
-    coarse: np.ndarray  # int64 [n], or [1] of them all: samples by which it starts earlier than it leaves
+    first: int  # the sample with which the first spectrum starts; those of the others follow in steps
+    coarse: int  # samples by which a spectrum starts earlier than it leaves
     fine: np.ndarray  # float64 [n]: samples that are left, at most half a quantum
     phase: np.ndarray  # float64 [n]: radians, within +-pi
-
-    def until(self, n: int) -> "Delayed":
-        """Returns the first ``n`` spectra of the run."""
-        return Delayed(self.first[:n], self.coarse[:n], self.fine[:n], self.phase[:n])
 
 
 class Delays(Protocol):
     """What a plan asks of the delays of one polarisation."""
 
-    def at(self, start: int, n: int, step: int) -> Delayed: ...
+    def at(self, start: int, n: int, step: int) -> Delayed:
+        """Returns the first spectra of those that leave at ``start`` + ``step`` i, i < n, up to a change of delay."""
 
 
 class DelayModel:
@@ -82,52 +79,36 @@ class DelayModel:
         self._pieces = (*(p for p in self._pieces if p.start < piece.start), piece)
 
     def at(self, start: int, n: int, step: int, quantum: int = 1) -> Delayed:
-        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, for i < n.
+        """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, up to a change.
+
+        At least one of them; where the coarse delay changes, or another piece begins, the run ends.
 
         ``quantum``: coarse delays are multiples of so many samples (the decimation, of a narrow band).
         """
         pieces = self._pieces
         starts = [piece.start for piece in pieces]
-        parts: list[Delayed] = []
-        while n or not parts:
-            number = max(bisect_right(starts, start) - 1, 0)
-            is_last = number + 1 == len(pieces)
-            n_here = n if is_last else min(n, -(-(starts[number + 1] - start) // step))
-            parts.append(_of_piece(pieces[number], start, n_here, step, quantum))
-            start, n = start + n_here * step, n - n_here
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        number = max(bisect_right(starts, start) - 1, 0)
+        piece = pieces[number]
+        if number + 1 < len(pieces):
+            n = min(n, -(-(starts[number + 1] - start) // step))
+        # Times since the first piece, which starts at -2^62, would overflow a float's whole numbers.
+        is_constant = piece.rate == 0 and piece.phase_rate == 0
+        delay_here = piece.delay + piece.rate * (0.0 if is_constant else float(start - piece.start))
+        coarse = quantum * round(delay_here / quantum)
+        n = min(n, _n_until(delay_here - coarse, piece.rate * step, quantum))
+        since = np.zeros(n) if is_constant else (step * np.arange(n) + (start - piece.start)).astype(np.float64)
+        delay = piece.delay + piece.rate * since
+        if quantum * round(float(delay[-1]) / quantum) != coarse:  # it rises or it falls: its ends tell
+            n = int(np.argmax(quantum * np.rint(delay / quantum) != coarse))
+        phase = piece.phase + piece.phase_rate * since[:n]
+        turns = 2 * pi * np.rint(phase / (2 * pi)) if np.abs(phase[[0, -1]]).max() > pi else 0.0
+        return Delayed(start - coarse, coarse, delay[:n] - coarse, phase - turns)
 
 
-def _of_piece(piece: Piece, start: int, n: int, step: int, quantum: int) -> Delayed:
-    steps = step * np.arange(n, dtype=np.int64)
-    # Times since the first piece, which starts at -2^62, would overflow.
-    is_constant = piece.rate == 0 and piece.phase_rate == 0
-    since = np.zeros(n) if is_constant else (steps + (start - piece.start)).astype(np.float64)
-    delay = piece.delay + piece.rate * since
-    phase = piece.phase + piece.phase_rate * since
-    whole = _nearest(delay, quantum)
-    coarse = whole.astype(np.int64)
-    return Delayed(start + steps - coarse, coarse, delay - whole, phase - _nearest(phase, 2 * pi))
-
-
-def _nearest(values: np.ndarray, quantum: float) -> np.ndarray:
-    """Returns the nearest multiples of ``quantum``, or [1] of them all; ``values`` rise, or they fall.
-
-    A delay changes slowly: its coarse part is mostly the same over a run, which its ends tell.
-    """
-    ends: np.ndarray = quantum * np.rint(values[[0, -1]] / quantum) if len(values) else values
-    if len(ends) and ends[0] == ends[1]:
-        return ends[:1]
-    return np.asarray(quantum * np.rint(values / quantum))
-
-
-def _joined(parts: list[Delayed]) -> Delayed:
-    return Delayed(
-        first=np.concatenate([part.first for part in parts]),
-        coarse=np.concatenate([np.broadcast_to(part.coarse, part.first.shape) for part in parts]),
-        fine=np.concatenate([part.fine for part in parts]),
-        phase=np.concatenate([part.phase for part in parts]),
-    )
+def _n_until(fine: float, rate: float, quantum: int) -> int:
+    """Returns a few more spectra than it takes ``fine`` to grow to half a quantum, by ``rate`` for each."""
+    left = quantum / 2 - fine if rate > 0 else quantum / 2 + fine
+    return int(min(left / abs(rate), LATEST)) + 2 if rate else LATEST
 
 
 @dataclass(frozen=True)

@@ -86,22 +86,26 @@ class FOutput:
         while (bucket := self.buckets.take()) is not None:
             assert bucket.copied is not None and bucket.whole is not None
             bucket.copied.wait()
-            whole = np.flatnonzero(bucket.whole)
-            if self._sink is not None and len(whole):
-                every = slice(None) if len(whole) == len(bucket.whole) else whole
-                times = bucket.time + self._info.heap_samples * whole
-                self._sink.write(times, bucket.voltages[every, 0], bucket.saturated[every, 0])
-            self._count(bucket, whole)
+            if self._sink is not None:
+                for first, end in ranges(bucket.whole):  # views: a copy would make a live source drop still more
+                    times = bucket.time + self._info.heap_samples * np.arange(first, end)
+                    self._sink.write(times, bucket.voltages[first:end, 0], bucket.saturated[first:end, 0])
+            self._count(bucket, bucket.whole)
             self.buckets.give_back(bucket)
 
     def _count(self, bucket: Heaps, whole: np.ndarray) -> None:
-        counters = self._counters
-        assert bucket.whole is not None
+        counters, n_whole = self._counters, int(np.count_nonzero(whole))
         with counters.lock:
-            counters.heaps_out += len(whole)
-            counters.heaps_missing += len(bucket.whole) - len(whole)
+            counters.heaps_out += n_whole
+            counters.heaps_missing += len(whole) - n_whole
             counters.saturated += bucket.saturated[whole, 0].sum(axis=0, dtype=np.int64)
             counters.power += bucket.total_power
             counters.power_samples += bucket.n_present * self._info.step
             if bucket.read_at:
                 counters.latency_s = max(counters.latency_s, time.monotonic() - bucket.read_at)
+
+
+def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
+    """Returns (first, end) of each run of True in bool [n]."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -8,7 +8,6 @@ asked for before: neither rule has a chunk in it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -155,21 +154,21 @@ class FPlan:
             # Spectra that may be ready, and some more: delays are asked for no others.
             n_asked = min(n_left, max(0, (ready - max(self._newest, self._next)) // shape.step) + 64)
             delayed = [model.at(self._next, n_asked, shape.step) for model in self.delays]
-            ends = reduce(np.maximum, [d.first for d in delayed]) + shape.window
-            newest = np.maximum.accumulate(np.maximum(ends, self._newest))
-            n = int(np.searchsorted(newest, ready, side="right"))
-            if n:
-                whole = [d.until(n) for d in delayed]
-                self._fill(batch, place, whole, newest[:n], sums)
-                if is_gap:
-                    batch.present[place : place + n] = False
-                yield from self._runs(batch, place, whole)
-                self._next += n * shape.step
-                self._newest = int(newest[n - 1])
+            end = max(d.first for d in delayed) + shape.window
+            if max(self._newest, end) > ready:
+                break
+            n_same = min(len(d.fine) for d in delayed)
+            n = min(n_same, (ready - end) // shape.step + 1)
+            self._fill(batch, place, delayed, n, sums)
+            if is_gap:
+                batch.present[place : place + n] = False
+            yield from self._runs(batch, place, delayed, n)
+            self._next += n * shape.step
+            self._newest = max(self._newest, end + (n - 1) * shape.step)
             if n == n_left:
                 self._batch = None
                 yield batch
-            if n < n_asked:
+            elif n < n_same:
                 break
         self._ready = max(self._ready, ready)
 
@@ -179,39 +178,31 @@ class FPlan:
         self._batch = Batch(self._next, fine, phase, np.zeros(n, bool))
         return self._batch
 
-    def _fill(
-        self, batch: Batch, place: int, delayed: Sequence[Delayed], newest: np.ndarray, sums: np.ndarray | None
-    ) -> None:
-        """Writes delays, phases and presence of the spectra from ``place`` on.
+    def _fill(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int, sums: np.ndarray | None) -> None:
+        """Writes delays, phases and presence of ``n`` spectra from ``place`` on.
 
-        ``newest``: int64 [n_spectra], one past the newest sample asked for; ``sums``: packets that came, from _low
-        on, or None where all came.
+        ``sums``: packets that came, from _low on, or None where all came.
         """
-        shape, some = self.shape, slice(place, place + len(newest))
-        present = np.ones(len(newest), bool)
+        shape, some = self.shape, slice(place, place + n)
+        present = batch.present[some]
+        present[:] = True
+        end = max(d.first for d in delayed) + shape.window
         for pol, d in enumerate(delayed):
-            batch.fine[some, pol] = d.fine
+            batch.fine[some, pol] = d.fine[:n]
             # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
-            batch.phase[some, pol] = d.phase if shape.is_complex else d.phase + np.pi / 2 * (d.coarse & 3)
-            from_low = d.first - self._low
-            kept = (d.first >= newest - shape.head) & (from_low >= 0)
-            present &= kept
+            batch.phase[some, pol] = d.phase[:n] + (0 if shape.is_complex else np.pi / 2 * (d.coarse & 3))
+            oldest = max(self._newest - shape.head, self._low)  # of the samples that may be asked for
+            n_lost = n if d.first < end - shape.head else min(n, max(0, -((d.first - oldest) // shape.step)))
+            present[:n_lost] = False
             if sums is not None:
-                first = np.where(kept, from_low // shape.packet, 0)
-                last = np.where(kept, (from_low + shape.window - 1) // shape.packet, 0)
-                present &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
-        batch.present[some] = present
+                from_low = d.first - self._low + shape.step * np.arange(n_lost, n)
+                first, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
+                present[n_lost:] &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
 
-    @staticmethod
-    def _runs(batch: Batch, place: int, delayed: Sequence[Delayed]) -> Iterator[Run]:
-        """Yields the present spectra from ``place`` on, in runs of constant coarse delay."""
-        n = len(delayed[0].first)
+    def _runs(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int) -> Iterator[Run]:
+        """Yields those of ``n`` spectra from ``place`` on that are present, in runs."""
         present = batch.present[place : place + n]
-        changes = np.diff(present)
-        for d in delayed:
-            if len(d.coarse) > 1:
-                changes |= np.diff(d.coarse) != 0
-        bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), n]
+        bounds = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
         for begin, end in pairwise(bounds):
             if present[begin]:
-                yield Run(place + begin, end - begin, tuple(int(d.first[begin]) for d in delayed))
+                yield Run(place + begin, end - begin, tuple(d.first + begin * self.shape.step for d in delayed))

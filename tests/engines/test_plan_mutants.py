@@ -12,34 +12,31 @@ import pytest
 
 from . import stand_ins, test_plans
 
+N_TRIES = 10  # examples are drawn at random: a rare fault may need more of them
+
 # What is wrong: the module, its text, the text that takes its place, and the tests that must find it.
 HEAPS = {
-    "coarse delays are rounded down": ("delays", "np.rint(values", "np.floor(values"),
-    "times are floats": ("delays", "start + steps - coarse", "(float(start) + steps - coarse).astype(int)"),
+    "coarse delays are rounded down": ("delays", "round(delay_here / quantum)", "int(delay_here // quantum)"),
+    "times are floats": ("delays", "Delayed(start - coarse", "Delayed(int(float(start)) - coarse"),
     "a piece begins late": ("delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
-    "the next piece is not seen": ("delays", "is_last = number + 1 == len(pieces)", "is_last = True"),
-    "rates are forgotten": ("delays", "piece.delay + piece.rate * since", "piece.delay"),
-    "what was kept by chance is used": ("f_plan", "(d.first >= newest - shape.head) & ", ""),
+    "the next piece is not seen": ("delays", "number + 1 < len(pieces)", "False"),
+    "rates are forgotten": ("delays", "piece.delay + piece.rate * ", "piece.delay + 0 * "),
+    "changes of the coarse delay do not cut": ("delays", "!= coarse:", "!= coarse and False:"),
+    "the first coarse delay holds one spectrum too long": ("delays", "n = int(np.argmax(", "n = 1 + int(np.argmax("),
+    "what was kept by chance is used": ("f_plan", "n if d.first < end - shape.head else ", ""),
     "flags of the head are forgotten": ("f_plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
-    "changes of the coarse delay do not cut": ("f_plan", "np.diff(d.coarse) != 0", "False"),
-    "only one polarisation cuts": (
-        "f_plan",
-        "for d in delayed:\n            if len",
-        "for d in delayed[1:]:\n            if len",
-    ),
-    "holes do not cut": ("f_plan", "changes = np.diff(present)", "changes = np.zeros(n - 1, bool)"),
+    "only one polarisation cuts": ("f_plan", "min(len(d.fine) for d in delayed)", "len(delayed[0].fine)"),
+    "holes do not cut": ("f_plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
     "the last packet does not count": ("f_plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
-    "one polarisation suffices": ("f_plan", "present &= sums[", "present = kept & sums["),
+    "one polarisation suffices": ("f_plan", "present[n_lost:] &= sums[", "present[n_lost:] = sums["),
     "batches begin with the stream": ("f_plan", "-(-time // shape.batch_samples) * shape.batch_samples", "time"),
     "a heap with a hole is sent": ("f_plan", ".all(axis=1))", ".any(axis=1))"),
     "a gap is closed": ("f_plan", "while self._end < time:", "while False:"),
     "the last batch is lost": ("f_plan", "            yield self._batch\n", "            pass\n"),
 }
+BACK = {"what was kept by chance is asked for again": ("f_plan", "self._newest - shape.head, ", "self._low, ")}
 HEADS = {"the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)")}
-DELAYS = {
-    "the quantum is forgotten": ("delays", "_nearest(delay, quantum)", "_nearest(delay, 1)"),
-    "the first coarse delay is all of them": ("delays", "ends[0] == ends[1]", "True"),
-}
+DELAYS = {"the quantum is forgotten": ("delays", "quantum * round(delay_here / quantum)", "round(delay_here)")}
 DUMPS = {
     "dumps begin with the stream": ("x_plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
     "flags of the last range only": ("x_plan", "self._good &= some", "self._good = some"),
@@ -50,6 +47,7 @@ DUMPS = {
 FOUND_BY: dict[Callable[[], object], dict[str, tuple[str, str, str]]] = {
     test_plans.test_heaps_do_not_depend_on_how_a_stream_is_cut: HEAPS,
     test_plans.test_delays_are_exact: DELAYS,
+    test_plans.test_a_delay_that_grows_asks_for_what_is_gone: BACK,
     partial(test_plans.test_no_heap_is_lost_without_a_cause, 16, 0.0): HEADS,
     test_plans.test_dumps_do_not_depend_on_how_a_stream_is_cut: DUMPS,
 }
@@ -94,5 +92,6 @@ def test_planted_faults_are_found(find: Callable[[], object], fault: str, monkey
         for word, value in vars(wrong).items():
             if getattr(value, "__module__", None) == wrong.__name__ and hasattr(module, word):
                 monkeypatch.setattr(module, word, value)
-    with within(20), pytest.raises(Exception):  # noqa: B017  (a wrong plan may raise anything, or never end)
-        find()
+    with within(60), pytest.raises(Exception):  # noqa: B017  (a wrong plan may raise anything, or never end)
+        for _ in range(N_TRIES):
+            find()

@@ -95,6 +95,18 @@ def test_no_heap_is_lost_without_a_cause(packet: int, delay: float) -> None:
         assert sorted(f_engine(shape, delays, weights, packed, received, origin, cuts)) == expected
 
 
+def test_a_delay_that_grows_asks_for_what_is_gone() -> None:
+    shape = FShape(step=8, window=16, packet=16, spectra_per_heap=2, heaps_per_batch=3)
+    rng, n_packets = np.random.default_rng(1), 40
+    packed = rng.integers(0, 256, (1, n_packets * 16 * BITS // 8), dtype=np.uint8)
+    delays = [DelayModel(Piece(300, 40.0))]  # max_delay_diff is 0
+    given = shape, delays, np.ones((2, 8), np.float32), packed, np.ones((1, n_packets), bool), 0
+    whole = f_engine(*given, [n_packets])
+    for n in (1, 3):
+        assert f_engine(*given, [n] * (n_packets // n) + [n_packets % n]).keys() == whole.keys()
+    assert set(range(0, 640 - 64, 16)) - set(whole) == {304, 320}
+
+
 def by_definition(model: DelayModel, time: int, weights: np.ndarray, packed: np.ndarray, origin: int) -> np.ndarray:
     """The spectrum that leaves at ``time``: int8 [C, 2], by a sum over taps."""
     taps, step = weights.shape
@@ -120,14 +132,16 @@ def test_delays_are_exact(data: Any) -> None:
     quantum = draw(st.sampled_from([1, 16]))
     piece = Piece(start, draw(st.floats(-1e6, 1e6)), draw(st.sampled_from([0.0, 2.56e-9, -1e-7, 1e-3])), 0.1, 1e-6)
     first, step = start + draw(st.integers(0, 10**12)), draw(st.sampled_from([8192, 65536]))
-    found = DelayModel(piece).at(first, 16, step, quantum)
-    for s in range(16):
-        time = first + s * step
+    found, s = DelayModel(piece).at(first, 16, step, quantum), 0
+    for i in range(16):
+        if i == s + len(found.fine):
+            found, s = DelayModel(piece).at(first + i * step, 16 - i, step, quantum), i
+        time = first + i * step
         exact = Fraction(piece.delay) + Fraction(piece.rate) * (time - start)
-        error = abs(Fraction(time - int(found.first[s])) + Fraction(float(found.fine[s])) - exact)
-        assert error < max(Fraction(1, 10**9), abs(exact) * 4 / 2**53)
-        assert abs(found.fine[s]) <= quantum / 2
-        assert (time - int(found.first[s])) % quantum == 0
+        begin, fine = found.first + (i - s) * step, float(found.fine[i - s])
+        assert abs(Fraction(time - begin) + Fraction(fine) - exact) < max(Fraction(1, 10**9), abs(exact) * 4 / 2**53)
+        assert abs(fine) <= quantum / 2
+        assert (time - begin) % quantum == 0 and found.coarse == time - begin
 
 
 @generated
