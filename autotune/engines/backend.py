@@ -35,6 +35,9 @@ class Stream(Protocol):
     def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
         """Copy pinned memory to the device; entries along the first axis may lie apart."""
 
+    def send(self, to: DeviceArray, source: np.ndarray) -> None:
+        """Copy a small contiguous array from pinned memory, without waiting for chunks that are being copied in."""
+
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
         """Copy from the device to pinned memory, likewise."""
 

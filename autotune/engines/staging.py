@@ -25,6 +25,6 @@ class Staging:
             read.wait()
         slot = self._slots[place][:n]
         np.copyto(slot, values, casting="same_kind")
-        stream.copy_in(to[:n], slot)
+        stream.send(to[:n], slot)
         self._read[place] = stream.record()
         self._number += 1
