@@ -123,16 +123,6 @@ def quantised(streams: Any, bits: int) -> np.ndarray:
 
 
 # ---------------------------------------------------------------------- filters and their theory
-def prototype(taps: int, step: int) -> np.ndarray:
-    """w[t, c] = hann(t L + c) sinc((t L + c) / L - taps / 2), L = step: float32 [taps, step]. A low-pass filter that
-    ends at half a channel (D. C. Price, Spectrometers and Polyphase Filterbanks in Radio Astronomy, arXiv:1607.03579).
-    """
-    n = np.arange(taps * step)
-    hann = np.sin(np.pi * n / n.size) ** 2  # symmetric about the sinc's middle, n = taps L / 2
-    weights = hann * np.sinc(n / step - taps / 2)
-    return np.asarray(weights.reshape(taps, step), np.float32)
-
-
 def transfer(weights: np.ndarray, frequencies: Any) -> np.ndarray:
     """W(f) = sum over n of w[n] e^(2 pi i f n): complex128, of the shape of ``frequencies``."""
     flat = weights.reshape(-1).astype(np.float64)

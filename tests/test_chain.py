@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from autotune.devices import Target, find_device
+from autotune.engines.filters import low_pass, prototype
 
 from .sky import (
     ROUNDOFF,
@@ -30,7 +31,6 @@ from .sky import (
     mixed_down,
     noise,
     postprocessed,
-    prototype,
     quantised,
     rms,
     spectra_of,
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.quick
 
 C, L, TAPS, HEAP, N_SPECTRA = 64, 128, 8, 64, 512
 N_SAMPLES = (N_SPECTRA + TAPS) * L  # a spectrum more than is made, for the offsets
-WEIGHTS = prototype(TAPS, L)
+WEIGHTS = prototype(C, TAPS)
 SUM, ABSOLUTE = float(WEIGHTS.sum(dtype=float)), float(np.abs(WEIGHTS).sum(dtype=float))
 ENERGY = float(np.sum(WEIGHTS.astype(float) ** 2))
 POSTPROC_ERROR = 5e-6  # of a voltage, before it is rounded: docs/design/postproc.md
@@ -56,9 +56,9 @@ CHANNEL, BESIDE = 50, 0.2  # the tone's channel, far from the middle, and how fa
 TONE = Tone((CHANNEL + BESIDE) / L, 500, cycles=0.15)
 
 DECIMATION, MIXER, MIXER_PHASE = 8, 0.21, 0.3  # the narrow band is 1 / 8 wide, about 0.21 cycles a sample
-LOW_PASS = prototype(8, DECIMATION) / np.float32(DECIMATION)
+LOW_PASS = low_pass(8 * DECIMATION, DECIMATION).reshape(8, DECIMATION)
 # Signs that alternate turn each channel into the one C / 2 further on: the mixer's frequency comes to channel C / 2.
-NARROW = prototype(TAPS, C) * np.where(np.arange(C) % 2, -1, 1).astype(np.float32)
+NARROW = prototype(C, TAPS, is_complex=True) * np.where(np.arange(C) % 2, -1, 1).astype(np.float32)
 NARROW_LATE = (0.0, 43.7)
 NARROW_OFFSETS = (3, 8)  # of outputs, 8 samples each
 NARROW_LEFT = np.array(NARROW_LATE) - DECIMATION * (np.array(NARROW_OFFSETS) - NARROW_OFFSETS[0])
@@ -245,7 +245,7 @@ def narrow_theory() -> tuple[Setting, np.ndarray]:
     of the mixer's frequency, which channel C / 2 has, over the whole delay.
     """
     lines = [mixed_down(late.lines, LOW_PASS, -MIXER, MIXER_PHASE) for late in NARROW_TONE.delayed(NARROW_LATE)]
-    strength = abs(lines[0][0].amplitude) * float(prototype(TAPS, C).sum(dtype=float))
+    strength = abs(lines[0][0].amplitude) * float(prototype(C, TAPS, is_complex=True).sum(dtype=float))
     phases = 2 * pi * MIXER * np.array(NARROW_LATE) % (2 * pi)
     given = setting(100 / strength, NARROW_OFFSETS, -2 * NARROW_LEFT / DECIMATION, phases, NARROW_SPECTRA)
     return given, voltages_of(lines, NARROW, given)
@@ -303,7 +303,11 @@ def test_what_is_set_wrong_shows(wrong: str, target: Target) -> None:
 
 @pytest.mark.parametrize("wrong", ["sign of the mixer", "weights that do not alternate"])
 def test_what_is_wrong_in_the_narrow_band_shows(wrong: str, target: Target) -> None:
-    v = narrow(target, mixer=MIXER) if wrong == "sign of the mixer" else narrow(target, weights=prototype(TAPS, C))
+    v = (
+        narrow(target, mixer=MIXER)
+        if wrong == "sign of the mixer"
+        else narrow(target, weights=prototype(C, TAPS, is_complex=True))
+    )
     assert np.abs(v - narrow_theory()[1]).max() > 10 * narrow_bound()
 
 

@@ -16,14 +16,15 @@ from autotune.kernels.accumulate import Accumulate
 from autotune.kernels.correlate import Correlate
 
 from autotune.devices import Target, find_device
+from autotune.engines.filters import prototype
 
 from .interferometer import Sky, Source, Theory, baselines, compared, matrices, shared
-from .sky import Figure, Outputs, Setting, channelised, correlations, launched, prototype, quantised_voltages
+from .sky import Figure, Outputs, Setting, channelised, correlations, launched, quantised_voltages
 
 CORRELATE, ACCUMULATE = Correlate(), Accumulate()
 C, L, TAPS, HEAP, N_SPECTRA, N_RECEIVERS, N_SLICES = 32, 64, 4, 128, 3072, 16, 2
 N_SAMPLES = (N_SPECTRA + TAPS + 2) * L  # three spectra more than are made, for the offsets
-WEIGHTS = prototype(TAPS, L)
+WEIGHTS = prototype(C, TAPS)
 FIRST = 64  # the sample from which on a stream is read that is not late
 LIMIT, MISSING = 2**31 - 1, (-(2**31), 1)
 BROKEN, FAR_TOO_HIGH = 5, 2.0  # a receiver, and its gain: 10 times what others have

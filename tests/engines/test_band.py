@@ -12,16 +12,17 @@ from autotune.engines.backend import Event
 from autotune.engines.band import Band, BandSettings, Voltages
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.filters import prototype
 from autotune.engines.gains import Gains
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.sample_buffers import SampleBuffers
 from autotune.engines.stream import SampleInfo, Samples
 
-from ..sky import prototype, quantised
+from ..sky import quantised
 
 C, TAPS, HEAP, PACKET = 32, 4, 16, 256
 L = 2 * C
-WEIGHTS = prototype(TAPS, L)
+WEIGHTS = prototype(C, TAPS)
 SUM = float(WEIGHTS.sum(dtype=float))
 Heap = tuple[np.ndarray, np.ndarray]  # int8 [C, HEAP, n_pols, 2], uint32 [n_pols]
 
@@ -133,7 +134,7 @@ def test_what_does_not_fit_is_told() -> None:
     backend = HostBackend()
     kernels, info = Kernels(backend, lambda line: None), SampleInfo(10, 2, 1e6, PACKET)
     gains = Gains(C, 2)
-    wrong = BandSettings(C, prototype(TAPS, C), 8, HEAP)
+    wrong = BandSettings(C, prototype(C // 2, TAPS), 8, HEAP)
     with pytest.raises(UsageError, match=r"weights have the shape \[4, 32\]; they must be \[taps, 64\]"):
         Band(backend, kernels, info, wrong, [DelayModel()] * 2, gains, lambda made: (), Activity(backend))
     with pytest.raises(UsageError, match="1 delay models were given; there are 2 polarisations"):

@@ -14,17 +14,17 @@ from autotune.engines.band import BandSettings, Voltages
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import voltage_info
+from autotune.engines.filters import low_pass, prototype
 from autotune.engines.gains import Gains
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.narrow_band import NarrowBand, NarrowSettings
 from autotune.engines.sample_buffers import SampleBuffers
 from autotune.engines.stream import SampleInfo, Samples
 
-from ..sky import prototype
 from .test_band import quantised_rows, random_cuts
 
 C, TAPS, HEAP, PACKET, D, CENTRE = 16, 4, 8, 256, 8, 0.21
-WEIGHTS, LOW_PASS = prototype(TAPS, C), prototype(8, D).reshape(-1) / np.float32(D)
+WEIGHTS, LOW_PASS = prototype(C, TAPS, is_complex=True), low_pass(8 * D, D)
 ORIGIN, N_PACKETS = (1 << 40) + 64, 160
 BAND = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=2, max_delay_diff=1000)
 SETTINGS = NarrowSettings(BAND, LOW_PASS, CENTRE, D, outputs_per_batch=64)
