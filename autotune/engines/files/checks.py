@@ -11,7 +11,9 @@ MOST_TIME = 1 << 62  # timestamps are exact up to it
 MOST_CHANNELS = 1 << 24
 MOST_SPECTRA = 1 << 20
 MOST_STEP = 1 << 40
+MOST_DELAY = float(1 << 40)  # samples
 MOST_ANTENNAS = 1 << 14
+ALL_OTHERS = "*"  # instead of an antenna's name: those that are not named
 
 
 def real(value: Any) -> float:
@@ -33,6 +35,17 @@ def integer(least: int, most: int) -> schema.Check:
         if type(value) is not int or not least <= value <= most:
             raise schema.Unsound(f"is {schema.shown(value)}, must be an integer, {least} to {most}")
         return value
+
+    return checked
+
+
+def below(most: float) -> schema.Check:
+    """Returns a check for a number between -``most`` and ``most``."""
+
+    def checked(value: Any) -> float:
+        if not -most < real(value) < most:
+            raise schema.Unsound(f"is {schema.shown(value)}, must be between -{most:g} and {most:g}")
+        return float(value)
 
     return checked
 

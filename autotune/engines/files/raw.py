@@ -12,7 +12,6 @@ written, so that a file that is still being written, or was cut off, can be read
 as its last row does, since that one is written last.
 """
 
-import json
 import os
 import tomllib
 from pathlib import Path
@@ -26,6 +25,7 @@ from ...core.files import write_whole
 from ..stream import SampleInfo, Samples
 from . import checks
 from .reading import Bytes, Given, came, cut_off, packet_of, packets_in, refuse
+from .toml import checked, read_toml, written
 
 MOST_HEADER = 1 << 16  # bytes
 
@@ -39,24 +39,7 @@ def open_raw(path: Path, given: Given) -> "RawSamples":
     Raises:
         UsageError: when the header is wrong, or its file is not there.
     """
-    header = Bytes(path)
-    try:
-        text = header.take(0, MOST_HEADER + 1).tobytes()
-    finally:
-        header.close()
-    if len(text) > MOST_HEADER:
-        refuse(path, f"it is longer than {MOST_HEADER} bytes, which no header is")
-    return RawSamples(path, _checked(path, text), given)
-
-
-def _checked(path: Path, text: bytes) -> dict[str, Any]:
-    """Returns the fields of a header by name."""
-    try:
-        return dict(HEADER(tomllib.loads(text.decode())))
-    except schema.Unsound as error:
-        refuse(path, f"the header {error}")
-    except (ValueError, RecursionError) as error:
-        refuse(path, f"it is no TOML: {error}")
+    return RawSamples(path, checked(path, "the header", HEADER, read_toml(path, MOST_HEADER)), given)
 
 
 class RawSamples:
@@ -161,11 +144,11 @@ class RawFile:
             refuse(header, "the header's name must end in .toml")
         if header.exists():
             refuse(header, "it exists; give another name, or remove it")
-        text = header_text(self.path.name, info).encode()
-        _checked(header, text)
+        text = header_text(self.path.name, info)
+        checked(header, "the header", HEADER, tomllib.loads(text))
         try:
             self._file = open(self.path, "xb", buffering=0)  # noqa: SIM115
-            write_whole(header, text)
+            write_whole(header, text.encode())
         except FileExistsError:
             refuse(self.path, "it exists; give another name, or remove it")
         except OSError as error:
@@ -218,6 +201,4 @@ def header_text(file: str, info: SampleInfo) -> str:
         "centre_frequency_hz": info.centre_frequency_hz,
         "sync_time_unix": info.sync_time_unix,
     }
-    return "".join(
-        f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in said.items() if value is not None
-    )
+    return "".join(written(name, value) for name, value in said.items() if value is not None)

@@ -1,0 +1,97 @@
+"""Delays of antennas in TOML: a table for each piece of a delay model.
+
+    [[delay]]
+    antenna = "m000"       # left out: of all antennas that are not named
+    pol = 0                # left out: of both polarisations
+    start = 4096           # the sample from which on it holds, as timestamps count
+    delay = 12.25          # samples; these four are 0 if left out
+    rate = 1.5e-9          # samples a sample
+    phase = -0.7           # radians
+    phase_rate = 2e-6      # radians a sample
+
+What they mean is said by ``delays.Piece``. Pieces of one antenna and polarisation are in the order of time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from ..delays import BEFORE, DelayModel, Piece
+from . import checks
+from .reading import refuse
+from .toml import checked, read_toml, written
+
+MOST_BYTES = 1 << 26
+N_POLS = 2
+
+DELAY = schema.fields(
+    {
+        "antenna": schema.word,
+        "pol": checks.integer(0, N_POLS - 1),
+        "start": checks.integer(BEFORE, checks.MOST_TIME - 1),
+        "delay": checks.below(checks.MOST_DELAY),
+        "rate": checks.below(1),
+        "phase": checks.real,
+        "phase_rate": checks.real,
+    },
+    needed=("start",),
+)
+TABLES = schema.fields({"delay": schema.sequence(lambda table: table)}, needed=("delay",))
+
+
+def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
+    """Returns the delay models of both polarisations by the antenna's name.
+
+    The name of antennas that no table names is ``checks.ALL_OTHERS``, "*".
+
+    Raises:
+        UsageError: for a file that cannot be read or is wrong, in one line with the number of the table, from 1 on.
+    """
+    path = Path(path)
+    found: dict[str, tuple[DelayModel, DelayModel]] = {}
+    for number, table in enumerate(checked(path, "it", TABLES, read_toml(path, MOST_BYTES))["delay"], 1):
+        said = checked(path, f"[[delay]] {number}", DELAY, table)
+        antenna, pol = said.pop("antenna", checks.ALL_OTHERS), said.pop("pol", None)
+        models, piece = found.setdefault(antenna, (DelayModel(), DelayModel())), Piece(**said)
+        for p in range(N_POLS) if pol is None else (pol,):
+            before = models[p].pieces[-1]
+            if len(models[p].pieces) > 1 and before.start >= piece.start:
+                earlier = f"one before it of antenna {antenna!r}, pol {p} at {before.start}"
+                refuse(
+                    path,
+                    f"[[delay]] {number} starts at sample {piece.start}, {earlier}: they must be in the order of time",
+                )
+            models[p].add(piece)
+    return found
+
+
+def write_delays(path: str | Path, delays: Mapping[str, Sequence[DelayModel]]) -> None:
+    """Writes the delay models of each antenna's polarisations, by its name or ``checks.ALL_OTHERS``.
+
+    Raises:
+        UsageError: when the file exists or cannot be written.
+    """
+    path = Path(path)
+    tables = [table for antenna, models in delays.items() for table in _tables(antenna, models)]
+    text = "\n".join("[[delay]]\n" + "".join(written(*each) for each in table.items()) for table in tables)
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        refuse(path, "it exists; give another name, or remove it")
+    except OSError as error:
+        refuse(path, f"it cannot be written: {error.strerror}")
+
+
+def _tables(antenna: str, models: Sequence[DelayModel]) -> list[dict[str, Any]]:
+    """Returns a table for each piece, without the polarisation if all have the same pieces."""
+    alike = all(model.pieces == models[0].pieces for model in models)
+    name = {} if antenna == checks.ALL_OTHERS else {"antenna": antenna}
+    return [
+        {**name, **({} if alike else {"pol": pol}), **asdict(piece)}
+        for pol, model in enumerate(models[:1] if alike else models)
+        for piece in model.pieces
+        if piece != Piece(BEFORE) or len(model.pieces) == 1
+    ]

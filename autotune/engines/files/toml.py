@@ -1,0 +1,41 @@
+"""Reads TOML that people and programs write beside samples, and writes its values."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ...core import schema
+from .reading import Bytes, refuse
+
+
+def read_toml(path: Path, most_bytes: int) -> dict[str, Any]:
+    """Returns the content of a file.
+
+    Raises:
+        UsageError: when it cannot be read, is longer than ``most_bytes``, or is no TOML.
+    """
+    file = Bytes(path)
+    try:
+        text = file.take(0, most_bytes + 1).tobytes()
+    finally:
+        file.close()
+    if len(text) > most_bytes:
+        refuse(path, f"it is longer than {most_bytes} bytes, which no such file is")
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        refuse(path, f"it is no TOML: {error}")
+
+
+def checked(path: Path, where: str, check: schema.Check, content: Any) -> Any:
+    """Returns what ``check`` makes of ``content``. Raises UsageError that names the file and the place in it."""
+    try:
+        return check(content)
+    except schema.Unsound as error:
+        refuse(path, f"{where} {error}")
+
+
+def written(name: str, value: Any) -> str:
+    """Returns a line that gives a name its value: text, a number, or a list of such."""
+    return f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
