@@ -6,6 +6,7 @@
     n_samples = 1048576             # of each polarisation; without it, the file's length says it
     sample_rate_hz = 1712e6
     first_timestamp = 0             # of the first sample, in samples since sync_time_unix
+    missing = [[1, 4096, 300]]      # polarisation, first sample from the row's begin on, how many: those never came
 
 The row of a polarisation starts at a whole byte. With ``n_samples`` the rows lie where they will lie when all is
 written, so that a file that is still being written, or was cut off, can be read as far as all polarisations go: as far
@@ -14,6 +15,7 @@ as its last row does, since that one is written last.
 
 import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,14 @@ from .toml import checked, read_toml, written
 MOST_HEADER = 1 << 16  # bytes
 
 
-HEADER = schema.fields({"file": checks.beside, **checks.SAMPLES}, needed=("file", *checks.NEEDED))
+HEADER = schema.fields(
+    {
+        "file": checks.beside,
+        **checks.SAMPLES,
+        "missing": schema.sequence(schema.sequence(checks.integer(0, checks.MOST_TIME), 3)),
+    },
+    needed=("file", *checks.NEEDED),
+)
 
 
 def open_raw(path: Path, given: Given) -> "RawSamples":
@@ -46,7 +55,7 @@ class RawSamples:
     """A source of packed samples.
 
     A packet is the largest power of two up to 4096 that divides the length, at least 8 samples; what is left at the end
-    of a length that 8 does not divide, up to 7 samples, is not read.
+    of a length that 8 does not divide, up to 7 samples, is not read. A packet with a missing sample is missing.
     """
 
     is_live = False
@@ -76,6 +85,7 @@ class RawSamples:
                 sync_time_unix=said.get("sync_time_unix"),
             )
         )
+        self._missing = _ranges(header, said.get("missing", ()), self.info)
         self._done = 0  # packets
 
     def read(self, out: np.ndarray) -> Samples | None:
@@ -97,8 +107,12 @@ class RawSamples:
             row = out[pol].view(np.uint8)[: n * packet_bytes]
             if self._bytes.fill(row, pol * self._row_bytes + start) < len(row):
                 refuse(self._bytes.path, f"it became shorter while it was read, than byte {start + len(row)} of a row")
+        samples = came(info.first_timestamp + self._done * info.packet, info.n_pols, n)
+        near = (self._missing[:, 1] < self._done + n) & (self._missing[:, 2] > self._done)
+        for pol, first, end in self._missing[near].tolist():
+            samples.received[pol, max(0, first - self._done) : end - self._done] = False
         self._done += n
-        return came(info.first_timestamp + (self._done - n) * info.packet, info.n_pols, n)
+        return samples
 
     def close(self) -> None:
         self._bytes.close()
@@ -120,6 +134,19 @@ class RawSamples:
         return max(0, n_bytes * 8 // (info.packet * info.sample_bits))
 
 
+def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> np.ndarray:
+    """Returns what is missing in packets: int64 [n, 3], polarisation, first packet and the one behind the last."""
+    for number, (pol, first, n) in enumerate(missing, 1):
+        if pol >= info.n_pols or not n or first + n > (info.n_samples or 0):
+            refuse(
+                header,
+                f"missing has [{pol}, {first}, {n}] as number {number}: there are {info.n_pols} polarisations of "
+                f"{info.n_samples} samples, of which 1 or more can be missing",
+            )
+    ranges = [(pol, first // info.packet, -(-(first + n) // info.packet)) for pol, first, n in missing]
+    return np.array(ranges, np.int64).reshape(-1, 3)
+
+
 class RawFile:
     """Writes packed samples as they are made, and their header.
 
@@ -129,12 +156,14 @@ class RawFile:
     Args:
         header: where the header goes, ``x.toml``; the samples go to ``x.bin`` beside it. Neither may be there.
         info: with ``n_samples``, which says where rows begin.
+        missing: (polarisation, first sample, number) of samples that never came, counted from the row's begin. They
+            are written, too, with any content.
 
     Raises:
         UsageError: when the files cannot be made, or exist.
     """
 
-    def __init__(self, header: Path, info: SampleInfo) -> None:
+    def __init__(self, header: Path, info: SampleInfo, missing: Sequence[tuple[int, int, int]] = ()) -> None:
         if info.n_samples is None:
             refuse(header, "n_samples must be known, since the polarisations lie one after the other")
         self.path, self.info = header.with_suffix(".bin"), info
@@ -144,8 +173,10 @@ class RawFile:
             refuse(header, "the header's name must end in .toml")
         if header.exists():
             refuse(header, "it exists; give another name, or remove it")
-        text = header_text(self.path.name, info)
-        checked(header, "the header", HEADER, tomllib.loads(text))
+        text = header_text(self.path.name, info, missing)
+        _ranges(header, checked(header, "the header", HEADER, tomllib.loads(text)).get("missing", ()), info)
+        if len(text.encode()) > MOST_HEADER:
+            refuse(header, f"{len(missing)} missing ranges make it longer than {MOST_HEADER} bytes: join some")
         try:
             self._file = open(self.path, "xb", buffering=0)  # noqa: SIM115
             write_whole(header, text.encode())
@@ -187,7 +218,7 @@ class RawFile:
             view, offset = view[n:], offset + n
 
 
-def header_text(file: str, info: SampleInfo) -> str:
+def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, int]]) -> str:
     """Returns the header of samples in ``file``, in TOML."""
     said: dict[str, Any] = {
         "file": file,
@@ -200,5 +231,6 @@ def header_text(file: str, info: SampleInfo) -> str:
         "position_m": info.position_m and [float(x) for x in info.position_m],
         "centre_frequency_hz": info.centre_frequency_hz,
         "sync_time_unix": info.sync_time_unix,
+        "missing": [list(each) for each in missing] or None,
     }
     return "".join(written(name, value) for name, value in said.items() if value is not None)

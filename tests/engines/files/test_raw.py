@@ -137,6 +137,33 @@ def test_more_than_was_said_is_refused(tmp_path: Path) -> None:
         file.write(np.zeros((1, 30), np.uint8))
 
 
+@given(
+    missing=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 23_900), st.integers(1, 100)), max_size=5),
+    packets=st.lists(st.integers(1, 400), min_size=1, max_size=4),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_packet_with_a_missing_sample_is_missing(tmp_path_factory, missing: list, packets: list[int]) -> None:
+    path, rows = tmp_path_factory.mktemp("missing") / "x.toml", packed(INFO)
+    file = RawFile(path, INFO, missing)
+    file.write(rows)
+    file.close()
+    expected = np.ones((2, 24_000), bool)
+    for pol, first, n in missing:
+        expected[pol, first : first + n] = False
+    read = read_all(open_samples(path), packets, no_flags=True)
+    assert (read.received == expected.reshape(2, -1, 64).all(axis=2)).all()
+    there = np.repeat(read.received, 80, axis=1)
+    assert (read.rows[there] == rows[there]).all()
+
+
+def test_what_cannot_be_missing_is_not_written(tmp_path: Path) -> None:
+    with refused("x.toml", "[0, 23999, 2] as number 1"):
+        RawFile(tmp_path / "x.toml", INFO, [(0, 23_999, 2)])
+    with refused("x.toml", "5000 missing ranges", "join some"):
+        RawFile(tmp_path / "x.toml", INFO, [(0, i, 1) for i in range(5000)])
+    assert not list(tmp_path.iterdir())
+
+
 GOOD = {
     "file": '"x.bin"',
     "sample_bits": "10",
@@ -167,6 +194,11 @@ GOOD = {
         ("first_timestamp", str(2**62 + 1), "integer"),
         ("antenna", '"a\\u001b[2Jb"', "printable"),
         ("position_m", "[1, 2]", "list of 3"),
+        ("missing", "[[0, 1]]", "list of 3"),
+        ("missing", "[[0, -1, 5]]", "-1"),
+        ("missing", "[[0, 0, 5], [2, 0, 5]]", "[2, 0, 5] as number 2: there are 2 polarisations of 1000 samples"),
+        ("missing", "[[1, 999, 2]]", "[1, 999, 2] as number 1"),
+        ("missing", "[[1, 5, 0]]", "1 or more can be missing"),
         ("colour", "1", "which nothing here knows"),
         ("colour", "= 1", "it is no TOML"),
         ("colour", "[" * 5000, "it is no TOML"),
