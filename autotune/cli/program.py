@@ -28,6 +28,7 @@ from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOpti
 from .commands.portfolio import portfolio
 from .commands.replay import replay
 from .commands.show import show
+from .commands.sky import sky
 from .commands.sweep import sweep
 from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
 
@@ -160,6 +161,7 @@ app.command(cls=Command)(emit)
 app.command(cls=Command)(digest)
 app.command(cls=Command)(portfolio)
 app.command(cls=Command)(replay)
+app.command(cls=Command)(sky)
 
 
 @app.command(cls=Command)

@@ -5,7 +5,7 @@ of the delay, the fine part, and the phase. Times are samples of the input's clo
 differences to the start of a piece.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from math import isfinite, pi
 from typing import Protocol
@@ -76,7 +76,8 @@ class DelayModel:
 
     def add(self, piece: Piece) -> None:
         """Add a piece; those that start at the same time or later are dropped."""
-        self._pieces = (*(p for p in self._pieces if p.start < piece.start), piece)
+        n_kept = bisect_left(self._pieces, piece.start, key=lambda each: each.start)
+        self._pieces = (*self._pieces[:n_kept], piece)
 
     def at(self, start: int, n: int, step: int, quantum: int = 1) -> Delayed:
         """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, up to a change.

@@ -1,0 +1,48 @@
+"""`autotune sky`: a simulated recording of an array, from a description of the sky."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from ...engines.sky.record import Recording
+from ..console import LINE_EVERY_S, stderr, stdout
+
+
+def sky(
+    description: Annotated[
+        Path, typer.Argument(metavar="SKY", help="What the sky is, in TOML: frequencies in Hz, positions in m.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the recording; empty, or not there yet.")],
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=2**62, help="Seed of all noise, if SKY does not state it.")
+    ] = None,
+) -> None:
+    """Simulate what the antennas of an array record: noise, point sources, tones, missing samples.
+
+    Writes packed samples with a header for each antenna, the delays that stop the fringes of the phase centre
+    (delays.toml), and a copy of SKY (sky.toml). The same SKY and seed give the same samples.
+    """
+    recording = Recording(description, out, seed)
+    said = recording.sky
+    n, seconds = len(said.antennas), said.n_samples / said.sample_rate_hz
+    samples = f"{said.n_samples} samples of {said.sample_bits} bits ({seconds:.4g} s)"
+    stderr.print(f"{n} antennas, {said.n_pols} polarisations, {samples} to {out}", markup=False)
+    _follow(recording.write(), recording.n_blocks)
+    stdout.print(str(out), markup=False)
+
+
+def _follow(blocks: Iterable[int], n_total: int) -> None:
+    """Goes through all blocks, and shows how many are written: as a bar on a terminal, else as lines."""
+    columns = BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Bar(*columns, console=stderr, disable=not stderr.is_terminal) as bar:
+        task, last_line = bar.add_task("", total=n_total), time.monotonic()
+        for number in blocks:
+            bar.update(task, completed=number + 1)
+            if not stderr.is_terminal and time.monotonic() - last_line > LINE_EVERY_S:
+                last_line = time.monotonic()
+                stderr.print(f"  block {number + 1} of {n_total}", markup=False)

@@ -1,0 +1,65 @@
+"""Writes a simulated recording: the samples of each antenna, the delays of the phase centre, and what the sky was."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from ...core.files import write_whole
+from ..files.delays import write_delays
+from ..files.packing import pack_samples
+from ..files.raw import RawFile
+from ..files.reading import refuse
+from .samples import BLOCK, SkySamples
+from .spec import read_sky
+
+
+class Recording:
+    """A folder that a simulated recording is written to.
+
+    It gets ``x.toml`` and ``x.bin`` of each antenna x, ``delays.toml``, and ``sky.toml`` as it was read, with the seed.
+
+    Args:
+        sky: path of sky.toml.
+        folder: made if it is not there; must be empty.
+        seed: what sky.toml does not say.
+
+    Raises:
+        UsageError: when sky.toml is wrong, or the folder is not empty or cannot be made.
+    """
+
+    def __init__(self, sky: Path, folder: Path, seed: int | None = None) -> None:
+        self.sky, self.folder = read_sky(sky, seed), folder
+        self._samples = SkySamples(self.sky)
+        self.n_blocks = self._samples.n_blocks
+        text = b"" if seed is None else f"seed = {seed}\n".encode()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                refuse(folder, "it is not empty; give another folder, or remove what is in it")
+            write_whole(folder / "sky.toml", text + sky.read_bytes())
+        except OSError as error:
+            refuse(folder, f"it cannot be written to: {error.strerror}")
+        models = dict(zip([each.name for each in self.sky.antennas], self._samples.track.models(), strict=True))
+        write_delays(folder / "delays.toml", {name: (model,) for name, model in models.items()})
+
+    def write(self) -> Iterator[int]:
+        """Writes block by block, and yields the number of each that is written.
+
+        Raises:
+            UsageError: when a file cannot be written; says which.
+        """
+        sky = self.sky
+        with ExitStack() as files:
+            opened = []
+            for antenna in sky.antennas:
+                missing = [(hole.pol, hole.start, hole.n_samples) for hole in sky.holes if hole.antenna == antenna.name]
+                file = RawFile(self.folder / f"{antenna.name}.toml", sky.info(antenna), missing)
+                files.callback(file.close)
+                opened.append((file, missing))
+            for number in range(self.n_blocks):
+                for (file, missing), samples in zip(opened, self._samples.block(number), strict=True):
+                    for pol, first, n in missing:
+                        at = first - number * BLOCK
+                        samples[pol, max(0, at) : max(0, at + n)] = 0
+                    file.write(pack_samples(samples, sky.sample_bits))
+                yield number
