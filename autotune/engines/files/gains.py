@@ -21,6 +21,7 @@ from .reading import refuse
 
 MAGIC = b"\x93NUMPY\x01\x00"  # with the version that np.save writes for all but very long headers
 HEADER = re.compile(r"\{'descr': (.+), 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
+DAMAGE = (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError)  # what zipfile raises for it
 NUMBER = re.compile(r"'([<>|][fciu]\d\d?)'")
 
 
@@ -44,15 +45,7 @@ def read_gains(path: str | Path, n_channels: int, n_pols: int) -> dict[str, Gain
         refuse(path, f"it cannot be read: {error.strerror or error}")
     except (UsageError, schema.Unsound) as error:
         refuse(path, str(error))
-    except (
-        ValueError,
-        TypeError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except DAMAGE as error:
         refuse(path, f"it is damaged, or no file of NumPy's: {error}")
 
 
@@ -65,13 +58,13 @@ def _names(archive: zipfile.ZipFile) -> list[str]:
 
 
 def _of_antenna(archive: zipfile.ZipFile, name: str, n_channels: int, n_pols: int) -> Gains:
-    if f"{name}.npy" not in archive.namelist():
-        raise UsageError(f"{name!r} is no array; all must be x.npy, where x is an antenna")
-    with archive.open(f"{name}.npy") as file:
-        try:
+    try:
+        with archive.open(f"{name}.npy") as file:
             return _gains(file, n_channels, n_pols)
-        except UsageError as error:
-            raise UsageError(f"antenna {name!r}: {error}") from None
+    except KeyError:
+        raise UsageError(f"{name!r} is no array; all must be x.npy, where x is an antenna") from None
+    except UsageError as error:
+        raise UsageError(f"antenna {name!r}: {error}") from None
 
 
 def _gains(file: IO[bytes], n_channels: int, n_pols: int) -> Gains:

@@ -9,8 +9,8 @@ from ..files.delays import write_delays
 from ..files.packing import pack_samples
 from ..files.raw import RawFile
 from ..files.reading import refuse
+from .description import read_sky
 from .samples import BLOCK, SkySamples
-from .spec import read_sky
 
 
 class Recording:

@@ -1,6 +1,7 @@
 """Gains in NumPy's files: shapes and types, and what is damaged or refused."""
 
 import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,10 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     np.savez(tmp_path / "empty.npz")
     with refused("empty.npz: ", "0 arrays"):
         read_gains(tmp_path / "empty.npz", C, 2)
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("m000.txt", b"nothing")
+    with refused("g.npz: ", "'m000.txt' is no array"):
+        read_gains(tmp_path / "g.npz", C, 2)
     header = b"{'descr': '<c16', 'fortran_order': False, 'shape': (5, 99999999999), }"
     (tmp_path / "g.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with refused("g.npy: ", "the shape [5, 99999999999]"):

@@ -8,9 +8,9 @@ import pytest
 from autotune import unpack_samples
 from autotune.engines.files.delays import read_delays
 from autotune.engines.files.opening import open_samples
+from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.record import Recording
 from autotune.engines.sky.samples import BLOCK, SkySamples
-from autotune.engines.sky.spec import read_sky
 
 from ..files.common import full_disk, read_all, refused
 
@@ -97,7 +97,7 @@ def test_a_seed_is_kept_with_the_recording(tmp_path: Path) -> None:
         assert path.name == "sky.toml" or path.read_bytes() == (again / path.name).read_bytes()
     with refused("it has no seed", "--seed 1"):
         read_sky(written(tmp_path, GOOD.replace("seed = 3\n", "")))
-    with refused("it has a seed"):
+    with refused("it has a seed, 3: leave that out, or --seed"):
         read_sky(written(tmp_path, GOOD), 3)
 
 
@@ -162,11 +162,13 @@ def test_names_that_are_no_files(tmp_path: Path, name: str) -> None:
         read_sky(written(tmp_path, GOOD[:start] + own + GOOD[end:]))
 
 
-def test_names_that_are_there_twice(tmp_path: Path) -> None:
+def test_antennas_that_are_there_twice_or_not_at_all(tmp_path: Path) -> None:
     start, end = GOOD.index("[array]"), GOOD.index("[[source]]")
     own = '[[antenna]]\nname = "m001"\nposition_m = [1e6, 2e6, 3e6]\n'
-    with refused("sky.toml: antenna 'm001' is there twice"):
+    with refused("sky.toml: it has 2 antennas of 1 names"):
         read_sky(written(tmp_path, GOOD[:start] + 2 * own + GOOD[end:]))
+    with refused("sky.toml: it has no antenna"):
+        read_sky(written(tmp_path, "antenna = []\n" + GOOD[:start] + GOOD[end:]))
 
 
 def test_nothing_is_written_over_and_a_full_disk_is_told(tmp_path: Path) -> None:

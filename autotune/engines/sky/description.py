@@ -1,0 +1,177 @@
+"""Reads sky.toml, which says what a simulated sky is; docs/engines-sky.md has an example of all of it."""
+
+from math import radians
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core import schema
+from ..files import checks
+from ..files.reading import refuse
+from ..files.toml import checked, read_toml
+from .geometry import EAST_WEST, RANDOM, array_positions
+from .spec import Antenna, Hole, PointSource, Sky, Tone
+
+MOST_BYTES = 1 << 22
+MOST_S = 86400  # of a recording
+RESERVED = ("sky", "delays")  # names of the other files
+
+
+def _from_to(least: float, most: float) -> schema.Check:
+    """Returns a check for a number from ``least`` to ``most``."""
+
+    def number(value: Any) -> float:
+        if not least <= checks.real(value) <= most:
+            raise schema.Unsound(f"is {schema.shown(value)}, must be {least:g} to {most:g}")
+        return float(value)
+
+    return number
+
+
+def _file_name(value: Any) -> str:
+    """Checks for an antenna's name, which its files have, too."""
+    name = checks.beside(value)
+    if name in RESERVED or name.startswith(".") or name == checks.ALL_OTHERS:
+        raise schema.Unsound(f"is {schema.shown(value)}, which no antenna can be called")
+    return name
+
+
+COSINE, COUNT = _from_to(-1, 1), checks.integer(0, checks.MOST_TIME)
+LENGTH = _from_to(0, 1e9)
+PHASE_CENTRE = schema.fields(
+    {"hour_angle_deg": _from_to(-360, 360), "declination_deg": _from_to(-90, 90)},
+    needed=("hour_angle_deg", "declination_deg"),
+)
+ANTENNA = schema.fields({"name": _file_name, "position_m": checks.POSITION}, needed=("name", "position_m"))
+ARRAY = schema.fields(
+    {
+        "layout": schema.one_of((EAST_WEST, RANDOM)),
+        "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
+        "spacing_m": LENGTH,
+        "latitude_deg": _from_to(-90, 90),
+        "longitude_deg": _from_to(-360, 360),
+        "height_m": _from_to(-1e4, 1e9),
+    },
+    needed=("layout", "n_antennas", "spacing_m", "latitude_deg", "longitude_deg"),
+)
+SOURCE = schema.fields(
+    {"l": COSINE, "m": COSINE, "flux": _from_to(0, 1e6), "polarised": _from_to(0, 1), "angle_deg": _from_to(-360, 360)},
+    needed=("l", "m", "flux"),
+)
+TONE = schema.fields(
+    {
+        "frequency_hz": checks.real,
+        "amplitude": _from_to(0, 1e6),
+        "phase": checks.real,
+        "antennas": schema.sequence(schema.word),
+    },
+    needed=("frequency_hz", "amplitude"),
+)
+HOLE = schema.fields(
+    {"antenna": schema.word, "pol": checks.integer(0, 1), "start": COUNT, "n_samples": COUNT},
+    needed=("antenna", "pol", "start", "n_samples"),
+)
+SKY = schema.fields(
+    {
+        "sample_rate_hz": checks.rate,
+        "centre_frequency_hz": checks.real,
+        "sample_bits": checks.integer(2, 16),
+        "n_pols": checks.integer(1, 2),
+        "n_samples": checks.integer(8, checks.MOST_TIME),
+        "duration_s": schema.amount,
+        "first_timestamp": checks.integer(-(1 << 61), 1 << 61),
+        "sync_time_unix": checks.real,
+        "seed": COUNT,
+        "phase_centre": PHASE_CENTRE,
+        "noise": schema.fields({"level": _from_to(0, 1e6)}, needed=("level",)),
+        "array": ARRAY,
+        **dict.fromkeys(("antenna", "source", "tone", "hole"), schema.sequence(lambda table: table)),
+    },
+    needed=("sample_rate_hz", "sample_bits", "n_pols", "phase_centre", "noise"),
+)
+
+
+def read_sky(path: Path, seed: int | None = None) -> Sky:
+    """Reads sky.toml. ``seed`` is what the file does not say.
+
+    Raises:
+        UsageError: for a file that cannot be read or is wrong, in one line with the table and the field; when no seed
+            is given, or two are.
+    """
+    said = checked(path, "it", SKY, read_toml(path, MOST_BYTES))
+    if seed is None and "seed" not in said:
+        refuse(path, "it has no seed: write seed = 1 into it, or give --seed 1")
+    if seed is not None and "seed" in said:
+        refuse(path, f"it has a seed, {said['seed']}: leave that out, or --seed")
+    seed = said.get("seed", seed)
+    hour_angle, declination = said["phase_centre"]["hour_angle_deg"], said["phase_centre"]["declination_deg"]
+    sky = Sky(
+        sample_rate_hz=said["sample_rate_hz"],
+        sample_bits=said["sample_bits"],
+        n_pols=said["n_pols"],
+        n_samples=_n_samples(path, said),
+        first_timestamp=said.get("first_timestamp", 0),
+        seed=seed,
+        hour_angle=radians(hour_angle),
+        declination=radians(declination),
+        noise_level=said["noise"]["level"],
+        antennas=_antennas(path, said, seed),
+        sources=tuple(PointSource(**each) for each in _tables(path, said, "source", SOURCE)),
+        tones=tuple(Tone(**each) for each in _tables(path, said, "tone", TONE)),
+        holes=tuple(Hole(**each) for each in _tables(path, said, "hole", HOLE)),
+        centre_frequency_hz=said.get("centre_frequency_hz"),
+        sync_time_unix=said.get("sync_time_unix"),
+    )
+    _fit(path, sky)
+    return sky
+
+
+def _tables(path: Path, said: dict[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
+    """Returns the tables of a name; errors have their number."""
+    return [checked(path, f"[[{name}]] {i}", check, table) for i, table in enumerate(said.get(name, ()), 1)]
+
+
+def _n_samples(path: Path, said: dict[str, Any]) -> int:
+    if ("n_samples" in said) == ("duration_s" in said):
+        refuse(path, "it must have either n_samples or duration_s")
+    n = int(said["n_samples"]) if "n_samples" in said else round(said["duration_s"] * said["sample_rate_hz"])
+    if not 8 <= n <= MOST_S * said["sample_rate_hz"]:
+        refuse(path, f"it says {n} samples, must be 8 or more, and {MOST_S} seconds at most")
+    return n
+
+
+def _antennas(path: Path, said: dict[str, Any], seed: int) -> tuple[Antenna, ...]:
+    if ("antenna" in said) == ("array" in said):
+        refuse(path, "it must have either [[antenna]] tables or one [array]")
+    if "antenna" in said:
+        return tuple(Antenna(**each) for each in _tables(path, said, "antenna", ANTENNA))
+    array = said["array"]
+    site = radians(array["latitude_deg"]), radians(array["longitude_deg"]), float(array.get("height_m", 0))
+    rng = np.random.default_rng([seed, 2])  # 0 and 1 are those of ``samples``
+    positions = array_positions(array["layout"], array["n_antennas"], array["spacing_m"], site, rng)
+    return tuple(Antenna(f"m{i:03d}", (x, y, z)) for i, (x, y, z) in enumerate(positions.tolist()))
+
+
+def _fit(path: Path, sky: Sky) -> None:
+    """Raises UsageError where parts that are right each do not fit together."""
+    names = {antenna.name for antenna in sky.antennas}
+    if not names:
+        refuse(path, "it has no antenna")
+    if len(names) < len(sky.antennas):
+        refuse(path, f"it has {len(sky.antennas)} antennas of {len(names)} names: each needs its own")
+    if sky.low < 0:
+        refuse(path, f"centre_frequency_hz={sky.centre_frequency_hz:g} is below a quarter of sample_rate_hz")
+    for number, source in enumerate(sky.sources, 1):
+        if source.l**2 + source.m**2 > 1:
+            refuse(path, f"[[source]] {number} has l={source.l:g}, m={source.m:g}: l^2 + m^2 must be at most 1")
+    for number, tone in enumerate(sky.tones, 1):
+        if unknown := set(tone.antennas or ()) - names:
+            refuse(path, f"[[tone]] {number} is at antenna {min(unknown)!r}, which is not there")
+        if not 0 <= tone.frequency_hz / sky.sample_rate_hz - sky.low <= 0.5:
+            low, high = (each * sky.sample_rate_hz for each in (sky.low, sky.low + 0.5))
+            refuse(path, f"[[tone]] {number} has frequency_hz={tone.frequency_hz:g}; the band is {low:g} to {high:g}")
+    for number, hole in enumerate(sky.holes, 1):
+        end = hole.start + hole.n_samples
+        if hole.antenna not in names or hole.pol >= sky.n_pols or not hole.n_samples or end > sky.n_samples:
+            refuse(path, f"[[hole]] {number} is not within the {sky.n_samples} samples of an antenna's polarisation")
