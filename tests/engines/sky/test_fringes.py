@@ -12,7 +12,8 @@ import pytest
 from autotune.engines.band import BandSettings
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_engine import FEngine, Output
+from autotune.engines.f_chain import Output
+from autotune.engines.f_engine import FEngine
 from autotune.engines.files.delays import read_delays
 from autotune.engines.files.opening import open_samples
 from autotune.engines.filters import prototype
