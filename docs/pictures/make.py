@@ -9,7 +9,18 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PICTURES = ("chain", "ddc_efficiency", "ddc_tile", "ddc_timeline", "ddc_waits", "overview", "rooms", "trial", "walk")
+PICTURES = (
+    "chain",
+    "ddc_efficiency",
+    "ddc_tile",
+    "ddc_timeline",
+    "ddc_waits",
+    "engine_timeline",
+    "overview",
+    "rooms",
+    "trial",
+    "walk",
+)
 MOST_BYTES = 60_000
 
 
