@@ -51,6 +51,8 @@ def main() -> None:
     calls = {"a call that allocates": partial(tuned, **given)}
     if out:
         calls["a call with out="] = partial(tuned, **given, out=next(iter(out.values())) if len(out) == 1 else out)
+    if not options.torch:
+        calls["a prepared call"] = partial(tuned.prepare(**runtime_sizes(problem)), **arrays, **scalars)
     for name, call in calls.items():
         call()  # compile and plan
         bare_us, call_us = in_turns((bare, call), options.batches, options.launches)

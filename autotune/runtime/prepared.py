@@ -17,7 +17,7 @@ from .arrays import whole_lengths
 from .tensor_map import addresses, encoded
 
 N_SIZES = 1024  # problems whose launch geometries are kept
-N_LAYOUTS = 4096  # layouts of arrays whose lengths are kept
+N_LAYOUTS = 4096  # layouts of arrays for which it is kept what their launches share
 
 
 class _Plan(NamedTuple):
@@ -26,6 +26,9 @@ class _Plan(NamedTuple):
     specs: dict[str, Array]
     names: tuple[str, ...]  # the arguments in the kernel's order
     launch: Callable[[tuple[Any, ...], Any], None]
+
+
+_Known = tuple[_Plan, dict[str, int], dict[str, Any] | None]  # its plan, whole lengths by scalar, and scalars
 
 
 class PreparedKernel:
@@ -50,7 +53,7 @@ class PreparedKernel:
             self._loaded = gpu.load(self._cubin, kernel.name)
         self._opted_in = 0  # dynamic shared bytes
         self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
-        self._lengths: dict[tuple[Any, ...], dict[str, int]] = {}
+        self._known: dict[tuple[Any, ...], _Known] = {}
         self._plan(problem)
 
     def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: Any = None, **given: object) -> None:
@@ -60,8 +63,9 @@ class PreparedKernel:
             UsageError: when the configuration does not serve these sizes, or an array does not fit them.
         """
         problem = self.kernel.problem(sizes, base=self.problem) if sizes else self.problem
-        arrays = {name: given[name] for name in self.kernel.arrays(problem) if name in given}
-        inputs = {name: value for name, value in given.items() if name not in arrays}
+        specs = self._plan(problem).specs
+        arrays = {name: array for name, array in given.items() if name in specs}
+        inputs = {name: value for name, value in given.items() if name not in specs}
         own = None if stream is None else gpu.stream_of(stream, self._index)
         self.launch(problem, arrays, inputs, own)
 
@@ -71,18 +75,30 @@ class PreparedKernel:
         Raises:
             UsageError: as above.
         """
+        layout = (problem, not inputs, *((n, array.shape, array.strides, array.dtype) for n, array in arrays.items()))
+        if (known := self._known.get(layout)) is None:
+            known = self._know(layout, problem, arrays, inputs)
+        plan, lengths, values = known
+        if values is None:
+            values = self._scalars(problem, inputs, lengths)
+        plan.launch(tuple([arrays[name] if name in arrays else values[name] for name in plan.names]), stream)
+
+    def _know(
+        self, layout: tuple[Any, ...], problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object]
+    ) -> _Known:
+        """Keeps what all launches of a layout share: the scalars too, if no number is given."""
         plan = self._plan(problem)
-        layout = (problem, *((array.shape, array.strides, array.dtype) for array in arrays.values()))
-        lengths = self._lengths.get(layout)
-        if lengths is None:
-            lengths = whole_lengths(self.kernel.name, plan.specs, arrays)
-            if len(self._lengths) >= N_LAYOUTS:
-                self._lengths.clear()
-            self._lengths[layout] = lengths
+        lengths = whole_lengths(self.kernel.name, plan.specs, arrays)
+        if len(self._known) >= N_LAYOUTS:
+            self._known.clear()
+        self._known[layout] = plan, lengths, None if inputs else self._scalars(problem, {}, lengths)
+        return self._known[layout]
+
+    def _scalars(self, problem: Problem, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, Any]:
         scalars = self.kernel.scalars(problem, inputs)
         for name, length in lengths.items():
             scalars[name] = type(scalars[name])(length)
-        plan.launch(tuple([arrays[name] if name in arrays else scalars[name] for name in plan.names]), stream)
+        return scalars
 
     def _plan_of(self, problem: Problem) -> _Plan:
         kernel = self.kernel
