@@ -23,7 +23,6 @@ HEAPS = {
     "rates are forgotten": ("delays", "piece.delay + piece.rate * ", "piece.delay + 0 * "),
     "changes of the coarse delay do not cut": ("delays", "!= coarse:", "!= coarse and False:"),
     "the first coarse delay holds one spectrum too long": ("delays", "n = int(np.argmax(", "n = 1 + int(np.argmax("),
-    "what was kept by chance is used": ("f_plan", "n if d.first < end - shape.head else ", ""),
     "flags of the head are forgotten": ("f_plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
     "only one polarisation cuts": ("f_plan", "min(len(d.fine) for d in delayed)", "len(delayed[0].fine)"),
     "holes do not cut": ("f_plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
@@ -35,6 +34,7 @@ HEAPS = {
     "the last batch is lost": ("f_plan", "            yield self._batch\n", "            pass\n"),
 }
 BACK = {"what was kept by chance is asked for again": ("f_plan", "self._newest - shape.head, ", "self._low, ")}
+APART = {"what was kept by chance is used": ("f_plan", "n if d.first < end - shape.head else ", "")}
 HEADS = {"the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)")}
 DELAYS = {"the quantum is forgotten": ("delays", "quantum * round(delay_here / quantum)", "round(delay_here)")}
 DUMPS = {
@@ -48,6 +48,7 @@ FOUND_BY: dict[Callable[[], object], dict[str, tuple[str, str, str]]] = {
     test_plans.test_heaps_do_not_depend_on_how_a_stream_is_cut: HEAPS,
     test_plans.test_delays_are_exact: DELAYS,
     test_plans.test_a_delay_that_grows_asks_for_what_is_gone: BACK,
+    test_plans.test_polarisations_that_are_too_far_apart_give_nothing: APART,
     partial(test_plans.test_no_heap_is_lost_without_a_cause, 16, 0.0): HEADS,
     test_plans.test_dumps_do_not_depend_on_how_a_stream_is_cut: DUMPS,
 }

@@ -107,6 +107,16 @@ def test_a_delay_that_grows_asks_for_what_is_gone() -> None:
     assert set(range(0, 640 - 64, 16)) - set(whole) == {304, 320}
 
 
+def test_polarisations_that_are_too_far_apart_give_nothing() -> None:
+    shape = FShape(step=8, window=16, packet=16, spectra_per_heap=2, heaps_per_batch=3)
+    rng, n_packets = np.random.default_rng(2), 40
+    packed = rng.integers(0, 256, (2, n_packets * 16 * BITS // 8), dtype=np.uint8)
+    delays = [DelayModel(), DelayModel(Piece(-5, 40.0))]  # max_delay_diff is 0
+    given = shape, delays, np.ones((2, 8), np.float32), packed, np.ones((2, n_packets), bool), 0
+    assert not f_engine(*given, [n_packets])
+    assert not f_engine(*given, [1] * n_packets)
+
+
 def by_definition(model: DelayModel, time: int, weights: np.ndarray, packed: np.ndarray, origin: int) -> np.ndarray:
     """The spectrum that leaves at ``time``: int8 [C, 2], by a sum over taps."""
     taps, step = weights.shape
