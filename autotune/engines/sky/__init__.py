@@ -1,6 +1,7 @@
 """A simulated sky: what antennas of an array would record, with noise, point sources, tones and holes.
 
 ``spec`` has what a sky is, ``description`` reads it from sky.toml, ``geometry`` says where antennas and sources are,
-``track`` how late each source is at each antenna, ``samples`` makes the samples, and ``record`` writes them. This
-folder imports ``engines.files``, the interfaces of engines and ``core``.
+``track`` how late each source is at each antenna, ``samples`` makes the samples, and ``record`` writes them.
+``expected`` has the visibilities that theory expects. This folder imports ``engines.files``, the interfaces of engines
+and ``core``.
 """

@@ -40,7 +40,7 @@ class SkySamples:
         self.n_blocks = ceil(sky.n_samples / BLOCK)
         self._noises = [[Noise(sky.seed, source, each) for each in range(2)] for source in range(len(sky.sources))]
         self._mixes = [source.components[: sky.n_pols].astype(np.float32) for source in sky.sources]
-        self._fade = _fade(SEGMENT // 2, FADE).reshape(-1, ROW)
+        self._fade = faded(np.arange(0, 1, 2 / SEGMENT), FADE).astype(np.float32).reshape(-1, ROW)
 
     def block(self, number: int) -> Iterator[np.ndarray]:
         """Yields for each antenna its samples from ``number`` BLOCK on: int16 [n_pols, BLOCK], fewer in the last."""
@@ -142,11 +142,13 @@ def quantised(x: np.ndarray, bits: int) -> np.ndarray:
     return np.asarray(np.clip(np.rint(x), -most, most), np.int16)
 
 
-def _fade(n: int, share: float) -> np.ndarray:
-    """Returns the gains of n frequencies, which rise and fall as a cosine does within ``share``: float32 [n]."""
-    from_end = np.minimum(np.arange(n), n - np.arange(n)) / n
-    rising = np.sin(pi / 2 * np.minimum(from_end / share, 1)) ** 2
-    return np.asarray(rising, np.float32)
+def faded(places: np.ndarray, share: float) -> np.ndarray:
+    """Returns gains that rise and fall as a cosine does within ``share`` of either end: float64 [n].
+
+    ``places``: from 0, where the band begins, to 1; beyond them the gain is 0.
+    """
+    from_end = np.clip(np.minimum(places, 1 - places), 0, share)
+    return np.asarray(np.sin(pi / 2 * from_end / share) ** 2)
 
 
 def _tone(sky: Sky, tone: Tone, start: int) -> np.ndarray:
