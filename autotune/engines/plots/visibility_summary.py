@@ -1,0 +1,182 @@
+"""What a picture of visibilities needs, of any number of dumps: a sink of constant memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import dist, sqrt
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..stream import VisibilityInfo
+from .rows import Bins, Rows, ratio
+
+MISSING = -(2**31)  # the real part of a product without all of its data
+PARALLEL = slice(0, 4, 3)  # of the products aa, ba, ab, bb: aa and bb
+MOST_ROWS, MOST_SPECTRUM_BINS, MOST_BINS = 256, 1024, 256
+BLOCK = 1 << 18  # products that are looked at together: their floats stay in the cache
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The antennas i <= j of a baseline, and its length if their positions are known."""
+
+    i: int
+    j: int
+    length_m: float | None = None
+
+    @property
+    def number(self) -> int:
+        """Returns its place in a dump."""
+        return self.j * (self.j + 1) // 2 + self.i
+
+
+class VisibilitySummary:
+    """Spectra of all antennas, coherence of all baselines, and some baselines over time. A ``VisibilitySink``.
+
+    Of a dump, a baseline without all of its data is left out. Sums but those of coherence are exact.
+
+    Args:
+        baselines: pairs (i, j) that are followed over time; by default ``n_baselines`` of them, from the shortest to
+            the longest, or the first ones if a position is not known.
+
+    Raises:
+        UsageError: for a baseline of antennas that are not there.
+    """
+
+    def __init__(
+        self, info: VisibilityInfo, baselines: Sequence[tuple[int, int]] | None = None, n_baselines: int = 6
+    ) -> None:
+        self.info, n = info, len(info.antennas)
+        self.baselines = _spread(info, n_baselines) if baselines is None else _chosen(info, baselines)
+        self.fine, self.bins = Bins(info.n_channels, MOST_SPECTRUM_BINS), Bins(info.n_channels, MOST_BINS)
+        self._j, self._i = np.tril_indices(n)  # of all baselines, in their order
+        self._numbers = np.array([each.number for each in self.baselines], int)
+        self._autos = np.flatnonzero(self._i == self._j)
+        self.n_dumps, self.n_clipped = 0, 0
+        self.present = np.zeros(n, np.int64)  # dumps in which an antenna's own products are there
+        k = len(self.baselines)
+        self.dumps = Rows(info.dump_samples, (1,), MOST_ROWS)
+        self.there = Rows(info.dump_samples, (k,), MOST_ROWS)
+        self._rows = Rows(info.dump_samples, (len(self.bins.begins), k, 2, 4), MOST_ROWS)
+        self._spectra = np.zeros((len(self.fine.begins), k, 2, 4), np.int64)
+        self._powers = np.zeros((len(self.fine.begins), n, 2), np.int64)
+        self._coherence = np.zeros((len(self._i), 2))
+        self._n_coherence = np.zeros((len(self._i), 2), np.int64)
+
+    def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+        """Take a dump; see ``VisibilitySink``."""
+        time = np.array([timestamp], np.int64)
+        there = ~(visibilities[:, :, 0, 0] == MISSING).any(axis=0)
+        autos = visibilities[..., 0][:, self._autos, PARALLEL].astype(np.int64)  # [C, n, 2]
+        autos[:, ~there[self._autos]] = 0
+        self.n_dumps, self.n_clipped = self.n_dumps + 1, self.n_clipped + saturated
+        self.present += there[self._autos]
+        self._powers += self.fine.sums(autos, axis=0)
+        self._follow(time, visibilities, autos, there[self._numbers])
+        self._compare(visibilities, autos, there)
+
+    def close(self) -> None:
+        return
+
+    # ------------------------------------------------------------------ what is found
+    def spectra(self) -> np.ndarray:
+        """Returns the mean power of a channel in a dump, of aa and bb: float64 [n_fine, n_antennas, 2]."""
+        return ratio(self._powers, self.fine.counts[:, np.newaxis, np.newaxis] * self.present[:, np.newaxis])
+
+    def coefficients(self) -> np.ndarray:
+        """Returns correlation coefficients over all time: complex128 [n_fine, n_baselines, 2], of aa and bb.
+
+        They are sums of V_ij over the root of those of V_ii times V_jj; NaN where no data came.
+        """
+        return _coefficients(self._spectra)
+
+    def rows(self) -> np.ndarray:
+        """Returns what ``coefficients`` does in rows of time: complex128 [n_rows, n_bins, n_baselines, 2]."""
+        return _coefficients(self._rows.values)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Returns the middles of rows: float64 [n_rows], samples since the stream's zero."""
+        return self._rows.times
+
+    @property
+    def row_samples(self) -> int:
+        return self._rows.row_samples
+
+    def coherence(self) -> np.ndarray:
+        """Returns the rms of |V_ij| / sqrt(V_ii V_jj) over channels and dumps: float64 [n_antennas, n_antennas].
+
+        Products aa are below the diagonal, bb above it; the diagonal, and what is missing, is NaN.
+        """
+        n = len(self.info.antennas)
+        found = np.full((n, n), np.nan)
+        rms = np.sqrt(ratio(self._coherence, self._n_coherence))
+        cross = self._i != self._j
+        found[self._j[cross], self._i[cross]] = rms[cross, 0]
+        found[self._i[cross], self._j[cross]] = rms[cross, 1]
+        return found
+
+    def noise_floor(self) -> float | None:
+        """Returns what ``coherence`` is of noise that antennas do not share, 1 / sqrt(spectra of a dump); None if the
+        width of channels is not known.
+        """
+        n = self.info.dump_samples * self.info.channel_width_hz / self.info.antennas[0].sample_rate_hz
+        return 1 / sqrt(n) if n >= 1 else None
+
+    # ------------------------------------------------------------------ sums
+    def _follow(self, time: np.ndarray, visibilities: np.ndarray, autos: np.ndarray, there: np.ndarray) -> None:
+        """Adds what is followed over time: of each product its parts and the powers of both antennas."""
+        parts = np.empty((len(visibilities), len(self.baselines), 2, 4), np.int64)
+        parts[..., :2] = visibilities[:, self._numbers, PARALLEL]
+        for end in (2, 3):
+            antennas = [each.i if end == 2 else each.j for each in self.baselines]
+            parts[..., end] = autos[:, antennas]
+        parts[:, ~there] = 0
+        self._spectra += self.fine.sums(parts, axis=0)
+        self._rows.add(time, self.bins.sums(parts, axis=0)[np.newaxis])
+        self.there.add(time, there[np.newaxis])
+        self.dumps.add(time, np.ones((1, 1), np.int64))
+
+    def _compare(self, visibilities: np.ndarray, autos: np.ndarray, there: np.ndarray) -> None:
+        """Adds |V_ij|^2 / (V_ii V_jj), a block of channels at a time."""
+        with np.errstate(divide="ignore"):
+            each = np.where(autos > 0, 1 / autos, 0).astype(np.float32)
+        n_together = max(1, BLOCK // (4 * len(self._i)))
+        for at in range(0, len(visibilities), n_together):
+            some = slice(at, at + n_together)
+            parts = visibilities[some][:, :, PARALLEL].astype(np.float32)
+            weights = each[some][:, self._i] * each[some][:, self._j]
+            squares = np.einsum("cbpr,cbpr->cbp", parts, parts)
+            self._coherence += np.where(there[:, np.newaxis], np.einsum("cbp,cbp->bp", squares, weights), 0)
+            self._n_coherence += there[:, np.newaxis] * np.count_nonzero(weights, axis=0)
+
+
+def _coefficients(sums: np.ndarray) -> np.ndarray:
+    """Returns the coefficients of int64 [..., 4]: real and imaginary part, and two powers."""
+    powers = np.sqrt(sums[..., 2].astype(float) * sums[..., 3])
+    return ratio(sums[..., 0] + 1j * sums[..., 1], powers)
+
+
+def _baseline(info: VisibilityInfo, i: int, j: int) -> Baseline:
+    here, there = info.antennas[i].position_m, info.antennas[j].position_m
+    return Baseline(i, j, None if here is None or there is None else dist(here, there))
+
+
+def _chosen(info: VisibilityInfo, baselines: Sequence[tuple[int, int]]) -> tuple[Baseline, ...]:
+    n = len(info.antennas)
+    for i, j in baselines:
+        if not 0 <= i < j < n:
+            raise UsageError(f"there is no baseline ({i}, {j}): its antennas must be 0 <= i < j < {n}")
+    return tuple(_baseline(info, i, j) for i, j in baselines)
+
+
+def _spread(info: VisibilityInfo, most: int) -> tuple[Baseline, ...]:
+    """Returns baselines from the shortest to the longest, evenly in their order; the first ones without positions."""
+    n = len(info.antennas)
+    every = [_baseline(info, i, j) for j in range(n) for i in range(j)]
+    if len(every) <= most or any(each.length_m is None for each in every):
+        some = every[:most]
+    else:
+        every.sort(key=lambda each: each.length_m or 0.0)
+        some = [every[round(place)] for place in np.linspace(0, len(every) - 1, most)]
+    return tuple(sorted(some, key=lambda each: each.length_m or 0.0))
