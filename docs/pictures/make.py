@@ -15,6 +15,7 @@ PICTURES = (
     "ddc_tile",
     "ddc_timeline",
     "ddc_waits",
+    "engine_plots",
     "engine_timeline",
     "overview",
     "rooms",

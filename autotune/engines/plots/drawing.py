@@ -180,6 +180,11 @@ def colours(name: str) -> "Colormap":
     return made
 
 
+def degrees(values: np.ndarray) -> np.ndarray:
+    """Returns phases of complex values, NaN where there is nothing to have one."""
+    return np.where(values == 0, np.nan, np.degrees(np.angle(values)))
+
+
 def unbroken(phases: np.ndarray) -> np.ndarray:
     """Returns phases in degrees, with NaN in place of those behind a jump from one end of the circle to the other."""
     jumps = np.abs(np.diff(phases, prepend=phases[:1])) > 180

@@ -19,6 +19,7 @@ from .drawing import (
     TimeAxis,
     colours,
     decibels,
+    degrees,
     drawn,
     seconds,
     set_phases,
@@ -156,11 +157,11 @@ class _Visibilities:
             found, baseline = self._coefficients[:, number], summary.baselines[number]
             label = self._label(baseline) if len(summary.baselines) <= MOST_NAMED else None
             amplitudes.plot(x, np.abs(found), color=colour, label=label, **look)
-            phases.plot(x, np.degrees(np.angle(found)), color=colour, **look)
+            phases.plot(x, degrees(found), color=colour, **look)
             if self._theory is not None:
                 expected = self._over_all_time(self._theory, number)
                 amplitudes.plot(x, np.abs(expected), color=colour, lw=0.9)
-                phases.plot(x, unbroken(np.degrees(np.angle(expected))), color=colour, lw=0.9)
+                phases.plot(x, unbroken(degrees(expected)), color=colour, lw=0.9)
         line = "; lines: theory" if self._theory is not None else ""
         amplitudes.set(title=f"Baselines, mean over all time: amplitude{line}", ylabel="|Correlation coefficient|")
         amplitudes.set_ylim(bottom=0)
@@ -209,7 +210,7 @@ class _Visibilities:
             row, column = divmod(number, COLUMNS)
             waterfall = figure.add_subplot(grid[2 * row, column])
             fringes = figure.add_subplot(grid[2 * row + 1, column], sharex=waterfall)
-            phases = np.degrees(np.angle(self._rows[:, :, number])).T
+            phases = degrees(self._rows[:, :, number]).T
             image = waterfall.imshow(phases, origin="lower", aspect="auto", interpolation="none", **shown)
             self._frequencies.set(waterfall, label=column == 0, which="y")
             waterfall.set(title=f"Phase of {self._label(baseline)}", xlim=(0, float(self._time.at(self._span_s))))
@@ -233,12 +234,12 @@ class _Visibilities:
         for begin, colour in zip(begins.round().astype(int).tolist(), BAND_COLOURS, strict=False):
             band = slice(begin, begin + n_together)
             middle = self._summary.bins.middles[band].mean(keepdims=True)
-            phases = np.degrees(np.angle(found[:, band].mean(axis=1)))
+            phases = degrees(found[:, band].mean(axis=1))
             axes.plot(times, phases, ".", color=colour, ms=3, alpha=0.8)
             if self._theory is not None:
                 width = n_together * self._summary.bins.width
                 expected = self._expected(self._theory, number, middle, width)[:, 0]
-                axes.plot(times, unbroken(np.degrees(np.angle(expected))), color=colour, lw=1)
+                axes.plot(times, unbroken(degrees(expected)), color=colour, lw=1)
             yield float(self._frequencies.at(middle)[0]), colour
 
     def _label(self, baseline: Baseline) -> str:
