@@ -44,7 +44,7 @@ class Problem:
     sample_bits: int = baked(10, "bits of a packed sample, 2 to 16, two's complement; 64: complex float32")
     n_pols: int = runtime(2, "streams that share the filter, each with a start offset")
     n_spectra: int = runtime(32768, "spectra made of each stream")
-    n_samples: int = runtime(2**26 + 2**15, "samples of each stream; the start offset and all taps lie in it")
+    n_samples: int = runtime(0, "samples of each stream, in which start offset and all taps lie; 0: as few as will do")
 
     def __post_init__(self) -> None:
         if not 1 <= self.taps <= MAX_TAPS:
@@ -56,6 +56,8 @@ class Problem:
             raise ValueError(f"sample_bits={self.sample_bits} must be 2 to 16, or {COMPLEX_BITS} for complex float32")
         if self.taps * self.step >= 2**31:
             raise ValueError(f"n_channels={self.n_channels} is too many: 2^31 weights or more, with taps={self.taps}")
+        if self.n_samples == 0:
+            object.__setattr__(self, "n_samples", self.n_needed)
         if self.n_samples < self.n_needed:
             wanted = f"n_spectra={self.n_spectra} of taps={self.taps} need {self.n_needed}"
             raise ValueError(f"n_samples={self.n_samples} is too few: {wanted}")
@@ -172,7 +174,7 @@ class PfbFir(Kernel[Problem]):
         *("n_spectra", "filtered_spectra", "row_bytes"),
     )
     tuned = (
-        Problem(),
+        Problem(n_samples=2**26 + 2**15),
         Problem(n_channels=32768, n_spectra=1024, n_samples=2**26 + 2**20),
     )
     extra_problems = (

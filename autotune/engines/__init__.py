@@ -1,5 +1,5 @@
 """The systems that the kernels are for: an F-engine and an X-engine, from samples to voltages to visibilities.
 
-This room imports from those that run kernels (runtime, source, devices and below) and from records, which say which
-config is fastest.
+This room imports from those that run kernels (runtime, source, devices and below), from records and emit, which say
+which config is fastest, and from sweep, which finds it.
 """

@@ -73,6 +73,7 @@ class Backend(Protocol):
     """A GPU or the host."""
 
     device: Device
+    identifier: str  # what sweeps call the device: host, cuda:0
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """Returns host memory that copies may use while the CPU goes on."""

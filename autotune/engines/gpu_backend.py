@@ -107,7 +107,7 @@ class GpuBackend:
 
     def __init__(self, index: int = 0) -> None:
         gpu.current()
-        self.index = index
+        self.index, self.identifier = index, f"cuda:{index}"
         self.device = gpu.describe(index)
         self.stream().send(self.empty((1,), np.uint8), self.pinned((1,), np.uint8))  # compiles what sends
         self.finish()

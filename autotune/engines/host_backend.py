@@ -101,7 +101,8 @@ class HostBackend:
     """Implements ``backend.Backend`` on the CPU."""
 
     def __init__(self) -> None:
-        self.device = host.describe("host")
+        self.identifier = "host"
+        self.device = host.describe(self.identifier)
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         return aligned(shape, dtype)
