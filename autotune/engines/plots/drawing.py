@@ -175,9 +175,7 @@ def colours(name: str) -> "Colormap":
     """Returns a colour map that has grey for NaN."""
     import matplotlib
 
-    made = matplotlib.colormaps[name].copy()
-    made.set_bad(MISSING)
-    return made
+    return matplotlib.colormaps[name].with_extremes(bad=MISSING)
 
 
 def degrees(values: np.ndarray) -> np.ndarray:

@@ -110,7 +110,7 @@ class _Visibilities:
         n = len(self._names)
         gone = n * summary.n_dumps - int(summary.present.sum())
         absent = (
-            f"; antennas were absent from {100 * gone / max(1, n * summary.n_dumps):.2g} % of dumps" if gone else ""
+            f"; antennas were absent from {100 * gone / max(1, n * summary.n_dumps):.3g} % of dumps" if gone else ""
         )
         clipped = f"; {summary.n_clipped} products clipped" if summary.n_clipped else ""
         return (
@@ -125,7 +125,8 @@ class _Visibilities:
         for antenna, colour in enumerate(_along(POWER, len(self._names))):
             for pol, line in enumerate(("-", ":")):
                 label = self._names[antenna] if few and not pol else None
-                axes.plot(x, powers[:, antenna, pol], line, color=colour, lw=0.9, alpha=1 if few else 0.4, label=label)
+                look: dict[str, Any] = {"color": colour, "lw": 0.9, "alpha": 1 if few else 0.4, "label": label}
+                axes.plot(x, powers[:, antenna, pol], line, marker="." if len(x) == 1 else "", **look)
         title = "Autocorrelations: mean power of an antenna (polarisation 0 solid, 1 dotted)"
         axes.set(title=title, ylabel="Power in a dump (dB of one step²)")
         self._frequencies.set(axes)
