@@ -20,7 +20,9 @@ from ..system.processes import n_cpus
 from ..trial import verify_configs
 from . import report
 from .commands.campaign import campaign, worker
+from .commands.channelise import channelise
 from .commands.compare import compare
+from .commands.correlate import correlate
 from .commands.digest import digest
 from .commands.emit import emit
 from .commands.export import export
@@ -162,6 +164,8 @@ app.command(cls=Command)(digest)
 app.command(cls=Command)(portfolio)
 app.command(cls=Command)(replay)
 app.command(cls=Command)(sky)
+app.command(cls=Command)(channelise)
+app.command(cls=Command)(correlate)
 
 
 @app.command(cls=Command)

@@ -41,6 +41,11 @@ class BandSettings:
     max_delay_diff: int = 1 << 16  # samples by which delays may differ, between polarisations and in time
     n_buffers: int = 3  # buffers of voltages: one is filled while others are copied out
 
+    @property
+    def window(self) -> int:
+        """Returns the samples of the engine's input that a spectrum is made of."""
+        return int(self.weights.size)
+
     def shape(self, info: SampleInfo) -> FShape:
         """Returns the lengths of the plan. Raises UsageError where the weights do not fit."""
         step = self.n_channels if info.is_complex else 2 * self.n_channels

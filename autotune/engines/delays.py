@@ -6,7 +6,7 @@ differences to the start of a piece.
 """
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, pi
 from typing import Protocol
 
@@ -78,6 +78,25 @@ class DelayModel:
         """Add a piece; those that start at the same time or later are dropped."""
         n_kept = bisect_left(self._pieces, piece.start, key=lambda each: each.start)
         self._pieces = (*self._pieces[:n_kept], piece)
+
+    def about(self, frequency: float) -> "DelayModel":
+        """Returns the same delays with the phases that they give a frequency, in cycles a sample above the middle."""
+        turn = -2 * pi * frequency
+        return DelayModel(
+            *(
+                replace(each, phase=each.phase + turn * each.delay, phase_rate=each.phase_rate + turn * each.rate)
+                for each in self.pieces
+            )
+        )
+
+    def extremes(self, begin: int, end: int) -> list[float]:
+        """Returns the delays at both ends of each piece, as far as it holds from ``begin`` to ``end``; in samples."""
+        pieces, found = self._pieces, []
+        for piece, after in zip(pieces, [*(p.start for p in pieces[1:]), LATEST], strict=True):
+            if piece.start <= end and after > begin:
+                times = max(begin, piece.start), min(end, after)
+                found += [piece.delay + piece.rate * float(time - piece.start) for time in times]
+        return found
 
     def at(self, start: int, n: int, step: int, quantum: int = 1) -> Delayed:
         """Returns what happens to the spectra that leave at ``start`` + ``step`` i, i < n, up to a change.

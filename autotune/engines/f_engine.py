@@ -50,6 +50,11 @@ class FEngine:
         """Read no more; what has come is finished. Another thread may call it."""
         self._ending.asked.set()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to read no more, by ``stop`` or Ctrl-C."""
+        return self._ending.asked.is_set()
+
     def run(self) -> list[FCounters]:
         """Run to the end of the source, or until ``stop`` or Ctrl-C; returns the counts of each output.
 

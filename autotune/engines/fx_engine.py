@@ -59,9 +59,9 @@ class FXEngine:
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
         settings = x_settings(antennas, threshold, bank(outputs[0].settings).heaps_per_batch, n_slices)
         self._backend, self._ending, activity = backend, Ending(), Activity(backend)
-        self.x_counters = XCounters()
-        self._output = XOutput(backend, settings, sink, send_empty, self.x_counters, self._ending, activity)
-        stage = XStage(backend, kernels, settings, self._output.deliver, activity, self.x_counters)
+        self.counters = XCounters()
+        self._output = XOutput(backend, settings, sink, send_empty, self.counters, self._ending, activity)
+        stage = XStage(backend, kernels, settings, self._output.deliver, activity, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
         starts = [source.info.first_timestamp for source in sources]
         self._joiner = Joiner(backend, stage, starts, -(-chunk_samples // length) + 3)
@@ -81,20 +81,25 @@ class FXEngine:
         """Read no more; what has come is finished. Another thread may call it."""
         self._ending.asked.set()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to read no more, by ``stop`` or Ctrl-C."""
+        return self._ending.asked.is_set()
+
     def run(self) -> tuple[list[FCounters], XCounters]:
         """Run to the end of all sources, or until ``stop`` or Ctrl-C; returns the counts of each antenna, and of dumps.
 
         Raises:
             UsageError: of a source or the sink; what was written stands.
         """
-        self.x_counters.began = time.monotonic()
+        self.counters.began = time.monotonic()
         for counters in self.f_counters:
             counters.began = time.monotonic()
         threads: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
         for antenna, chain in enumerate(self._chains):
             threads |= {f"{name}-{antenna}": run for name, run in chain.threads().items()}
         run_beside(self._ending, threads, self._compute, self._backend.finish)
-        return self.f_counters, self.x_counters
+        return self.f_counters, self.counters
 
     def _compute(self) -> None:
         steps = [chain.steps() for chain in self._chains]
@@ -109,4 +114,4 @@ class FXEngine:
         rate = sum(counters.rate() for counters in self.f_counters)
         missing = sum(counters.packets_missing for counters in self.f_counters)
         lost = f", {missing} packets lost" if missing else ""
-        return f"{len(self._chains)} antennas, {si(rate)}S/s{lost}, {self.x_counters.line()}"
+        return f"{len(self._chains)} antennas, {si(rate)}S/s{lost}, {self.counters.line()}"

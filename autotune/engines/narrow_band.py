@@ -36,6 +36,11 @@ class NarrowSettings:
     decimation: int
     outputs_per_batch: int = 1 << 13  # outputs of ddc that are made, and missing, together
 
+    @property
+    def window(self) -> int:
+        """Returns the samples of the engine's input that a spectrum is made of."""
+        return (self.band.window - 1) * self.decimation + int(self.low_pass.size)
+
 
 class NarrowBand:
     """Makes voltages of a narrow band; the arguments are those of ``band.Band``."""

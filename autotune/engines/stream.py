@@ -72,6 +72,7 @@ class VoltageInfo:
     samples: SampleInfo  # the samples that the voltages were made of
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
+    gain: tuple[float, ...] | None = None  # of each polarisation, if it was chosen by the level of the samples
 
     @property
     def heap_shape(self) -> tuple[int, ...]:
@@ -137,6 +138,7 @@ class VisibilityInfo:
     antennas: tuple[SampleInfo, ...]
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
+    gains: tuple[tuple[float, ...], ...] | None = None  # of each antenna, if they were chosen by the samples' level
 
     @property
     def n_baselines(self) -> int:

@@ -14,7 +14,7 @@ from ..core.errors import UsageError
 from .activity import Activity, Span
 from .backend import Backend, DeviceArray, Event
 from .choice import Kernels
-from .counters import XCounters
+from .counters import FCounters, XCounters
 from .f_input import COPY_IN
 from .flow import Buckets, Chunk, Ending, read_chunks, run_beside
 from .progress import Progress
@@ -53,6 +53,7 @@ class XEngine:
         settings = x_settings(source.antennas, threshold, batches_per_chunk, n_slices)
         self._backend, self._source, self._ending = backend, source, Ending()
         self.counters, self._activity = XCounters(), Activity(backend)
+        self.f_counters: list[FCounters] = []  # no antenna has samples here
         given = self.counters, self._ending, self._activity
         self._output = XOutput(backend, settings, sink, send_empty, *given)
         self._stage = XStage(backend, kernels, settings, self._output.deliver, self._activity, self.counters)
@@ -71,6 +72,11 @@ class XEngine:
     def stop(self) -> None:
         """Read no more; what has come is finished. Another thread may call it."""
         self._ending.asked.set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to read no more, by ``stop`` or Ctrl-C."""
+        return self._ending.asked.is_set()
 
     def run(self) -> XCounters:
         """Run to the end of the source, or until ``stop`` or Ctrl-C.
@@ -139,10 +145,12 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
 def visibility_info(antennas: Sequence[VoltageInfo], threshold: int) -> VisibilityInfo:
     """Returns what a sink has to know of the visibilities of these antennas."""
     first = antennas[0]
+    gains = tuple(antenna.gain for antenna in antennas if antenna.gain is not None)
     return VisibilityInfo(
         n_channels=first.n_channels,
         dump_samples=threshold * first.heap_samples,
         antennas=tuple(antenna.samples for antenna in antennas),
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,
+        gains=gains if len(gains) == len(antennas) else None,
     )

@@ -4,11 +4,13 @@ All memory is allocated and all kernels are compiled when it is made. Ranges of 
 which a dump reduces to 32 bits and clears.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from ..source.registry import load_kernel
 from .activity import Activity
 from .backend import Backend, DeviceArray, Event
 from .band import KERNELS
@@ -78,19 +80,19 @@ class XStage:
         self._deliver, self.stream, self._activity, self._counters = deliver, backend.stream(), activity, counters
         self._present_sent = Staging(backend, (s.n_baselines,), np.uint8)
         self.plan = XPlan(s.n_antennas, s.batch_samples, s.threshold)
-        self._correlate, self._correlate_problem = kernels.launcher(
-            "correlate",
-            bits=s.bits,
-            layout="batches",
-            n_receivers=s.n_antennas,
-            n_times=s.spectra_per_heap,
-            overwrites=False,
-            n_channels=s.n_channels,
-            n_batches=s.batches_per_chunk,
-            first_batch=0,
-            n_used=s.batches_per_chunk,
-            n_slices=s.n_slices,
-        )
+        fields = {
+            "bits": s.bits,
+            "layout": "batches",
+            "n_receivers": s.n_antennas,
+            "n_times": s.spectra_per_heap,
+            "overwrites": False,
+            "n_channels": s.n_channels,
+            "n_batches": s.batches_per_chunk,
+            "first_batch": 0,
+            "n_slices": s.n_slices,
+        }
+        self._most = min(s.batches_per_chunk, most_batches(fields))
+        self._correlate, self._correlate_problem = kernels.launcher("correlate", **fields, n_used=self._most)
         self._reduce, self._reduce_problem = kernels.launcher(
             "accumulate", n_accumulators=s.n_slices, n_channels=s.n_channels, n_receivers=s.n_antennas
         )
@@ -126,8 +128,11 @@ class XStage:
             self._dump(item)
             return
         assert voltages is not None
-        problem = replace(self._correlate_problem, first_batch=item.first, n_used=item.n)
-        self._correlate(problem, {"voltages": voltages, "accumulators": self._accumulators}, {}, self.stream)
+        arrays = {"voltages": voltages, "accumulators": self._accumulators}
+        for first in range(item.first, item.first + item.n, self._most):
+            n = min(self._most, item.first + item.n - first)
+            problem = replace(self._correlate_problem, first_batch=first, n_used=n)
+            self._correlate(problem, arrays, {}, self.stream)
 
     def _dump(self, dump: Dump) -> None:
         buffer, stream = self._buffers[self._number], self.stream
@@ -154,3 +159,9 @@ class XStage:
             saturated=backend.empty((1,), np.uint64),
             present=backend.empty((s.n_baselines,), np.uint8),
         )
+
+
+def most_batches(fields: Mapping[str, Any]) -> int:
+    """Returns the batches that one launch of ``correlate`` can sum up in its 32 bits, 1 at least."""
+    problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
+    return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

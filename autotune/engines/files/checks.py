@@ -72,6 +72,8 @@ def beside(value: Any) -> str:
     return str(name)
 
 
+REALS = schema.sequence(real)
+ROWS_OF_REALS = schema.sequence(REALS)
 POSITION = schema.sequence(real, 3)
 SAMPLES = {
     "sample_bits": sample_bits,

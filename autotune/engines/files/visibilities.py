@@ -23,6 +23,7 @@ CHECKS = {
     "dump_samples": checks.integer(1, checks.MOST_TIME),
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
+    "gains": checks.ROWS_OF_REALS,
 }
 
 

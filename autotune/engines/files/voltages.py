@@ -29,6 +29,7 @@ CHECKS = {
     "step": checks.integer(1, checks.MOST_STEP),
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
+    "gain": checks.REALS,
 }
 NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")
 ALIKE = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step", "centre_frequency_hz", "channel_width_hz")
@@ -106,6 +107,12 @@ class VoltageFiles:
         n = int(np.flatnonzero(present.any(axis=1))[-1]) + 1
         return Batches(min(firsts) * info.heap_samples, present[:n])
 
+    @property
+    def n_batches(self) -> int:
+        """Returns the batches from the first to the last that are in the files now."""
+        spans = [span for file in self._files if (span := file.span()) is not None]
+        return max(last for _, last in spans) - min(first for first, _ in spans) + 1 if spans else 0
+
     def close(self) -> None:
         for file in self._files:
             file.close()
@@ -136,6 +143,11 @@ class _Heaps:
             self._same(name, getattr(self.info, name), getattr(other.info, name), other)
         for name in ALIKE_SAMPLES:
             self._same(name, getattr(self.info.samples, name), getattr(other.info.samples, name), other)
+
+    def span(self) -> tuple[int, int] | None:
+        """Returns the first batch and the last one that are there now."""
+        times = self._file.timestamps() // self.info.heap_samples
+        return (int(times[0]), int(times[-1])) if len(times) else None
 
     def first(self) -> int | None:
         """Returns the batch of the next heap; None if there is none now."""

@@ -1,0 +1,109 @@
+"""`autotune channelise`: voltages of one antenna's samples."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import UsageError
+from ...engines.counters import si
+from ...engines.jobs import Bands, Made
+from ...engines.jobs import channelise as run
+from ..console import percent, seconds, stdout
+from .engine_options import (
+    BitsOption,
+    ChunkOption,
+    DelaysOption,
+    GainsOption,
+    HeaderOption,
+    NarrowOption,
+    PackageOption,
+    PlotOption,
+    RecordsOption,
+    SpectraOption,
+    TapsOption,
+    TuneOption,
+    WindowOption,
+    followed,
+    header_of,
+    narrow_bands,
+    note,
+    records,
+)
+from .options import DeviceOption
+
+
+def channelise(
+    samples: Annotated[
+        Path,
+        typer.Argument(help="A recording: the TOML header of packed samples, or VDIF, DADA or GUPPI RAW."),
+    ],
+    channels: Annotated[int, typer.Option("--channels", min=1, max=1 << 24, help="Channels of each band.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A new HDF5 file for voltages, x.h5. [default: none, with --plot]")
+    ] = None,
+    taps: TapsOption = Bands.taps,
+    window: WindowOption = Bands.window,
+    bits: BitsOption = Bands.bits,
+    spectra_per_heap: SpectraOption = Bands.spectra_per_heap,
+    delays: DelaysOption = None,
+    gains: GainsOption = None,
+    narrow: NarrowOption = [],
+    with_whole: Annotated[
+        bool, typer.Option("--with-whole", help="Make the whole band besides narrow ones, of the same copy.")
+    ] = False,
+    header: HeaderOption = [],
+    plot: PlotOption = None,
+    package: PackageOption = None,
+    results: RecordsOption = None,
+    tune: TuneOption = None,
+    device: DeviceOption = "auto",
+    chunk: ChunkOption = None,
+) -> None:
+    """Make quantised voltages of channels: filter bank, delays, gains. Ctrl-C ends it at a heap's end.
+
+    Of several bands each narrow one goes to a file of its own: x-narrow1.h5, x-narrow2.h5 and so on.
+    """
+    if out is None and plot is None:
+        raise UsageError("give --out x.h5 for the voltages, or --plot x.png to look at them, or both")
+    bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow), with_whole)
+    with followed() as report:
+        made = run(
+            samples,
+            bands,
+            out,
+            header=header_of(header),
+            keep=False,
+            plot=plot,
+            package=package,
+            results=records(results),
+            tune=tune,
+            device=device,
+            chunk=chunk,
+            tell=note,
+            report=report,
+        )
+    for band in made.bands:
+        stdout.print(_told(band), markup=False)
+    n = made.bands[0].counters.samples_in
+    rate = f"{si(n / made.seconds)}S/s" if made.seconds else ""
+    note(f"{seconds(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
+    if plot is not None:
+        stdout.print(str(plot), markup=False)
+    if made.is_stopped:
+        note("stopped: what was read until then is finished")
+        raise typer.Exit(130)
+
+
+def _told(band: Made) -> str:
+    counters, info = band.counters, band.info
+    shape = f"{info.n_channels} channels x {info.spectra_per_heap} spectra x {info.n_pols} polarisations"
+    parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]
+    if counters.heaps_missing:
+        parts.append(f"{counters.heaps_missing} left out, since samples are missing")
+    if counters.power_samples:
+        parts.append("power " + " ".join(f"{level:.1f}" for level in counters.dbfs) + " dBFS")
+    n = counters.heaps_out * info.n_channels * info.spectra_per_heap
+    if n and counters.saturated.any():
+        parts.append("saturated " + " ".join(f"{share:.2%}" for share in counters.saturated / n))
+    return f"{band.path or 'voltages'}: {'; '.join(parts)}"

@@ -1,0 +1,123 @@
+"""`autotune correlate`: visibilities of several antennas' samples or voltages."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import UsageError
+from ...engines.counters import si
+from ...engines.jobs import Bands, Correlated
+from ...engines.jobs import correlate as run
+from ..console import percent, seconds, stdout
+from .engine_options import (
+    BitsOption,
+    ChunkOption,
+    DelaysOption,
+    GainsOption,
+    HeaderOption,
+    NarrowOption,
+    PackageOption,
+    PlotOption,
+    RecordsOption,
+    SpectraOption,
+    TapsOption,
+    TuneOption,
+    WindowOption,
+    followed,
+    header_of,
+    narrow_bands,
+    note,
+    records,
+)
+from .options import DeviceOption
+
+
+def correlate(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="A recording of each antenna, a folder of recordings, or of each antenna voltages, x.h5."),
+    ],
+    accumulate: Annotated[
+        int, typer.Option("--accumulate", min=1, max=1 << 30, help="Batches of a dump, of --spectra-per-heap spectra.")
+    ],
+    channels: Annotated[
+        int | None, typer.Option("--channels", min=1, max=1 << 24, help="Channels; voltages have theirs.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A new file for visibilities: x.h5, x.uvh5 or x.ms. [default: none, with --plot]"),
+    ] = None,
+    taps: TapsOption = Bands.taps,
+    window: WindowOption = Bands.window,
+    bits: BitsOption = Bands.bits,
+    spectra_per_heap: SpectraOption = Bands.spectra_per_heap,
+    delays: DelaysOption = None,
+    gains: GainsOption = None,
+    narrow: NarrowOption = [],
+    header: HeaderOption = [],
+    plot: PlotOption = None,
+    sky: Annotated[
+        Path | None, typer.Option("--sky", help="Draw the fringes of this sky beside, if --plot is given: sky.toml.")
+    ] = None,
+    package: PackageOption = None,
+    results: RecordsOption = None,
+    tune: TuneOption = None,
+    device: DeviceOption = "auto",
+    chunk: ChunkOption = None,
+) -> None:
+    """Correlate all pairs of antennas, from their samples or their voltages, and add up dumps.
+
+    Of samples, voltages stay on the device. Dumps start at multiples of their length. Ctrl-C ends it at a heap's end.
+    """
+    if out is None and plot is None:
+        raise UsageError("give --out x.h5 for the visibilities, or --plot x.png to look at them, or both")
+    bands = None
+    if channels is not None:
+        bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow))
+    with followed() as report:
+        made = run(
+            inputs,
+            bands,
+            out,
+            accumulate=accumulate,
+            header=header_of(header),
+            keep=False,
+            plot=plot,
+            sky=sky,
+            package=package,
+            results=records(results),
+            tune=tune,
+            device=device,
+            chunk=chunk,
+            tell=note,
+            report=report,
+        )
+    stdout.print(_told(made), markup=False)
+    note(_pace(made))
+    if plot is not None:
+        stdout.print(str(plot), markup=False)
+    if made.is_stopped:
+        note("stopped: what was read until then is finished")
+        raise typer.Exit(130)
+
+
+def _told(made: Correlated) -> str:
+    info, counters = made.info, made.counters
+    shape = f"{info.n_channels} channels x {info.n_baselines} baselines x 4 products"
+    length = seconds(info.dump_samples / info.antennas[0].sample_rate_hz)
+    parts = [f"{counters.dumps_out} dumps of {length}, {shape}"]
+    if counters.dumps_empty:
+        parts.append(f"{counters.dumps_empty} without a whole antenna")
+    missing = sum(each.heaps_missing for each in made.f_counters) or counters.heaps_missing
+    if missing:
+        parts.append(f"{missing} heaps missing")
+    if counters.saturated:
+        parts.append(f"{counters.saturated} visibilities clipped to 32 bits")
+    return f"{made.path or 'visibilities'}: {'; '.join(parts)}"
+
+
+def _pace(made: Correlated) -> str:
+    n = sum(each.samples_in for each in made.f_counters)
+    rate = f"{si(n / made.seconds)}S/s of all antennas, " if n and made.seconds else ""
+    return f"{seconds(made.seconds)}, {rate}kernels idle {percent(made.kernels_idle)}"

@@ -1,0 +1,137 @@
+"""What `channelise` and `correlate` share: options, the line of progress, and how a run is told."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from ...core.errors import UsageError
+from ...engines.filters import WINDOWS
+from ...engines.jobs import Narrow
+from ..console import LINE_EVERY_S, stderr
+
+TapsOption = Annotated[
+    int, typer.Option("--taps", min=1, max=256, help="Taps of the filter bank: spectra that a filter spans.")
+]
+WindowOption = Annotated[str, typer.Option("--window", help=f"Window of the filter: {', '.join(WINDOWS)}.")]
+BitsOption = Annotated[
+    int, typer.Option("--bits", help="Bits of a voltage's real part, and of its imaginary part: 8 or 4.")
+]
+SpectraOption = Annotated[
+    int, typer.Option("--spectra-per-heap", min=1, max=1 << 20, help="Spectra that are written, and missing, together.")
+]
+DelaysOption = Annotated[Path | None, typer.Option("--delays", help="TOML of each antenna's delays. [default: none]")]
+GainsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--gains", help="Gains in .npz (by antenna) or .npy. [default: such that voltages have an rms of 16; 4 bits: 3]"
+    ),
+]
+NarrowOption = Annotated[
+    list[str],
+    typer.Option(
+        "--narrow",
+        help="CENTRE,DECIMATION,TAPS: a narrow band instead of the whole one; its centre in Hz, and the taps of the "
+        "low-pass filter in front of the decimation (8 to 16 times the decimation).",
+    ),
+]
+HeaderOption = Annotated[
+    list[str],
+    typer.Option(
+        "--header",
+        help="NAME=VALUE that the samples' header lacks: sample_rate_hz (Hz), antenna, position_m=X,Y,Z (geocentric), "
+        "centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order. Repeatable.",
+    ),
+]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]
+PackageOption = Annotated[
+    str | None, typer.Option("--package", help="Take configs from this package, which `autotune emit` wrote.")
+]
+RecordsOption = Annotated[
+    Path | None,
+    typer.Option("--results", help="Take other configs from recorded sweeps here. [default: results, if it is there]"),
+]
+TuneOption = Annotated[
+    str | None, typer.Option("--tune", help="quick: first tune kernels that neither package nor records know.")
+]
+ChunkOption = Annotated[
+    int | None,
+    typer.Option(
+        "--chunk",
+        min=1,
+        help="Samples of each polarisation that go to the device together. [default: up to 2^26; host: 2^20]",
+    ),
+]
+
+NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "sync_time_unix": float, "n_pols": int}
+
+
+def note(text: str) -> None:
+    """Prints a line to stderr."""
+    stderr.print(text, markup=False)
+
+
+def records(given: Path | None) -> Path | None:
+    """Returns the folder of records: the one that is given, or ``results`` if it is there."""
+    return given or next((path for path in [Path("results")] if path.is_dir()), None)
+
+
+def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
+    """Reads CENTRE,DECIMATION,TAPS of each narrow band."""
+    found = []
+    for text in given:
+        try:
+            centre, decimation, taps = text.split(",")
+            found.append(Narrow(float(centre), int(decimation), int(taps)))
+        except ValueError:
+            raise UsageError(f"--narrow {text}: must be CENTRE,DECIMATION,TAPS, as 1290e6,16,256") from None
+    return tuple(found)
+
+
+def header_of(given: Sequence[str]) -> dict[str, Any]:
+    """Reads NAME=VALUE of each option; numbers and lists of them as the names have them."""
+    said: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        try:
+            if not equals:
+                raise ValueError
+            said[name] = _value(name, value)
+        except ValueError:
+            raise UsageError(f"--header {text}: must be NAME=VALUE, as sample_rate_hz=64e6") from None
+    return said
+
+
+def _value(name: str, value: str) -> Any:
+    if name in NUMBERS:
+        return NUMBERS[name](value)
+    if name == "position_m":
+        return tuple(float(part) for part in value.split(","))
+    if name in ("threads", "channel"):
+        parts = tuple(int(part) for part in value.split(","))
+        return parts if name == "threads" or len(parts) > 1 else parts[0]
+    return value
+
+
+@contextmanager
+def followed() -> Iterator[Callable[[str, float | None], None]]:
+    """Yields what takes a line of progress and a share of the whole: a bar on a terminal, else lines now and then."""
+    columns = BarColumn(24), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    text = TextColumn("{task.description}", markup=False)
+    with Bar(*columns, text, console=stderr, disable=not stderr.is_terminal, transient=True) as bar:
+        task, last = bar.add_task("", total=None), time.monotonic()
+
+        def report(line: str, share: float | None) -> None:
+            nonlocal last
+            if stderr.is_terminal:
+                bar.update(task, description=line, total=None if share is None else 1.0, completed=share or 0.0)
+            elif time.monotonic() - last > LINE_EVERY_S:
+                last = time.monotonic()
+                note(f"  {'' if share is None else f'{share:.0%}, '}{line}")
+
+        yield report

@@ -1,0 +1,11 @@
+"""Engines for what people have: recordings or arrays in; files, arrays and pictures out.
+
+``channelise`` makes voltages of one antenna's samples, ``correlate`` visibilities of several antennas' samples or
+voltages.
+"""
+
+from .channelise import Channelised, Made, channelise
+from .correlate import Correlated, correlate
+from .settings import Bands, Narrow
+
+__all__ = ["Bands", "Channelised", "Correlated", "Made", "Narrow", "channelise", "correlate"]

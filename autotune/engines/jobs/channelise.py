@@ -1,0 +1,165 @@
+"""Makes voltages of one antenna's samples: from a recording or an array, to files or memory."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..counters import FCounters
+from ..f_chain import Output, voltage_info
+from ..f_engine import FEngine
+from ..memory import KeptVoltages
+from ..plots.drawing import check_path
+from ..plots.voltage_picture import plot_voltages
+from ..plots.voltage_summary import VoltageSummary
+from ..stream import SampleInfo, VoltageInfo
+from .inputs import antenna_input
+from .level import Level, told
+from .running import Report, Running, Tell, no_report, share_taken
+from .settings import Bands, heap_samples
+from .sinks import Each, kept, undone_on_error, voltage_sink
+
+
+@dataclass(frozen=True)
+class Made:
+    """The voltages of one band."""
+
+    info: VoltageInfo
+    counters: FCounters
+    path: Path | None  # of the file that they were written to
+    kept: KeptVoltages | None  # the voltages, where no file was written
+
+
+@dataclass(frozen=True)
+class Channelised:
+    """What ``channelise`` made: a band or several, the whole one first. Arrays are those of the first band."""
+
+    bands: tuple[Made, ...]
+    seconds: float
+    kernels_idle: float  # share of the time in which the device ran no kernel
+    is_stopped: bool  # by Ctrl-C, before the samples ended
+
+    @property
+    def voltages(self) -> np.ndarray:
+        """Returns int8 [n_heaps, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits."""
+        return self._kept.voltages
+
+    @property
+    def timestamps(self) -> np.ndarray:
+        """Returns int64 [n_heaps]: the sample at which each heap begins."""
+        return self._kept.timestamps
+
+    @property
+    def saturated(self) -> np.ndarray:
+        """Returns uint32 [n_heaps, n_pols]: voltages that were clipped."""
+        return self._kept.saturated
+
+    @property
+    def _kept(self) -> KeptVoltages:
+        kept = self.bands[0].kept
+        if kept is None:
+            raise UsageError(f"the voltages were written to {self.bands[0].path}: VoltageFiles reads them")
+        return kept
+
+
+def channelise(
+    samples: Any,
+    bands: Bands | int,
+    out: str | Path | None = None,
+    *,
+    header: Mapping[str, Any] | None = None,
+    keep: bool = True,
+    plot: str | Path | None = None,
+    package: str | Path | None = None,
+    results: str | Path | None = None,
+    tune: str | None = None,
+    device: str = "auto",
+    chunk: int | None = None,
+    tell: Tell = lambda text: None,
+    report: Report = no_report,
+) -> Channelised:
+    """Filter, transform, delay and quantise the samples of one antenna: an F-engine, run once.
+
+    Args:
+        samples: path of a recording (packed samples by their TOML header, VDIF, DADA, GUPPI RAW); an array of samples,
+            int8, int16 or complex64, [n] or [n_pols, n]; or a ``Source``.
+        bands: what is made of them; or only the number of channels.
+        out: path of an HDF5 file, x.h5. Of several bands each narrow one has a file of its own, x-narrow1.h5 and so on.
+        keep: whether voltages stay in memory where no file is written; else they are counted, and drawn, only.
+        header: what the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and others.
+        plot: path of a picture of the first band: spectrum and waterfall.
+        package, results, tune, device, chunk, tell, report: as in ``Running``.
+
+    Raises:
+        UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
+    """
+    running = Running(package, results, tune, device, chunk, tell, report)
+    bands = bands if isinstance(bands, Bands) else Bands(bands)
+    picture = None if plot is None else check_path(plot)
+    with ExitStack() as stack:
+        given = antenna_input(samples, header or {})
+        stack.callback(given.source.close)
+        info = given.info
+        n_chunk = running.chunk_samples([info])
+        outputs, levels = bands.outputs(given, n_chunk)
+        must_fill(info, outputs)
+        for level in levels:
+            tell(told([level]))
+        infos = voltage_infos(info, outputs, levels)
+        paths = paths_of(None if out is None else Path(out), bands, len(outputs))
+        kernels = running.kernels()
+        summary = None if picture is None else VoltageSummary(infos[0])
+        with undone_on_error(stack, paths):
+            sinks = [voltage_sink(path, made, keep) for path, made in zip(paths, infos, strict=True)]
+            for output, sink in zip(outputs, sinks, strict=True):
+                stack.callback(sink.close)
+                output.sink = sink
+            if summary is not None:
+                outputs[0].sink = Each(sinks[0], summary)
+            n_packets = max(1, n_chunk // info.packet)
+            engine = FEngine(running.backend, given.source, outputs, n_packets, kernels, lambda line: say(line))
+
+        def say(line: str) -> None:
+            report(line, share_taken([info], engine.counters[:1]))
+
+        began = time.monotonic()
+        counters = engine.run()
+        seconds = time.monotonic() - began
+    if picture is not None and summary is not None and counters[0].heaps_out:
+        plot_voltages(summary, picture)
+    elif picture is not None:
+        tell(f"{picture}: not drawn, since no heap came")
+    made = tuple(Made(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
+    return Channelised(made, seconds, engine.progress.idle_share(), engine.is_stopped)
+
+
+def voltage_infos(info: SampleInfo, outputs: Sequence[Output], levels: Sequence[Level]) -> list[VoltageInfo]:
+    """Returns what is to be known of each output's voltages."""
+    infos = [voltage_info(info, output.settings) for output in outputs]
+    if not levels:
+        return infos
+    return [replace(made, gain=tuple(level.gains.tolist())) for made, level in zip(infos, levels, strict=True)]
+
+
+def paths_of(out: Path | None, bands: Bands, n: int) -> list[Path | None]:
+    """Returns where each of ``n`` bands goes: of several, narrow ones to files of their own."""
+    if out is None or n == 1:
+        return [out] * n
+    narrow = [out.with_stem(f"{out.stem}-narrow{number}") for number in range(1, len(bands.narrow) + 1)]
+    return [out, *narrow] if bands.with_whole else list(narrow)
+
+
+def must_fill(info: SampleInfo, outputs: Sequence[Output]) -> None:
+    """Raises UsageError when the samples are not enough for one heap of each band."""
+    for output in outputs:
+        needed = heap_samples(output.settings)
+        if info.n_samples is not None and info.n_samples < needed:
+            raise UsageError(
+                f"{info.n_samples} samples of each polarisation are fewer than a heap is made of, {needed}: choose "
+                "fewer channels or spectra_per_heap"
+            )

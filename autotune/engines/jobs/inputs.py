@@ -1,0 +1,110 @@
+"""Turns what people have into sources of samples: paths of recordings, NumPy arrays, or a source of their own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..files.opening import open_samples
+from ..files.reading import Given, packet_of
+from ..files.toml import read_toml
+from ..memory import ArraySource
+from ..stream import COMPLEX_BITS, SampleInfo, Source
+
+Said = Mapping[str, Any]  # what is said of samples, by name
+MOST_TOML = 1 << 26  # bytes
+INTEGERS = {np.dtype(np.int8): 8, np.dtype(np.int16): 16}
+
+
+@dataclass(frozen=True)
+class Input:
+    """The samples of one antenna. ``again`` opens them from their beginning; None where that is not possible."""
+
+    source: Source
+    again: Callable[[], Source] | None
+
+    @property
+    def info(self) -> SampleInfo:
+        return self.source.info
+
+
+def antenna_input(samples: Any, header: Said, name: str = "") -> Input:
+    """Opens the samples of one antenna.
+
+    Args:
+        samples: a path, of what ``open_samples`` opens; an array, int8, int16 or complex64, [n] or [n_pols, n]; or a
+            ``Source``.
+        header: what the file's header lacks, or an array has none of: the fields of ``SampleInfo`` that
+            ``open_samples`` takes, by name.
+        name: of an antenna that has none of its own.
+
+    Raises:
+        UsageError: for anything else, and for what ``open_samples`` refuses.
+    """
+    unknown = sorted(header.keys() - {field.name for field in fields(Given)})
+    if unknown:
+        known = ", ".join(field.name for field in fields(Given))
+        raise UsageError(f"{unknown[0]!r} is nothing that a header says; it says {known}")
+    if isinstance(samples, str | Path):
+        return _recording(Path(samples), header, name)
+    if isinstance(samples, np.ndarray):
+        make = partial(ArraySource, *_packed(samples, header, name))
+        return Input(make(), make)
+    if hasattr(samples, "read") and hasattr(samples, "info"):
+        return Input(samples, None)
+    raise UsageError(f"samples are a path, a NumPy array or a source of samples, not {type(samples).__name__}")
+
+
+def recordings(paths: Sequence[str | Path], tell: Callable[[str], None]) -> list[Path]:
+    """Returns the paths that may be recordings: a folder stands for its headers, and TOML of another use is left out.
+
+    Raises:
+        UsageError: when nothing is left.
+    """
+    found = []
+    for path in map(Path, paths):
+        found += sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    kept = [path for path in found if len(found) == 1 or not _is_other_toml(path)]
+    for path in found:
+        if path not in kept:
+            tell(f"{path}: it is no header of samples, and left out")
+    if not kept:
+        raise UsageError(f"there is no recording in {', '.join(map(str, paths)) or 'nothing'}")
+    return kept
+
+
+def _is_other_toml(path: Path) -> bool:
+    """Returns whether a file is TOML that names no file of samples: delays, or a simulated sky."""
+    return path.suffix == ".toml" and path.is_file() and "file" not in read_toml(path, MOST_TOML)
+
+
+def _recording(path: Path, header: Said, name: str) -> Input:
+    source = open_samples(path, **header)
+    if not source.info.antenna:
+        source.close()
+        header = {**header, "antenna": name or path.stem}
+        source = open_samples(path, **header)
+    return Input(source, partial(open_samples, path, **header))
+
+
+def _packed(samples: np.ndarray, header: Said, name: str) -> tuple[np.ndarray, SampleInfo]:
+    rows = np.atleast_2d(samples)
+    is_complex = rows.dtype == np.complex64
+    if rows.ndim != 2 or not 1 <= len(rows) <= 2 or not (is_complex or rows.dtype in INTEGERS):
+        found = f"{samples.dtype} {list(samples.shape)}"
+        raise UsageError(f"samples are {found}, must be int8, int16 or complex64, [n] or [n_pols, n] with 1 or 2 rows")
+    info = SampleInfo(
+        sample_bits=COMPLEX_BITS if is_complex else INTEGERS[rows.dtype],
+        n_pols=len(rows),
+        sample_rate_hz=1.0,
+        packet=packet_of(Path("the array"), rows.shape[1]),
+        antenna=name,
+    )
+    if is_complex:
+        return np.ascontiguousarray(rows), Given(**header).over(info)
+    big_endian = np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder(">")))
+    return big_endian.view(np.uint8), Given(**header).over(info)

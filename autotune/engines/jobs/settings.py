@@ -1,0 +1,190 @@
+"""What a user says of bands, and the settings of engines that follow from it and from the samples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..band import BandSettings
+from ..delays import DelayModel
+from ..f_chain import Output, bank
+from ..files import checks
+from ..files.delays import read_delays
+from ..files.gains import read_gains
+from ..filters import low_pass, prototype
+from ..gains import Gains
+from ..narrow_band import NarrowSettings
+from ..stream import SampleInfo
+from .inputs import Input
+from .level import RMS, Level, level_of, rms_of
+
+LEAST_DELAY_DIFF = 1 << 12  # samples that delays may differ by in any case
+MOST_DELAY_DIFF = 1 << 26
+LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # of a batch of a narrow band's ddc; otherwise a quarter of a heap
+
+GivenDelays = str | Path | Mapping[str, Sequence[DelayModel]] | Sequence[DelayModel] | None
+GivenGains = str | Path | Mapping[str, Any] | Gains | complex | np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """A narrow band: its centre, and the filter in front of it."""
+
+    centre_hz: float  # as on the sky where the samples' centre frequency is known, else from frequency 0 of the samples
+    decimation: int  # samples for each sample of the narrow band
+    taps: int  # of the low-pass filter in front of the decimation; 8 to 16 times the decimation are usual
+
+
+@dataclass(frozen=True)
+class Bands:
+    """What is made of samples, alike for all antennas.
+
+    ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all.
+    ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by name or for all; None
+    gives voltages the level that quantises noise well.
+    ``narrow``: narrow bands instead of the whole one.
+    ``with_whole``: whether the whole band is made besides narrow ones.
+    """
+
+    n_channels: int
+    taps: int = 16
+    window: str = "hann"
+    bits: int = 8
+    spectra_per_heap: int = 256
+    delays: GivenDelays = field(default=None, repr=False)
+    gains: GivenGains = field(default=None, repr=False)
+    narrow: tuple[Narrow, ...] = ()
+    with_whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.bits not in RMS:
+            raise UsageError(f"bits={self.bits} of a voltage's part: there are 8 and 4")
+        if self.spectra_per_heap < 1:
+            raise UsageError(f"spectra_per_heap={self.spectra_per_heap} must be at least 1")
+
+    def settings(self, info: SampleInfo, chunk_samples: int, delays: Sequence[DelayModel]) -> list[Any]:
+        """Returns the settings of each band of one antenna: the whole one first, if it is made."""
+        made: list[BandSettings | NarrowSettings] = []
+        difference = delay_difference(info, delays)
+        if self.with_whole or not self.narrow:
+            made.append(self._bank(info.is_complex, chunk_samples, difference))
+        for narrow in self.narrow:
+            band = self._bank(True, chunk_samples // narrow.decimation, -(-difference // narrow.decimation))
+            made.append(narrow_settings(narrow, band, info))
+        return made
+
+    def outputs(self, given: Input, chunk_samples: int) -> tuple[list[Output], list[Level]]:
+        """Returns the outputs of one antenna, without sinks, and the level of each whose gains were not given."""
+        info = given.info
+        delays = self.delays_of(info)
+        settings = self.settings(info, chunk_samples, delays)
+        levels: list[Level] = []
+        if self.gains is None:
+            rms = rms_of(given, info)
+            levels = [level_of(rms, each) for each in settings]
+            gains = [Gains(self.n_channels, info.n_pols, level.gains) for level in levels]
+        else:
+            gains = [self.gains_of(info) for _ in settings]
+        made = [Output(each, None, _of_band(delays, each), g) for each, g in zip(settings, gains, strict=True)]
+        return made, levels
+
+    def delays_of(self, info: SampleInfo) -> list[DelayModel]:
+        """Returns the delay models of an antenna's polarisations."""
+        said: Any = read_delays(self.delays) if isinstance(self.delays, str | Path) else self.delays
+        if said is None:
+            return [DelayModel() for _ in range(info.n_pols)]
+        if isinstance(said, Mapping):
+            said = _of(said, info.antenna, "delays", self.delays)
+        return list(said)[: info.n_pols]
+
+    def gains_of(self, info: SampleInfo) -> Gains:
+        """Returns the gains of an antenna, which must be given."""
+        shape = self.n_channels, info.n_pols
+        said: Any = read_gains(self.gains, *shape) if isinstance(self.gains, str | Path) else self.gains
+        if isinstance(said, Mapping):
+            said = _of(said, info.antenna, "gains", self.gains)
+        if isinstance(said, Gains):
+            return said
+        return Gains(*shape, said[:, np.newaxis] if np.ndim(said) == 1 else said)
+
+    def _bank(self, is_complex: bool, chunk_samples: int, max_delay_diff: int) -> BandSettings:
+        weights = prototype(self.n_channels, self.taps, self.window, is_complex)
+        length = weights.shape[1] * self.spectra_per_heap
+        return BandSettings(
+            self.n_channels,
+            weights,
+            self.bits,
+            self.spectra_per_heap,
+            heaps_per_batch=max(1, chunk_samples // length),
+            max_delay_diff=max_delay_diff,
+        )
+
+
+def narrow_settings(narrow: Narrow, band: BandSettings, info: SampleInfo) -> NarrowSettings:
+    """Returns the settings of a narrow band.
+
+    Raises:
+        UsageError: when its centre is not in the band of the samples, or its decimation is not 2 or more.
+    """
+    if info.is_complex:
+        raise UsageError("a narrow band is cut out of real samples; these are complex")
+    if narrow.decimation < 2:
+        raise UsageError(f"the decimation of a narrow band is {narrow.decimation}, must be 2 or more")
+    begin_hz = 0.0 if info.centre_frequency_hz is None else info.centre_frequency_hz - info.sample_rate_hz / 4
+    centre = (narrow.centre_hz - begin_hz) / info.sample_rate_hz
+    if not 0 < centre < 0.5:
+        end_hz = begin_hz + info.sample_rate_hz / 2
+        raise UsageError(
+            f"a narrow band's centre is {narrow.centre_hz:.9g} Hz, which is not within the samples' band of "
+            f"{begin_hz:.9g} to {end_hz:.9g} Hz"
+        )
+    outputs = LEAST_OUTPUTS  # that are made, and missing, together: the more, the fewer launches
+    while outputs < MOST_OUTPUTS and outputs * 8 <= band.n_channels * band.spectra_per_heap:
+        outputs *= 2
+    return NarrowSettings(band, low_pass(narrow.taps, narrow.decimation), centre, narrow.decimation, outputs)
+
+
+def delay_difference(info: SampleInfo, delays: Sequence[DelayModel]) -> int:
+    """Returns by how many samples delays differ while the samples last, between polarisations and in time.
+
+    Raises:
+        UsageError: when that is more than an engine keeps.
+    """
+    begin = info.first_timestamp
+    end = begin + (info.n_samples or 0)
+    found = [value for model in delays for value in model.extremes(begin, end)]
+    difference = ceil(max(found) - min(found)) + 1
+    if difference > MOST_DELAY_DIFF:
+        raise UsageError(
+            f"the delays of {info.antenna or 'the antenna'} differ by {difference} samples, between polarisations and "
+            f"in time; {MOST_DELAY_DIFF} are possible"
+        )
+    return max(LEAST_DELAY_DIFF, difference)
+
+
+def heap_samples(settings: BandSettings | NarrowSettings) -> int:
+    """Returns the samples of the input from one heap to the next."""
+    band = bank(settings)
+    decimation = settings.decimation if isinstance(settings, NarrowSettings) else 1
+    return int(band.spectra_per_heap * band.weights.shape[1] * decimation)
+
+
+def _of_band(delays: Sequence[DelayModel], settings: BandSettings | NarrowSettings) -> list[DelayModel]:
+    """Returns the delays of a band, whose phases are those of its own middle; given are those of the samples' band."""
+    if isinstance(settings, NarrowSettings):
+        return [model.about(settings.centre - 0.25) for model in delays]
+    return list(delays)
+
+
+def _of(said: Mapping[str, Any], antenna: str, what: str, where: object) -> Any:
+    if antenna in said:
+        return said[antenna]
+    if checks.ALL_OTHERS in said:
+        return said[checks.ALL_OTHERS]
+    names = ", ".join(list(said)[:8]) + (", .." if len(said) > 8 else "")
+    place = f"{where}: " if isinstance(where, str | Path) else ""
+    raise UsageError(f"{place}there are no {what} of antenna {antenna!r}, only of {names}; '*' is of all others")

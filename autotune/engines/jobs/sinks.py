@@ -1,0 +1,93 @@
+"""Where voltages and visibilities go: files by their names' ends, memory, and a picture besides."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UsageError
+from ..files.uvdata import FORMATS, UvData
+from ..files.visibilities import VisibilityFile
+from ..files.voltages import VoltageFile
+from ..memory import KeptVisibilities, KeptVoltages
+from ..stream import VisibilityInfo, VisibilitySink, VoltageInfo, VoltageSink
+
+HDF5 = (".h5", ".hdf5")
+
+
+class Nowhere:
+    """A sink that keeps nothing."""
+
+    def write(self, *made: Any) -> None:
+        """Take it."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Each:
+    """A sink that gives what it takes to several others, of voltages or of visibilities."""
+
+    def __init__(self, *sinks: Any) -> None:
+        self._sinks = sinks
+
+    def write(self, *made: Any) -> None:
+        """Have each sink take it."""
+        for sink in self._sinks:
+            sink.write(*made)
+
+    def close(self) -> None:
+        """Close all of them, also after an error of one, which is raised at the end."""
+        failed: list[UsageError] = []
+        for sink in self._sinks:
+            try:
+                sink.close()
+            except UsageError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+
+def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool) -> VoltageSink:
+    """Returns a new file of voltages; or memory for them, if they are to be kept."""
+    if path is None:
+        return KeptVoltages() if keep else Nowhere()
+    return VoltageFile(must_end_in(path, HDF5), info)
+
+
+def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool) -> VisibilitySink:
+    """Returns a new file of visibilities; or memory for them, if they are to be kept."""
+    if path is None:
+        return KeptVisibilities() if keep else Nowhere()
+    return UvData(path, info) if path.suffix in FORMATS else VisibilityFile(must_end_in(path, (*HDF5, *FORMATS)), info)
+
+
+def kept(sink: VoltageSink) -> KeptVoltages | None:
+    """Returns the memory that voltages went to, if they did."""
+    return sink if isinstance(sink, KeptVoltages) else None
+
+
+@contextmanager
+def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[None]:
+    """Removes files that are made in this block when it raises: they hold nothing, and would be in the way.
+
+    ``stack``: what closes them; it is closed then.
+    """
+    there = [path for path in paths if path is not None and path.exists()]
+    try:
+        yield
+    except BaseException:
+        with suppress(UsageError):
+            stack.close()
+        for path in paths:
+            if path is not None and path not in there:
+                path.unlink(missing_ok=True)
+                Path(f"{path}.h5").unlink(missing_ok=True)  # of uvdata
+        raise
+
+
+def must_end_in(path: Path, suffixes: tuple[str, ...]) -> Path:
+    """Returns ``path``. Raises UsageError when its name ends in none of ``suffixes``."""
+    if path.suffix not in suffixes:
+        raise UsageError(f"{path}: its name must end in {' or '.join(suffixes)}, which say the format")
+    return path
