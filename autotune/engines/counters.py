@@ -63,7 +63,7 @@ class FCounters:
             parts.append(f"{self.packets_missing} packets lost")
         if self.chunks_dropped:
             parts.append(f"{self.chunks_dropped} chunks dropped")
-        if self.power_samples:
+        if self.power.any():
             parts.append("power " + " ".join(f"{d:.1f}" for d in self.dbfs) + " dBFS")
         if self.saturated.any():
             parts.append(f"saturated {' '.join(map(str, self.saturated.tolist()))}")

@@ -101,7 +101,7 @@ def _told(band: Made) -> str:
     parts = [f"{counters.heaps_out} heaps of {shape}, {info.bits} bits"]
     if counters.heaps_missing:
         parts.append(f"{counters.heaps_missing} left out, since samples are missing")
-    if counters.power_samples:
+    if counters.power.any():
         parts.append("power " + " ".join(f"{level:.1f}" for level in counters.dbfs) + " dBFS")
     n = counters.heaps_out * info.n_channels * info.spectra_per_heap
     if n and counters.saturated.any():
