@@ -82,7 +82,7 @@ class Records:
     """
 
     def __init__(self, folder: Path, may_be_empty: bool = False) -> None:
-        self.name, self._folder, self._may_be_empty = f"results {folder}", folder, may_be_empty
+        self.name, self._folder, self._may_be_empty = f"records in {folder}", folder, may_be_empty
         self._sweeps()
 
     def answer(self, kernel: Kernel[Any], problem: Any, device: Device) -> Answer | str:

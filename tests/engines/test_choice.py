@@ -69,11 +69,11 @@ def test_package_before_results_before_default(package: Path, tmp_path: Path, mo
         assert config == FAST and line.startswith(f"accumulate: the default config but for WGS=256, {where}")
         assert line.endswith("; expected slowdown: none")
     config, line = asked([], results=results)
-    assert config == SLOW and f"WGS=512, from results {results} (exact: " in line
+    assert config == SLOW and f"WGS=512, from records in {results} (exact: " in line
     _, line = asked([], {**FIELDS, "n_accumulators": 4}, package=package, results=results)
     nothing = "nothing is known of these baked fields"
     assert line == (
-        f"accumulate: the default config (package {package}: {nothing}; results {results}: {nothing}); "
+        f"accumulate: the default config (package {package}: {nothing}; records in {results}: {nothing}); "
         "expected slowdown: unknown"
     )
     monkeypatch.syspath_prepend(package.parent)
@@ -152,7 +152,7 @@ def test_what_nobody_knows_is_tuned_first(tmp_path: Path, monkeypatch: pytest.Mo
     config, line = asked(told, results=tmp_path / "results", tune="quick")
     assert told[0].startswith(f"tuning accumulate {problem_name(PROBLEM)} on host: ")
     assert any("  trial 2 of 2: best " in line for line in told)
-    assert f"from results {tmp_path / 'results'} (exact: " in line and line.endswith("slowdown: none")
+    assert f"from records in {tmp_path / 'results'} (exact: " in line and line.endswith("slowdown: none")
     n = len(told)
     assert asked(told, results=tmp_path / "results", tune="quick") == (config, line), "it is known now"
     assert len(told) == n + 1
