@@ -1,9 +1,9 @@
 """Makes visibilities of several antennas' samples, or of their voltages: from files or arrays, to a file or memory."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,18 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..counters import FCounters, XCounters
-from ..files.voltages import VoltageFiles
-from ..fx_engine import FXEngine
 from ..memory import KeptVisibilities
 from ..plots.drawing import check_path
 from ..plots.visibility_picture import Theory, plot_visibilities
 from ..plots.visibility_summary import VisibilitySummary
 from ..sky.description import read_sky
-from ..sky.expected import Delays, theory_of
-from ..stream import VisibilityInfo, VisibilitySink, VoltageInfo, VoltageSource
-from ..x_engine import XEngine, visibility_info
-from .channelise import voltage_infos
-from .inputs import antenna_input, recordings
-from .level import told
-from .running import Report, Running, Tell, no_report, share_taken
+from ..sky.expected import theory_of
+from ..stream import VisibilityInfo
+from ..x_engine import visibility_info
+from .antennas import Antennas, are_voltages, of_samples, of_voltages
+from .running import Report, Running, Tell, no_report
 from .settings import Bands
-from .sinks import HDF5, Each, undone_on_error, visibility_sink
-
-Engine = FXEngine | XEngine
-CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
+from .sinks import Each, undone_on_error, visibility_sink
 
 
 @dataclass(frozen=True)
@@ -111,16 +104,20 @@ def correlate(
         raise UsageError("a sky is drawn in a picture: give plot, too")
     picture = None if plot is None else check_path(plot)
     with ExitStack() as stack:
-        start = _of_voltages if _are_voltages(inputs) else _of_samples
-        begun = start(inputs, bands, accumulate, header or {}, running, stack)
-        info = visibility_info(begun.antennas, accumulate)
+        if are_voltages(inputs):
+            if bands is not None or header:
+                raise UsageError("voltages have their channels and their header: nothing can be said of their samples")
+            antennas = of_voltages(inputs, accumulate, running, stack)
+        else:
+            antennas = of_samples(inputs, bands, accumulate, header or {}, running, stack)
+        info = visibility_info(antennas.infos, accumulate)
         summary = None if picture is None else VisibilitySummary(info)
-        theory = None if sky is None else _theory(sky, info, begun)
+        theory = None if sky is None else _theory(sky, info, antennas)
         path = None if out is None else Path(out)
         with undone_on_error(stack, [path]):
             sink = visibility_sink(path, info, keep)
             stack.callback(sink.close)
-            engine = begun.engine(sink if summary is None else Each(sink, summary))
+            engine = antennas.engine(sink if summary is None else Each(sink, summary))
         began = time.monotonic()
         engine.run()
         seconds = time.monotonic() - began
@@ -134,115 +131,8 @@ def correlate(
     return Correlated(info, engine.counters, f_counters, path, kept, seconds, idle, engine.is_stopped)
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """Antennas that were opened, and what makes the engine for them."""
-
-    antennas: Sequence[VoltageInfo]
-    engine: Callable[[VisibilitySink], Engine]
-    delays: Delays = field(default_factory=dict)  # of each antenna by its name, where samples are taken
-    window: int = 0  # samples that a spectrum is made of, where they are known
-
-
-def _of_samples(
-    inputs: Any,
-    bands: Bands | int | None,
-    threshold: int,
-    header: Mapping[str, Any],
-    running: Running,
-    stack: ExitStack,
-) -> _Begun:
-    if bands is None:
-        raise UsageError("the number of channels must be given for samples")
-    bands = bands if isinstance(bands, Bands) else Bands(bands)
-    if len(bands.narrow) + (bands.with_whole or not bands.narrow) > 1:
-        raise UsageError("one band is correlated at a time: the whole one, or one narrow band")
-    given = []
-    for number, samples in enumerate(_each(inputs, running.tell)):
-        given.append(antenna_input(samples, header, f"m{number:03}"))
-        stack.callback(given[-1].source.close)
-    infos = [each.info for each in given]
-    n_chunk = running.chunk_samples(infos)
-    opened = [bands.outputs(each, n_chunk) for each in given]
-    outputs = [some[0] for some, _ in opened]
-    if levels := [level for _, some in opened for level in some]:
-        running.tell(told(levels))
-    antennas = [voltage_infos(info, *each)[0] for info, each in zip(infos, opened, strict=True)]
-    _must_fill(antennas[0], threshold)
-    kernels = running.kernels()
-
-    def engine(sink: VisibilitySink) -> FXEngine:
-        def say(line: str) -> None:
-            running.report(line, share_taken(infos, made.f_counters))
-
-        sources = [each.source for each in given]
-        made = FXEngine(running.backend, sources, outputs, sink, threshold, kernels, n_chunk, report=say)
-        return made
-
-    delays = {info.antenna: bands.delays_of(info) for info in infos}
-    return _Begun(antennas, engine, delays, outputs[0].settings.window)
-
-
-def _of_voltages(
-    inputs: Any,
-    bands: Bands | int | None,
-    threshold: int,
-    header: Mapping[str, Any],
-    running: Running,
-    stack: ExitStack,
-) -> _Begun:
-    if bands is not None or header:
-        raise UsageError("voltages have their channels and their header: nothing of samples can be said of them")
-    source: VoltageSource = inputs if hasattr(inputs, "antennas") else VoltageFiles(_paths(inputs))
-    stack.callback(source.close)
-    first = source.antennas[0]
-    batch_bytes = len(source.antennas) * int(np.prod(first.heap_shape))
-    asked = running.chunk and -(-running.chunk // first.heap_samples)
-    per_chunk = asked or max(1, CHUNK_BYTES // batch_bytes)
-    kernels = running.kernels()
-
-    def engine(sink: VisibilitySink) -> XEngine:
-        def say(line: str) -> None:
-            n = source.n_batches if isinstance(source, VoltageFiles) else None
-            running.report(line, made.counters.batches_in / n if n else None)
-
-        made = XEngine(running.backend, source, sink, threshold, kernels, per_chunk, report=say)
-        return made
-
-    return _Begun(source.antennas, engine)
-
-
-def _are_voltages(inputs: Any) -> bool:
-    if hasattr(inputs, "antennas"):
-        return True
-    paths = _paths(inputs)
-    return bool(paths) and all(isinstance(path, str | Path) and Path(path).suffix in HDF5 for path in paths)
-
-
-def _paths(inputs: Any) -> list[Any]:
-    return [inputs] if isinstance(inputs, str | Path) else list(inputs)
-
-
-def _each(inputs: Any, tell: Tell) -> list[Any]:
-    """Returns the samples of each antenna: paths with folders opened, or what was given."""
-    given = _paths(inputs)
-    if not given:
-        raise UsageError("there are no antennas to correlate")
-    return list(recordings(given, tell)) if all(isinstance(each, str | Path) for each in given) else given
-
-
-def _theory(sky: str | Path, info: VisibilityInfo, begun: _Begun) -> Theory:
+def _theory(sky: str | Path, info: VisibilityInfo, antennas: Antennas) -> Theory:
     """Returns what a simulated sky's visibilities should be. Raises UsageError for one of voltages."""
-    if not begun.window:
+    if not antennas.window:
         raise UsageError("voltages do not say which delays they were given: a sky is drawn beside samples only")
-    return theory_of(read_sky(Path(sky)), info, begun.delays, begun.window)
-
-
-def _must_fill(antenna: VoltageInfo, threshold: int) -> None:
-    """Raises UsageError when the samples are not enough for one dump."""
-    n, needed = antenna.samples.n_samples, threshold * antenna.heap_samples
-    if n is not None and n < needed:
-        raise UsageError(
-            f"a dump is {threshold} batches of {antenna.heap_samples} samples, and there are {n} samples: choose fewer "
-            "batches (accumulate), channels or spectra_per_heap"
-        )
+    return theory_of(read_sky(Path(sky)), info, antennas.delays, antennas.window)

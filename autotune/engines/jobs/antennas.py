@@ -1,0 +1,130 @@
+"""Opens the antennas of a correlation, by their samples or by their voltages, and makes the engine for them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..files.voltages import VoltageFiles
+from ..fx_engine import FXEngine
+from ..sky.expected import Delays
+from ..stream import VisibilitySink, VoltageInfo, VoltageSource
+from ..x_engine import XEngine
+from .channelise import voltage_infos
+from .inputs import antenna_input, recordings
+from .level import told
+from .running import Running, Tell, share_taken
+from .settings import Bands
+from .sinks import HDF5
+
+Engine = FXEngine | XEngine
+CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
+
+
+@dataclass(frozen=True)
+class Antennas:
+    """Antennas that were opened, and what makes the engine for them, which writes to a sink."""
+
+    infos: Sequence[VoltageInfo]
+    engine: Callable[[VisibilitySink], Engine]
+    delays: Delays = field(default_factory=dict)  # of each antenna by its name, where samples are taken
+    window: int = 0  # samples that a spectrum is made of, where they are known
+
+
+def of_samples(
+    inputs: Any,
+    bands: Bands | int | None,
+    threshold: int,
+    header: Mapping[str, Any],
+    running: Running,
+    stack: ExitStack,
+) -> Antennas:
+    """Opens recordings, arrays or sources. ``stack`` closes them.
+
+    Raises:
+        UsageError: when there are none, their samples are not enough for a dump, or ``bands`` are not one.
+    """
+    if bands is None:
+        raise UsageError("the number of channels must be given for samples")
+    bands = bands if isinstance(bands, Bands) else Bands(bands)
+    if len(bands.narrow) + (bands.with_whole or not bands.narrow) > 1:
+        raise UsageError("one band is correlated at a time: the whole one, or one narrow band")
+    given = []
+    for number, samples in enumerate(_each(inputs, running.tell)):
+        given.append(antenna_input(samples, header, f"m{number:03}"))
+        stack.callback(given[-1].source.close)
+    infos = [each.info for each in given]
+    n_chunk = running.chunk_samples(infos)
+    opened = [bands.outputs(each, n_chunk) for each in given]
+    outputs = [some[0] for some, _ in opened]
+    if levels := [level for _, some in opened for level in some]:
+        running.tell(told(levels))
+    antennas = [voltage_infos(info, *each)[0] for info, each in zip(infos, opened, strict=True)]
+    _must_fill(antennas[0], threshold)
+    kernels = running.kernels()
+
+    def engine(sink: VisibilitySink) -> FXEngine:
+        def say(line: str) -> None:
+            running.report(line, share_taken(infos, made.f_counters))
+
+        sources = [each.source for each in given]
+        made = FXEngine(running.backend, sources, outputs, sink, threshold, kernels, n_chunk, report=say)
+        return made
+
+    delays = {info.antenna: bands.delays_of(info) for info in infos}
+    return Antennas(antennas, engine, delays, outputs[0].settings.window)
+
+
+def of_voltages(inputs: Any, threshold: int, running: Running, stack: ExitStack) -> Antennas:
+    """Opens files of voltages, or takes a ``VoltageSource``. ``stack`` closes them."""
+    source: VoltageSource = inputs if hasattr(inputs, "antennas") else VoltageFiles(_paths(inputs))
+    stack.callback(source.close)
+    first = source.antennas[0]
+    batch_bytes = len(source.antennas) * int(np.prod(first.heap_shape))
+    asked = running.chunk and -(-running.chunk // first.heap_samples)
+    per_chunk = asked or max(1, CHUNK_BYTES // batch_bytes)
+    kernels = running.kernels()
+
+    def engine(sink: VisibilitySink) -> XEngine:
+        def say(line: str) -> None:
+            n = source.n_batches if isinstance(source, VoltageFiles) else None
+            running.report(line, made.counters.batches_in / n if n else None)
+
+        made = XEngine(running.backend, source, sink, threshold, kernels, per_chunk, report=say)
+        return made
+
+    return Antennas(source.antennas, engine)
+
+
+def are_voltages(inputs: Any) -> bool:
+    """Returns whether these are voltages: a ``VoltageSource``, or files that are all HDF5."""
+    if hasattr(inputs, "antennas"):
+        return True
+    paths = _paths(inputs)
+    return bool(paths) and all(isinstance(path, str | Path) and Path(path).suffix in HDF5 for path in paths)
+
+
+def _paths(inputs: Any) -> list[Any]:
+    return [inputs] if isinstance(inputs, str | Path) else list(inputs)
+
+
+def _each(inputs: Any, tell: Tell) -> list[Any]:
+    """Returns the samples of each antenna: paths with folders opened, or what was given."""
+    given = _paths(inputs)
+    if not given:
+        raise UsageError("there are no antennas to correlate")
+    return list(recordings(given, tell)) if all(isinstance(each, str | Path) for each in given) else given
+
+
+def _must_fill(antenna: VoltageInfo, threshold: int) -> None:
+    """Raises UsageError when the samples are not enough for one dump."""
+    n, needed = antenna.samples.n_samples, threshold * antenna.heap_samples
+    if n is not None and n < needed:
+        raise UsageError(
+            f"a dump is {threshold} batches of {antenna.heap_samples} samples, and there are {n} samples: choose fewer "
+            "batches (accumulate), channels or spectra_per_heap"
+        )
