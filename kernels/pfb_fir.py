@@ -274,7 +274,7 @@ class PfbFir(Kernel[Problem]):
         """filtered: float64 (complex128) [n_pols, n_spectra, L]; total_power: uint64 [n_pols]. In chunks of spectra."""
         step, taps = problem.step, problem.taps
         shape = (problem.n_pols, problem.n_spectra, step)
-        filtered = np.zeros(shape, np.complex128 if problem.is_complex else np.float64)
+        filtered: Any = np.zeros(shape, np.complex128 if problem.is_complex else np.float64)
         weights = inputs["weights"].astype(np.float64)
         power = np.zeros(problem.n_pols, np.uint64)
         chunk = max(1, REFERENCE_SPECTRA // step)
