@@ -117,6 +117,7 @@ class Tolerance:
 class Array:
     """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of.
 
+    ``compared``: whether the reference says what an array that is written must hold.
     ``longer``: (axis, scalar), of an array that may be part of one that is longer along that axis. The scalar argument
     of that name then says how long the whole one is. Everything before the axis has that pitch.
     """
@@ -127,6 +128,12 @@ class Array:
     written: bool = False
     align: int = 16
     longer: tuple[int, str] | None = dataclasses.field(default=None, repr=False)
+    compared: bool = dataclasses.field(default=True, repr=False)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is an output that a reference is compared with."""
+        return self.written and self.compared
 
     @property
     def n_bytes(self) -> int:
@@ -167,6 +174,11 @@ def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] 
 def array_inout(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an accumulator, which is read and written."""
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align, longer=longer)
+
+
+def array_scratch(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """Declares an array that is read and written, and whose content nobody compares with a reference."""
+    return Array(np.dtype(dtype), shape, read=True, written=True, align=align, compared=False)
 
 
 class Kernel(ABC, Generic[P]):

@@ -64,7 +64,7 @@ def numpy_case(kernel: Kernel[P], problem: P) -> Case:
 
 def _tolerances(kernel: Kernel[P], problem: P) -> dict[str, Tolerance]:
     arrays = kernel.arrays(problem).items()
-    return {name: contract.tolerance_of(kernel, problem, name) for name, array in arrays if array.written}
+    return {name: contract.tolerance_of(kernel, problem, name) for name, array in arrays if array.is_compared}
 
 
 @lru_cache(maxsize=N_SMALL)
@@ -192,7 +192,7 @@ class Placed:
         """
         worst = (0.0, 0.0)
         for name, spec in self.specs.items():
-            if spec.written:
+            if spec.is_compared:
                 tolerance = case.tolerances[name].times(case.slack)
                 found = self.buffers[name].compare(case.reference[name], tolerance, key=f"{case.key} {name}")
                 if found.n_bad:
