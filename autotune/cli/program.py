@@ -32,6 +32,7 @@ from .commands.replay import replay
 from .commands.show import show
 from .commands.sky import sky
 from .commands.sweep import sweep
+from .commands.tune import tune
 from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
 
 
@@ -154,6 +155,7 @@ def verify(
 
 
 app.command(cls=Command)(sweep)
+app.command(cls=Command)(tune)
 app.command(cls=Command)(campaign)
 app.command(cls=Command)(worker)
 app.command(cls=Command)(show)

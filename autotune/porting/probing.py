@@ -73,7 +73,7 @@ def outputs_of(call: Call, probed: Probed, answers: dict[str, np.ndarray], atol:
 
 
 def _is_output(before: np.ndarray, after: np.ndarray) -> bool:
-    """Returns whether a launch wrote an array, or may have written what was there: an array of one value is no input."""
+    """Returns whether a launch wrote an array, or may have: one of a single value is more likely an output."""
     return before.tobytes() != after.tobytes() or (before.size > 1 and not (before != before.flat[0]).any())
 
 
