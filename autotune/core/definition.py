@@ -26,8 +26,10 @@ from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, told
 from .problem import Problem
 from .space import Space
+from .structures import wrong_scalars
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
+CONSTANT_BYTES = 65536  # of constant memory, for all variables of a kernel
 P = TypeVar("P", bound=Problem)
 Inputs = Mapping[str, Any]
 
@@ -118,6 +120,7 @@ class Array:
     """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of.
 
     ``compared``: whether the reference says what an array that is written must hold.
+    ``constant``: the ``__constant__`` variable of that name holds it; it is not among the arguments of the function.
     ``longer``: (axis, scalar), of an array that may be part of one that is longer along that axis. The scalar argument
     of that name then says how long the whole one is. Everything before the axis has that pitch.
     """
@@ -129,6 +132,7 @@ class Array:
     align: int = 16
     longer: tuple[int, str] | None = dataclasses.field(default=None, repr=False)
     compared: bool = dataclasses.field(default=True, repr=False)
+    constant: bool = dataclasses.field(default=False, repr=False)
 
     @property
     def is_compared(self) -> bool:
@@ -164,6 +168,14 @@ class Array:
 def array_in(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an input, which is read and never written."""
     return Array(np.dtype(dtype), shape, read=True, written=False, align=align, longer=longer)
+
+
+def array_constant(dtype: Any, *shape: int) -> Array:
+    """Declares an input in constant memory: the source says ``__constant__ float <name>[..]``, at least as large.
+
+    A kernel has CONSTANT_BYTES for all of them. They suit what all threads of a warp read at the same index.
+    """
+    return Array(np.dtype(dtype), shape, align=1, constant=True)
 
 
 def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
@@ -276,7 +288,7 @@ class Kernel(ABC, Generic[P]):
     # ------------------------------------------------------------------ required methods
     @abstractmethod
     def arrays(self, problem: P) -> dict[str, Array]:
-        """Returns every array argument, by name."""
+        """Returns every array, by name: those among the arguments, and those in constant memory."""
 
     @abstractmethod
     def launch(self, problem: P, config: Config) -> Launch:
@@ -308,7 +320,10 @@ class Kernel(ABC, Generic[P]):
         return (problem,)
 
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
-        """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32."""
+        """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32.
+
+        A structure by value is a ``numpy.void`` of a dtype with ``align=True``.
+        """
         fields = runtime_fields(self.problem_type)
         return {name: _int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
@@ -443,9 +458,12 @@ def _held_to_contract(name: str, method: Any) -> Any:
             hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
             wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
         else:
-            if is_right(answer):
+            why = None if is_right(answer) else f"returns {_brief(answer)}; it must return {wanted}"
+            if why is None and name == "scalars":
+                why = wrong_scalars(answer)
+            if why is None:
                 return answer
-            wrong = fault(self, name, f"returns {_brief(answer)}; it must return {wanted}")
+            wrong = fault(self, name, why)
         if name in OF_ONE_CONFIG:
             raise TrialFailure(Status.DEFINITION_FAILED, str(wrong))
         raise wrong

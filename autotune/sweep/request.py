@@ -11,6 +11,7 @@ from ..core.definition import Kernel, P
 from ..core.errors import UsageError
 from ..core.space import Space
 from ..devices import Target, find_device
+from ..source.checks import too_large
 from ..source.registry import load_kernel
 from ..system.limits import check_type
 
@@ -50,6 +51,8 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
                 f"{kernel.name}: {_too_small(problem)} makes the array {name} {list(array.shape)}; "
                 "each of its extents must be at least 1"
             )
+    if (why_not := too_large(kernel.name, kernel.arrays(problem))) is not None:
+        raise UsageError(why_not)
     return problem
 
 

@@ -17,9 +17,10 @@ from typing import Any
 from ...core.definition import Device
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
+from ...runtime import elf
 from ...source.render import Variant
 from ...system.cache import cache_dir
-from .. import elf, machine_code
+from .. import machine_code
 from ..base import Binary
 from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
 
@@ -67,6 +68,7 @@ class Variable:
     offset: int  # distance from the load address of the library
     n_bytes: int
     kind: str
+    writable: bool = True  # whether it lies in memory that may be written
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ def read_facts(library: Path) -> Facts:
 
 
 # ---------------------------------------------------------------------- CUDA -> C++
+PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
@@ -277,7 +280,8 @@ def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
 def _variables(library: Path) -> tuple[Variable, ...]:
     """Returns the variables that the kernel's source declares: function-local ones are shared, others the module's.
 
-    Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1L<length><name>E else.
+    Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1<length><name>E else,
+    with an L before the length if it is static.
     """
     found = []
     sections = elf.sections(library.read_bytes())
@@ -287,7 +291,9 @@ def _variables(library: Path) -> tuple[Variable, ...]:
         if symbol.name.startswith("_ZZ") and sections[symbol.section].kind == elf.ZEROS:
             found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
         elif symbol.name.startswith("_ZN"):
-            found.append(Variable(_last_name(symbol.name.removesuffix("E")), symbol.offset, symbol.n_bytes, "v"))
+            writable = bool(sections[symbol.section].flags & elf.WRITABLE)
+            name = _own_name(symbol.name)
+            found.append(Variable(name, symbol.offset, symbol.n_bytes, "v", writable))
     return tuple(found)
 
 
@@ -298,6 +304,15 @@ def _last_name(symbol: str) -> str:
         if len(name) == int(match[0]) and re.fullmatch(r"[A-Za-z_]\w*", name):
             return name
     return symbol
+
+
+def _own_name(symbol: str) -> str:
+    """Returns the name of a variable within the namespaces that a source is put in, as ``inner::name``."""
+    parts, at = [], len("_ZN")
+    while match := PART.match(symbol, at):
+        at = match.end() + int(match[1])
+        parts.append(symbol[match.end() : at])
+    return "::".join(parts[2:]) or symbol
 
 
 # ---------------------------------------------------------------------- atomic files
