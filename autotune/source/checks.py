@@ -10,7 +10,7 @@ from ..core.errors import Status, TrialFailure
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DIRECTIVE = re.compile(r'#line (\d+) "(.*)"')
 TEXTURE = re.compile(
-    r"\b(?:texture|surface)\s*<|\bcuda(?:Texture|Surface)Object_t\b|\b(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*\s*[<(]"
+    r"\b(?:texture|surface)<\s*\w|\bcuda(?:Texture|Surface)Object_t\b|\b(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*\s*[<(]"
 )
 
 
@@ -33,8 +33,8 @@ def check_order(kernel: Kernel[P], arguments: tuple[str, ...], source: str, path
         raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 
 
-def check_constants(kernel: Kernel[P], arguments: tuple[str, ...], specs: Mapping[str, Array]) -> None:
-    """Refuses arrays in constant memory that are arguments as well, and more of them than a kernel can have.
+def check_arrays(kernel: Kernel[P], arguments: tuple[str, ...], specs: Mapping[str, Array]) -> None:
+    """Refuses arrays that a kernel cannot reach or gets twice, and more in constant memory than there is.
 
     Raises:
         TrialFailure: definition_failed or resources.
@@ -43,6 +43,10 @@ def check_constants(kernel: Kernel[P], arguments: tuple[str, ...], specs: Mappin
         if spec.constant and name in arguments:
             why = f"states {name} as array_constant(), but has it in its arguments, too; a kernel gets no pointer to"
             why += " constant memory: take it out of the arguments, or state array_in()"
+            raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "arrays", why)))
+        if not spec.constant and name not in arguments:
+            why = f"states the array {name}, which is not in the arguments, so that the kernel cannot reach it; add it"
+            why += " there, or state array_constant()"
             raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "arrays", why)))
     if (why_not := too_large(kernel.name, specs)) is not None:
         raise TrialFailure(Status.RESOURCES, why_not)
@@ -72,7 +76,7 @@ def check_textures(numbered: str, path: Path) -> None:
         if directive := DIRECTIVE.fullmatch(line):
             number, name = int(directive[1]) - 1, directive[2]
         elif found := TEXTURE.search(line):
-            what = found[0].rstrip(" <(")
+            what = found[0].partition("<")[0].rstrip(" (")
             why = f"{name}:{number}: textures and surfaces ({what}) cannot be bound to an argument"
             why += "; read a const T* __restrict__, with __ldg(), which takes the same cache"
             raise TrialFailure(Status.RENDER_FAILED, why)

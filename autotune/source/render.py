@@ -16,9 +16,9 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, baked_values
+from ..core.definition import Array, Kernel, P, baked_values
 from ..core.errors import Status, TrialFailure
-from .checks import check_constants, check_order, check_textures
+from .checks import check_arrays, check_order, check_textures
 
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
 
@@ -33,6 +33,7 @@ class Variant:
     source: str
     numbered: str  # the source with #line directives
     config: Config
+    constants: tuple[tuple[str, Array], ...] = ()  # arrays in constant memory, by name
 
 
 def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
@@ -59,10 +60,12 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     source = header + texts[0]
     arguments = kernel.arguments_for(problem)
     check_order(kernel, arguments, source, path)
-    check_constants(kernel, arguments, kernel.arrays(problem))
+    specs = kernel.arrays(problem)
+    check_arrays(kernel, arguments, specs)
     check_textures(texts[1], path)
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
-    return Variant(kernel.name, name, key, source, header + texts[1], config)
+    constants = tuple((array, spec) for array, spec in specs.items() if spec.constant)
+    return Variant(kernel.name, name, key, source, header + texts[1], config, constants)
 
 
 def template_path(kernel: Kernel[P]) -> Path:

@@ -18,6 +18,7 @@ from ...core.definition import Device
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
 from ...runtime import elf
+from ...runtime.cubin import check_constants
 from ...source.render import Variant
 from ...system.cache import cache_dir
 from .. import machine_code
@@ -84,6 +85,11 @@ class Facts:
         return cls(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
 
     @property
+    def constant_bytes(self) -> dict[str, int]:
+        """Returns the variables that a launch can fill, with their bytes."""
+        return {v.name: v.n_bytes for v in self.variables if v.kind == "v" and v.writable}
+
+    @property
     def shared_bytes(self) -> int:
         return sum(variable.n_bytes for variable in self.variables if variable.kind == "s")
 
@@ -110,6 +116,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         found.append(taken is not None)
         facts.append(Facts.of(taken[1]) if taken else _compile(compiler, build, text, path, variant))
         files[build] = path
+    check_constants(variant.kernel, dict(variant.constants), facts[0].constant_bytes)
     shared_bytes = max(fact.shared_bytes for fact in facts)
     if shared_bytes > MAX_STATIC_SHARED_BYTES:
         raise TrialFailure(

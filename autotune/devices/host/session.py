@@ -70,8 +70,7 @@ class HostFunction:
         library.cuda_host_describe(ctypes.byref(self._info))
         base = _load_address(library)
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
-        self._declared = {v.name: v for v in facts.variables if v.kind == "v" and v.writable}
-        self._base = base
+        self._constant_bytes = facts.constant_bytes
 
     def launch(self, launch: Launch, arguments: Sequence[Argument | HostMemory], *, seed: int = 0) -> None:
         """Launch and wait, in the schedule that ``seed`` selects; seed 0 is the fastest.
@@ -157,14 +156,16 @@ class HostFunction:
             TrialFailure: definition_failed, when a variable is missing or too small.
         """
         specs = {name: array_constant(c.values.dtype, *c.values.shape) for name, c in constants.items()}
-        check_constants(self._kernel, specs, {name: v.n_bytes for name, v in self._declared.items()})
-        for name, constant in constants.items():
-            values = np.ascontiguousarray(constant.values)
-            ctypes.memmove(self._base + self._declared[name].offset, values.ctypes.data, values.nbytes)
-        return [
-            Range(v.name, v.start, v.n_bytes, v.kind, b"\0") if v.name.decode() in constants and v.kind == b"v" else v
-            for v in self._variables
-        ]
+        check_constants(self._kernel, specs, self._constant_bytes)
+        ranges = []
+        for variable in self._variables:
+            constant = constants.get(variable.name.decode()) if variable.kind == b"v" else None
+            if constant is not None:
+                values = np.ascontiguousarray(constant.values)
+                ctypes.memmove(variable.start, values.ctypes.data, values.nbytes)
+                variable = Range(variable.name, variable.start, variable.n_bytes, variable.kind, b"\0")
+            ranges.append(variable)
+        return ranges
 
     def _check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
         info = self._info

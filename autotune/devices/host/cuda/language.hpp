@@ -5,7 +5,7 @@
 #define __device__
 #define __host__
 #define __managed__
-// `used`: a variable that nobody writes must not be folded into a constant. Constant memory is filled before a launch.
+// `used`: a variable that nobody writes must not be folded into a constant; a launch fills constant memory before it.
 #define __constant__ __attribute__((used))
 // One copy serves all blocks, because they run one after another. `used`, or its reads would go unseen.
 #define __shared__ static __attribute__((used))
