@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import UsageError
+from ..source.checks import TEXTURE
 from .signature import COMMENT
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
-TEXTURES = re.compile(r"\b(texture\s*<|surface\s*<|cudaTextureObject_t|cudaSurfaceObject_t|tex[123]D\w*\s*[<(])")
 MOST_INCLUDES = 256
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 BLOCKS = ("{% raw %}", "{% endraw %}")
@@ -36,9 +36,9 @@ class Source:
         self._n_included = 0
         self._seen: set[Path] = set()
         self.text = self._included(text, self.name, self._places)
-        if found := TEXTURES.search(COMMENT.sub(" ", self.text)):
+        if found := TEXTURE.search(COMMENT.sub(" ", self.text)):
             raise UsageError(
-                f"{self.name} uses textures ({found[1].strip()}), which are not served: read a const __restrict__ "
+                f"{self.name} uses textures ({found[0].strip(' (')}), which are not served: read a const __restrict__ "
                 "pointer instead, through __ldg() or as it is"
             )
 
