@@ -10,6 +10,14 @@ from ..porting.expressions import CALLS, checked
 from ..porting.tuning import Ported
 from ..sweep.run import Sweep
 
+TIMES = {  # names that Kernel Tuner's tools for files ask for, and where a trial has them, in seconds
+    "compile_time": "compile_s",
+    "verification_time": "verify_s",
+    "benchmark_time": "measure_s",
+    "strategy_time": "",
+    "framework_time": "",
+}
+
 
 class Results(list[dict[str, Any]]):
     """The configs that were measured: parameters, ``time`` in ms, ``times``, and metrics.
@@ -31,8 +39,9 @@ def results_of(ported: Ported, call: Call, metrics: Mapping[str, Any]) -> Result
         result = {name: row[name] for name in call.space}
         result["time"] = 1e3 * row["median_s"]
         result["times"] = [1e3 * seconds for seconds in row["samples_s"]]
-        for name in ("compile", "verify", "measure"):
-            result[f"{name}_time"] = 1e3 * (row[f"{name}_s"] or 0.0)
+        for name, column in TIMES.items():
+            result[name] = 1e3 * (row[column] or 0.0) if column else 0.0
+        result["timestamp"] = row["at"]
         found.append(with_metrics(result, metrics))
     return found
 
