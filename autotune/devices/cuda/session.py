@@ -14,6 +14,7 @@ import numpy as np
 from ...core.definition import Device, Launch, Tolerance, array_constant
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import as_passed, check_constants, check_structures, constant_bytes
+from ...runtime.gpu import constant_address
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
@@ -89,8 +90,7 @@ class CudaFunction:
 
     def __init__(self, session: "CudaSession", binary: Binary) -> None:
         self._session = session
-        self._module = cupy.RawModule(path=str(binary.files["cubin"]))
-        self._function = self._module.get_function(binary.kernel)
+        self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
         self._name, self._path = binary.kernel, binary.files["cubin"]
         self._opted_in = 0  # dynamic shared bytes opted in so far
 
@@ -165,7 +165,7 @@ class CudaFunction:
         with _faults(self._name):
             runtime.deviceSynchronize()  # launches before may still read it
             for c in constants:
-                address, values = self._module.get_global(c.name).ptr, np.ascontiguousarray(c.values)
+                address, values = constant_address(self._function, c.name), np.ascontiguousarray(c.values)
                 runtime.memcpy(address, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice)
 
     def _enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
