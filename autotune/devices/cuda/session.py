@@ -14,7 +14,6 @@ import numpy as np
 from ...core.definition import Device, Launch, Tolerance, array_constant
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import as_passed, check_constants, check_structures, constant_bytes
-from ...runtime.gpu import constant_address
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
@@ -165,7 +164,8 @@ class CudaFunction:
         with _faults(self._name):
             runtime.deviceSynchronize()  # launches before may still read it
             for c in constants:
-                address, values = constant_address(self._function, c.name), np.ascontiguousarray(c.values)
+                values = np.ascontiguousarray(c.values)
+                address = self._function.kernel.module.get_global_var(c.name)
                 runtime.memcpy(address, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice)
 
     def _enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
