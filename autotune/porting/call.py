@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UsageError
-from .expressions import checked
+from .expressions import CALLS, checked
 from .signature import Parameter, parameters
 from .source import Source
 
@@ -21,7 +21,7 @@ BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
 DEFAULT_BLOCK = (256, 1, 1)
 UNROLL = "loop_unroll_factor"  # parameters whose names begin so: 0 takes the pragma away
 MOST_LISTED = 1_000_000  # combinations that are gone through where a function says which are allowed
-MAPPED = (str, int, float, bool)
+PLAIN = (str, int, float, bool)
 
 Divisor = Any  # None, a number, a text, a function of the parameters, or a list of such
 Config = Mapping[str, Any]
@@ -75,6 +75,7 @@ class Call:
         """Whether something that depends on the config is a Python function."""
         size, functions = self.problem_size, [f for f in self.restrictions if callable(f)]
         given = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
+        given += (self.defines or {}).values()
         return bool(functions) or any(map(callable, given)) or self.generate is not None
 
     def configs(self) -> list[dict[str, Any]]:
@@ -85,6 +86,11 @@ class Call:
             )
         every = (dict(zip(self.space, values, strict=True)) for values in product(*self.space.values()))
         return [config for config in every if self.allows(config)]
+
+    def generated(self, config: dict[str, Any]) -> str:
+        """Returns the source of a config, from the function that makes it."""
+        assert self.generate is not None
+        return Source(self.generate(dict(config))).named(self.name)
 
     def allows(self, config: dict[str, Any]) -> bool:
         """Returns whether all restrictions hold."""
@@ -124,8 +130,6 @@ class Call:
         """Returns the value of a number, or of a text at ``config``."""
         if not isinstance(given, str):
             return given
-        from .expressions import CALLS
-
         text = checked(given, self.space, what)
         return eval(compile(text, what, "eval"), {"__builtins__": {}, **CALLS, "c": config})  # checked just now
 
@@ -196,7 +200,7 @@ def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
         if not isinstance(name, str) or not name.isidentifier():
             raise UsageError(f"the parameter {name!r} of tune_params is no name in CUDA")
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
-        if not plain or not all(isinstance(value, MAPPED) for value in plain):
+        if not plain or not all(isinstance(value, PLAIN) for value in plain):
             raise UsageError(f"the values of {name} must be numbers or texts, one at least: {plain!r}")
         space[name] = tuple(dict.fromkeys(plain))
     if not space:

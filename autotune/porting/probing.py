@@ -14,7 +14,8 @@ from ..trial.case import write_case
 from ..trial.compile import Subject
 from ..trial.worker import Job
 from .call import Call
-from .definition import Outputs, write_definition
+from .definition import write_definition
+from .outputs import Outputs
 
 RTOL = 1e-5  # that of numpy.allclose
 LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # of configs among each other, whose sums may have another order

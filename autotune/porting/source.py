@@ -42,27 +42,34 @@ class Source:
                 "pointer instead, through __ldg() or as it is"
             )
 
-    def template(self, kernel: str, unroll: Sequence[str]) -> str:
+    def template(self, kernel: str, unroll: Sequence[str], is_one: bool = True) -> str:
         """Returns the Jinja template of the kernel: defines of the config, and the text with its own line numbers.
 
-        ``unroll``: parameters whose value 0 takes a ``#pragma unroll NAME`` away.
+        ``unroll``: parameters whose value 0 takes a ``#pragma unroll NAME`` away. ``is_one``: all configs have this
+        text; otherwise ``source`` is that of each, as ``named`` makes it.
         """
-        text = self.text
+        if not is_one:
+            return f'{{{{ defines }}}}#line 1 "{self.name}"\n{{{{ source }}}}\n'
         for block in BLOCKS:
-            if block in text:
+            if block in self.text:
                 raise UsageError(f"{self.name} has {block}, which is Jinja's")
-        place = re.search(rf"__global__\b[^;{{}}]*?\b{re.escape(kernel)}\s*\(", _without_comments(text))
-        assert place is not None
-        if 'extern "C"' not in text:  # a name that is found as it is written
-            text = f'{text[: place.start()]}extern "C" {text[place.start() :]}'
 
         def conditional(found: re.Match[str]) -> str:
             if found[1] not in unroll:
                 return found[0]
             return f"{BLOCKS[1]}{{{{ '' if config['{found[1]}'] == 0 else '#pragma unroll {found[1]}' }}}}{BLOCKS[0]}"
 
-        text = UNROLL.sub(conditional, text)
+        text = UNROLL.sub(conditional, self.named(kernel))
         return f'{{{{ defines }}}}{BLOCKS[0]}#line 1 "{self.name}"\n{text}\n{BLOCKS[1]}\n'
+
+    def named(self, kernel: str) -> str:
+        """Returns the text with a kernel that is found by its name as it is written."""
+        place = re.search(rf"__global__\b[^;{{}}]*?\b{re.escape(kernel)}\s*\(", _without_comments(self.text))
+        if place is None:
+            raise UsageError(f"{self.name}: a config's source has no kernel {kernel!r}")
+        if 'extern "C"' in self.text:
+            return self.text
+        return f'{self.text[: place.start()]}extern "C" {self.text[place.start() :]}'
 
     def _included(self, text: str, name: str, places: Sequence[Path]) -> str:
         """Returns the text with files that lie in ``places`` in the place of their includes."""

@@ -21,8 +21,9 @@ from ..trial.compile import Subject
 from ..trial.context import Judge
 from ..trial.worker import Job
 from .call import Call
-from .definition import Outputs, write_definition
+from .definition import write_definition
 from .judges import Asked, Compared
+from .outputs import Outputs
 from .probing import Probed, outputs_of, probe, unchecked
 
 Verify = Callable[..., Any]
