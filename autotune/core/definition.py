@@ -22,9 +22,14 @@ from typing import Any, Generic, TypeVar, get_args
 import numpy as np
 
 from .config import Config
+from .derived import Shapes, arguments_in, asked_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, told
-from .problem import Problem
+from .problem import Problem, size_fields
+from .problem import baked_fields as baked_fields
+from .problem import baked_values as baked_values
+from .problem import problem_name as problem_name
+from .problem import runtime_fields as runtime_fields
 from .space import Space
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
@@ -88,11 +93,12 @@ class Launch:
 class Work:
     """The work that every variant must do: floating-point (or integer) operations, and bytes moved once.
 
+    ``bytes``: by default those of the definition's arrays, read and written once; ``work`` of a kernel fills them in.
     ``unit``: what is fastest at such operations: float32, or tensor cores, at products of float16 or of int8.
     """
 
-    flops: float
-    bytes: float
+    flops: float = 0.0
+    bytes: float = -1.0  # negative: not stated
     unit: str = "float32"
 
     def __post_init__(self) -> None:
@@ -174,9 +180,11 @@ class Kernel(ABC, Generic[P]):
 
     Class attributes:
         space: the tuning space.
-        default: the configuration to start from and to compare with; the nearest allowed one is used.
-        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields.
-        tuned: the problems it is meant for; the first is the default one.
+        default: the configuration to start from and to compare with; the nearest allowed one is used. Left out: the
+            first value of each parameter.
+        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields. Left out:
+            read from the template beside the definition.
+        tuned: the problems it is meant for; the first is the default one. Left out: that of the fields' defaults.
         extra_problems: problems of other baked fields that ``autotune verify`` checks as well.
         host_sizes: runtime fields of those problems on the slow device ``host``.
         scalar_defaults: inputs that are numbers and may be left out.
@@ -208,6 +216,7 @@ class Kernel(ABC, Generic[P]):
             DefinitionError: for a class attribute that is missing, of another type, or misspelt, and for a default that
                 is not in the space.
         """
+        self._complete()
         problems = f"a tuple of {self.problem_type.__name__}"
         for name, kind, what in (
             ("space", Space, "a Space"),
@@ -229,7 +238,7 @@ class Kernel(ABC, Generic[P]):
         for old, new in RENAMED.items():
             if hasattr(self, old):
                 raise fault(self, "", f"defines {old}, which is called {new} now; rename it")
-        for given in vars(type(self)).keys() - vars(Kernel).keys():
+        for given in vars(type(self)).keys() - vars(Kernel).keys() - set(OPTIONAL):
             if meant := get_close_matches(given, OPTIONAL, n=1, cutoff=0.9):
                 why = f"defines {given}, which nothing reads; rename it to {meant[0]}, or to _{given} if it is your own"
                 raise fault(self, "", why)
@@ -238,6 +247,21 @@ class Kernel(ABC, Generic[P]):
                 self.space.check_values(parameter, (value,))
             except UsageError as error:
                 raise fault(self, "", f"has a default that is not in its space: {error}") from error
+
+    def _complete(self) -> None:
+        """Derives the class attributes that are left out; raises DefinitionError for a signature that says nothing."""
+        if not hasattr(self, "tuned"):
+            with suppress(TypeError):  # a field has no default: tuned must say the problem
+                self.tuned = (self.problem_type(),)
+        if not hasattr(self, "default") and isinstance(getattr(self, "space", None), Space):
+            self.default = first_config(self.space)
+        if not hasattr(self, "arguments"):
+            template = self.template_beside
+            found = arguments_in(template.read_text() if template.is_file() else "", self.name)
+            if found is None:
+                why = f"{template.name}, beside it, has no plain signature of {self.name}() to read them from"
+                raise fault(self, "", f"has no arguments, and {why}; state arguments = (names in its order)")
+            self.arguments = found
 
     @property
     def name(self) -> str:
@@ -248,6 +272,11 @@ class Kernel(ABC, Generic[P]):
     def source_path(self) -> Path:
         """Returns the file of the definition."""
         return Path(inspect.getfile(type(self)))
+
+    @property
+    def template_beside(self) -> Path:
+        """Returns the file in which a template of its own would be."""
+        return self.source_path.with_name(f"{self.source_path.stem}.cu.j2")
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
@@ -271,10 +300,6 @@ class Kernel(ABC, Generic[P]):
         """Returns the launch geometry of a configuration."""
 
     @abstractmethod
-    def work(self, problem: P) -> Work:
-        """Returns the work that every variant must do."""
-
-    @abstractmethod
     def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
         """Returns random inputs by name (arrays as ``arrays`` specifies, and scalars); never zeros."""
 
@@ -288,12 +313,25 @@ class Kernel(ABC, Generic[P]):
 
     # ------------------------------------------------------------------ optional methods
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
-        return {}
+        """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones.
+
+        By default those that an axis follows from: extent = a x size + b. ``problem_for`` asks for the others.
+        """
+        return sizes_of(self._read_shapes, problem, size_fields(problem), shapes)
+
+    def work(self, problem: P) -> Work:
+        """Returns the work that every variant must do; by default no operations, and the bytes of all arrays."""
+        return Work(0.0, self._moved_bytes(problem))
 
     def edge_problems(self, problem: P, config: Config) -> tuple[P, ...]:
-        """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more."""
-        return (problem,)
+        """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more.
+
+        By default those that the runtime fields and ``launch`` suggest.
+        """
+        n_threads = self.launch(problem, config).n_threads
+        return edge_sizes(
+            problem, size_fields(problem), lambda at: self.launch(at, config).grid, self._shapes, n_threads
+        )
 
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
         """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32."""
@@ -344,16 +382,29 @@ class Kernel(ABC, Generic[P]):
         """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
 
         Raises:
-            UsageError: when a runtime field in ``values`` contradicts the shapes.
+            UsageError: when a runtime field in ``values`` contradicts the shapes, or is neither there nor in them.
         """
         problem = self.problem(values)
         shapes = {name: tuple(a.shape) for name, a in inputs.items() if hasattr(a, "shape") and len(a.shape)}
+        if type(self).sizes is Kernel.sizes:
+            unknown = [name for name in size_fields(problem) if name not in values]
+            found = asked_sizes(self.name, self._read_shapes, problem, unknown, shapes)
+            return self.problem(found, base=problem)
         try:
             sizes = self.sizes(problem, shapes)
         except KeyError as error:
             raise UsageError(f"{self.name} needs the input {error.args[0]}, an array") from error
         found = {name: size for name, size in sizes.items() if name not in values}
         return self.problem(found, base=problem)
+
+    def _shapes(self, problem: P) -> Shapes:
+        return {name: array.shape for name, array in self.arrays(problem).items()}
+
+    def _read_shapes(self, problem: P) -> Shapes:
+        return {name: array.shape for name, array in self.arrays(problem).items() if array.read}
+
+    def _moved_bytes(self, problem: P) -> float:
+        return float(sum(array.n_bytes * (array.read + array.written) for array in self.arrays(problem).values()))
 
 
 def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Problem]]]]:
@@ -408,7 +459,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *("arguments_for", "unsupported"),
+    *("arguments_for", "unsupported", "work", "default", "arguments", "tuned"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")
@@ -422,7 +473,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
     is_right, wanted = CONTRACT[name]
 
     @functools.wraps(method)
-    def checked(self: Kernel[Problem], *arguments: object, **more: object) -> Any:
+    def checked(self: Kernel[Problem], *arguments: Any, **more: Any) -> Any:
         try:
             answer = method(self, *arguments, **more)
         except (UsageError, TrialFailure, MemoryError):
@@ -431,6 +482,8 @@ def _held_to_contract(name: str, method: Any) -> Any:
             hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
             wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
         else:
+            if isinstance(answer, Work) and answer.bytes < 0:
+                return dataclasses.replace(answer, bytes=self._moved_bytes(*arguments, **more))
             if is_right(answer):
                 return answer
             wrong = fault(self, name, f"returns {_brief(answer)}; it must return {wanted}")
@@ -444,27 +497,6 @@ def _held_to_contract(name: str, method: Any) -> Any:
 def _brief(value: object) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
-
-
-# ---------------------------------------------------------------------- problems as data
-def runtime_fields(problem_type: Any) -> tuple[str, ...]:
-    """Returns the names of the fields that are arguments of the kernel."""
-    return tuple(f.name for f in dataclasses.fields(problem_type) if f.metadata.get("runtime"))
-
-
-def baked_fields(problem_type: Any) -> tuple[str, ...]:
-    """Returns the names of the fields that are constants of the source."""
-    return tuple(f.name for f in dataclasses.fields(problem_type) if not f.metadata.get("runtime"))
-
-
-def baked_values(problem: Problem) -> dict[str, Any]:
-    """Returns the baked fields of ``problem`` by name."""
-    return {name: getattr(problem, name) for name in baked_fields(type(problem))}
-
-
-def problem_name(problem: Problem) -> str:
-    """Returns every field in the order of declaration, as ``taps=256,decimation=16,...``."""
-    return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in dataclasses.fields(problem))
 
 
 def _int32(name: str, value: Any) -> np.int32:
