@@ -26,6 +26,7 @@ from .commands.correlate import correlate
 from .commands.digest import digest
 from .commands.emit import emit
 from .commands.export import export
+from .commands.new import new
 from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
 from .commands.portfolio import portfolio
 from .commands.replay import replay
@@ -153,6 +154,7 @@ def verify(
         raise typer.Exit(1)
 
 
+app.command(cls=Command)(new)
 app.command(cls=Command)(sweep)
 app.command(cls=Command)(campaign)
 app.command(cls=Command)(worker)
