@@ -121,10 +121,10 @@ def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
     print_table((f"  parameter ({summary['configs']} configs on {summary['arch']})", "values"), parameters)
     if with_refused:
         n_all = summary["configs"] + sum(summary["refused"].values())
-        rows = [(f"  {summary['configs']}", f"allowed, of {n_all} combinations")]
+        counts = [(f"  {summary['configs']}", f"allowed, of {n_all} combinations")]
         by_count = sorted(summary["refused"].items(), key=lambda refused: -refused[1])
-        rows += [(f"  {n}", f"violate: {why}") for why, n in by_count]
-        print_table(("  configs", f"for the default problem on {summary['arch']}"), rows)
+        counts += [(f"  {n}", f"violate: {why}") for why, n in by_count]
+        print_table(("  configs", f"for the default problem on {summary['arch']}"), counts)
 
 
 def _row(name: str, measured: Trial | Finalist, efficiency: float | None) -> tuple[Any, ...]:
