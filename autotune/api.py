@@ -59,7 +59,10 @@ def run(
     definition, target = _resolved(kernel, device)
     check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
     given = {**definition.scalar_defaults, **inputs}
-    given = {name: np.asarray(v) if hasattr(v, "__array__") else v for name, v in given.items()}
+    given = {
+        name: np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.generic) else v
+        for name, v in given.items()
+    }
     check_type("config", config, (Mapping, NoneType), "a dict of values by name, or None")
     check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
     chosen = definition.problem_for(of_types(definition, problem or {}), given)

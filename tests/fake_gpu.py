@@ -3,6 +3,7 @@
 It lets everything around a launch be tested anywhere: checks, choices, geometry, the order and types of arguments.
 """
 
+import ctypes
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -29,6 +30,7 @@ class Launched:
     arguments: tuple[Any, ...]
     shared_bytes: int
     stream: Any
+    constants: dict[str, bytes]  # what constant memory holds
 
 
 @dataclass
@@ -39,6 +41,17 @@ class FakeGpu:
     current: int = 0
     launched: list[Launched] = field(default_factory=list)
     loaded: list[Any] = field(default_factory=list)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)  # memory by name, of the bytes last copied
+    copies: list[tuple[int, Any]] = field(default_factory=list)  # bytes and stream of each copy there
+
+    def constant_address(self, cubin: Any, name: str) -> int:
+        memory = self.constants.setdefault(name, np.zeros(1 << 16, np.uint8))
+        return int(memory.ctypes.data)
+
+    def copy_to(self, address: int, source: Any, n_bytes: int, stream: Any) -> None:
+        start = source if isinstance(source, int) else np.ascontiguousarray(source).ctypes.data
+        ctypes.memmove(address, start, n_bytes)
+        self.copies.append((n_bytes, stream))
 
     @property
     def last(self) -> Launched:
@@ -52,9 +65,20 @@ class Raw:
         self.max_dynamic_shared_size_bytes = 0
 
         def kernel(grid: Any, block: Any, arguments: Any, shared: int, stream: Any) -> None:
-            gpu.launched.append(Launched(source, grid, block, arguments, shared, stream))
+            held = {name: memory.tobytes() for name, memory in gpu.constants.items()}
+            gpu.launched.append(Launched(source, grid, block, arguments, shared, stream, held))
 
         self.kernel = kernel
+
+
+class Unordered:
+    """As much of ``gpu.Order`` as is called."""
+
+    def begin(self, stream: Any) -> None:
+        return
+
+    def end(self, stream: Any) -> None:
+        return
 
 
 def array(data: np.ndarray, *, index: int = 0, shift: int = 0) -> Any:
@@ -102,6 +126,10 @@ def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Devi
         "made_current": lambda index: nullcontext(),
         "describe": lambda index: fake.devices[index],
         "load": load,
+        "constant_address": fake.constant_address,
+        "copy_to": fake.copy_to,
+        "current_stream": lambda: None,
+        "Order": Unordered,
     }
     for name, function in replacements.items():
         monkeypatch.setattr(gpu, name, function)

@@ -33,6 +33,7 @@ from .commands.replay import replay
 from .commands.show import show
 from .commands.sky import sky
 from .commands.sweep import sweep
+from .commands.tune import tune
 from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
 
 
@@ -160,6 +161,7 @@ def verify(
 
 app.command(cls=Command)(new)
 app.command(cls=Command)(sweep)
+app.command(cls=Command)(tune)
 app.command(cls=Command)(campaign)
 app.command(cls=Command)(worker)
 app.command(cls=Command)(show)

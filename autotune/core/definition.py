@@ -31,8 +31,10 @@ from .problem import baked_values as baked_values
 from .problem import problem_name as problem_name
 from .problem import runtime_fields as runtime_fields
 from .space import Space
+from .structures import wrong_scalars
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
+CONSTANT_BYTES = 65536  # of constant memory, for all variables of a kernel
 P = TypeVar("P", bound=Problem)
 Inputs = Mapping[str, Any]
 
@@ -123,6 +125,8 @@ class Tolerance:
 class Array:
     """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of.
 
+    ``compared``: whether the reference says what an array that is written must hold.
+    ``constant``: the ``__constant__`` variable of that name holds it; it is not among the arguments of the function.
     ``longer``: (axis, scalar), of an array that may be part of one that is longer along that axis. The scalar argument
     of that name then says how long the whole one is. Everything before the axis has that pitch.
     """
@@ -133,6 +137,13 @@ class Array:
     written: bool = False
     align: int = 16
     longer: tuple[int, str] | None = dataclasses.field(default=None, repr=False)
+    compared: bool = dataclasses.field(default=True, repr=False)
+    constant: bool = dataclasses.field(default=False, repr=False)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is an output that a reference is compared with."""
+        return self.written and self.compared
 
     @property
     def n_bytes(self) -> int:
@@ -165,6 +176,14 @@ def array_in(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] |
     return Array(np.dtype(dtype), shape, read=True, written=False, align=align, longer=longer)
 
 
+def array_constant(dtype: Any, *shape: int) -> Array:
+    """Declares an input in constant memory: the source says ``__constant__ float <name>[..]``, at least as large.
+
+    A kernel has CONSTANT_BYTES for all of them. They suit what all threads of a warp read at the same index.
+    """
+    return Array(np.dtype(dtype), shape, align=1, constant=True)
+
+
 def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an output: every element is written, none is read."""
     return Array(np.dtype(dtype), shape, read=False, written=True, align=align, longer=longer)
@@ -173,6 +192,11 @@ def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] 
 def array_inout(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
     """Declares an accumulator, which is read and written."""
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align, longer=longer)
+
+
+def array_scratch(dtype: Any, *shape: int, align: int = 16) -> Array:
+    """Declares an array that is read and written, and whose content nobody compares with a reference."""
+    return Array(np.dtype(dtype), shape, read=True, written=True, align=align, compared=False)
 
 
 class Kernel(ABC, Generic[P]):
@@ -293,7 +317,7 @@ class Kernel(ABC, Generic[P]):
     # ------------------------------------------------------------------ required methods
     @abstractmethod
     def arrays(self, problem: P) -> dict[str, Array]:
-        """Returns every array argument, by name."""
+        """Returns every array, by name: those among the arguments, and those in constant memory."""
 
     @abstractmethod
     def launch(self, problem: P, config: Config) -> Launch:
@@ -334,7 +358,10 @@ class Kernel(ABC, Generic[P]):
         )
 
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
-        """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32."""
+        """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32.
+
+        A structure by value is a ``numpy.void`` of a dtype with ``align=True``.
+        """
         fields = runtime_fields(self.problem_type)
         return {name: _int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
@@ -484,9 +511,12 @@ def _held_to_contract(name: str, method: Any) -> Any:
         else:
             if isinstance(answer, Work) and answer.bytes < 0:
                 return dataclasses.replace(answer, bytes=self._moved_bytes(*arguments, **more))
-            if is_right(answer):
+            why = None if is_right(answer) else f"returns {_brief(answer)}; it must return {wanted}"
+            if why is None and name == "scalars":
+                why = wrong_scalars(answer)
+            if why is None:
                 return answer
-            wrong = fault(self, name, f"returns {_brief(answer)}; it must return {wanted}")
+            wrong = fault(self, name, why)
         if name in OF_ONE_CONFIG:
             raise TrialFailure(Status.DEFINITION_FAILED, str(wrong))
         raise wrong

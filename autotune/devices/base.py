@@ -93,7 +93,18 @@ class Buffer(Protocol):
     def free(self) -> None: ...
 
 
-Argument = Buffer | np.generic
+@dataclass(frozen=True)
+class Constant:
+    """The content of the ``__constant__`` variable ``name``: copied there before the launches, and not timed.
+
+    It follows the kernel's own arguments.
+    """
+
+    name: str
+    values: np.ndarray
+
+
+Argument = Buffer | np.generic | Constant
 
 
 class Function(Protocol):

@@ -6,12 +6,12 @@ whatever becomes of the text that it came from.
 
 import hashlib
 import re
-import struct
 from collections import Counter
 from dataclasses import dataclass
 
 from ..core.digest import digest
-from .elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sections, symbols
+from ..runtime.cubin import attributes
+from ..runtime.elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sections, symbols
 
 LOADED = re.compile(r"\.(rela\.)?(text|nv\.constant\d+|nv\.global\.init|nv\.global|nv\.shared)(?![\w])")
 VARIABLES = re.compile(r"\.nv\.global(\.init)?$")  # sections of variables
@@ -19,7 +19,6 @@ ADDRESSES = re.compile(r"\.nv\.constant4$")  # section of the addresses of varia
 PTX = ".nv_debug_ptx_txt"  # the section of the PTX that a cubin with line numbers was made from
 TOKEN = re.compile(r"[\w$%]+")
 COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")""", re.DOTALL)
-LONG_FORM = 4  # form of an entry of .nv.info that is followed by a value of its own size
 LAUNCH = {0x05: "most threads", 0x10: "threads", 0x3D: "blocks of a cluster"}  # EIATTR_ of .nv.info.<kernel>
 LINE = re.compile(r"^[ \t]*#[ \t]*(line\b|\d).*$", re.MULTILINE)
 
@@ -35,7 +34,7 @@ def of_cubin(data: bytes, *figures: object) -> str:
     found = sections(data)
     cubin = _Cubin(found, list(symbols(found)), _unused(found))
     parts = sorted(cubin.part(section) for section in found if LOADED.match(section.name))
-    demands = sorted(str(_demands(section.data)) for section in found if section.name.startswith(".nv.info."))
+    demands = sorted(str(_demands(section)) for section in found if section.name.startswith(".nv.info."))
     return digest(*filter(None, parts), *demands, *figures)
 
 
@@ -111,19 +110,9 @@ def _value(section: Section, symbol: Symbol) -> tuple[int, str]:
     return symbol.n_bytes, hashlib.sha256(data).hexdigest()
 
 
-def _demands(data: bytes) -> list[tuple[str, str]]:
-    """Returns the attributes of LAUNCH in a ``.nv.info`` section of one kernel.
-
-    An entry is a byte of format, one of attribute and two bytes: its value, or in format 4 the length of what follows.
-    """
-    found, at = [], 0
-    while at + 4 <= len(data):
-        form, attribute, size = struct.unpack_from("<BBH", data, at)
-        value = data[at + 4 : at + 4 + size] if form == LONG_FORM else data[at + 2 : at + 4]
-        if attribute in LAUNCH:
-            found.append((LAUNCH[attribute], value.hex()))
-        at += 4 + (size if form == LONG_FORM else 0)
-    return sorted(found)
+def _demands(section: Section) -> list[tuple[str, str]]:
+    """Returns the attributes of LAUNCH in a ``.nv.info`` section of one kernel."""
+    return sorted((LAUNCH[attribute], value.hex()) for attribute, value in attributes(section) if attribute in LAUNCH)
 
 
 def _masked(name: str) -> str:

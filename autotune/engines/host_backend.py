@@ -11,6 +11,7 @@ from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure, UsageError
 from ..devices import host
+from ..devices.base import Argument, Constant
 from ..devices.host.buffer import HostMemory
 from ..devices.host.session import HostFunction
 from ..runtime.arrays import whole_lengths
@@ -79,10 +80,11 @@ class HostLauncher:
         specs, scalars = self._kernel.arrays(problem), self._kernel.scalars(problem, inputs)
         for name, length in whole_lengths(self._kernel.name, specs, arrays).items():
             scalars[name] = type(scalars[name])(length)
-        arguments = [
+        arguments: list[Argument | HostMemory] = [
             self._memory(name, arrays[name], specs[name].written) if name in specs else scalars[name]
             for name in self._kernel.arguments_for(problem)
         ]
+        arguments += [Constant(name, arrays[name]) for name, spec in specs.items() if spec.constant]
         try:
             self._function.launch(geometry, arguments)
         except TrialFailure as failure:

@@ -18,6 +18,7 @@ from .signature import ArgumentTypeError, ArgumentValueError
 Reading = tuple[tuple[Any, ...], Any, int]
 Reader = Callable[[Any], Reading]
 
+HOST = "numpy"  # the library of arrays that are copied from the host
 readers: dict[type, Reader] = {}  # keyed by array type, filled as types appear
 
 
@@ -78,8 +79,17 @@ def reader_for(name: str, value: Any) -> Reader:
     return reader
 
 
+def read_constant(name: str, value: Any) -> Reading:
+    """Reads an array for constant memory, which is copied there: it may be NumPy's as well."""
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype, HOST), value, 0
+    return (readers.get(type(value)) or reader_for(name, value))(value)
+
+
 def layout(value: Any) -> Layout:
-    """Returns the layout of an array that a reader accepts."""
+    """Returns the layout of an array that a reader accepts, or of NumPy's, which is made contiguous by a copy."""
+    if isinstance(value, np.ndarray):
+        return Layout(value.shape, str(value.dtype), True, -1, HOST)
     if readers[type(value)] is read_torch:
         wrong = ""
         if value.requires_grad:
@@ -98,7 +108,7 @@ def layout(value: Any) -> Layout:
 def check_kind(kernel: str, name: str, found: Layout, spec: Array) -> None:
     """Raises unless place, dtype and number of axes are right; these do not depend on sizes."""
     where = f"{kernel}: {name}"
-    if found.gpu < 0:
+    if found.gpu < 0 and found.library != HOST:
         raise ArgumentValueError(f"{where} is on the CPU; use {name}.cuda()")
     if found.dtype != spec.dtype.name:
         remedy = f"{name}.to(torch.{spec.dtype})" if found.library == "torch" else f'{name}.astype("{spec.dtype}")'

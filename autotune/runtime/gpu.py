@@ -8,6 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..core.definition import Device
 from ..core.errors import TrialFailure, UsageError
 from ..core.kept import make_folder
@@ -88,6 +90,49 @@ def load(cubin: nvrtc.Cubin, name: str) -> Any:
     import cupy
 
     return cupy.RawModule(path=str(cubin.path)).get_function(name)
+
+
+def constant_address(cubin: nvrtc.Cubin, name: str) -> int:
+    """Returns the address of the ``__constant__`` variable ``name`` of the module that is loaded on the current GPU."""
+    import cupy
+
+    return int(cupy.RawModule(path=str(cubin.path)).get_global(name).ptr)  # CuPy loads a file once for each GPU
+
+
+def copy_to(address: int, source: np.ndarray | int, n_bytes: int, stream: Any) -> None:
+    """Copies from an address on the GPU, or from a NumPy array, which may be changed right after; in stream order."""
+    from cupy.cuda import runtime
+
+    if isinstance(source, int):
+        runtime.memcpyAsync(address, source, n_bytes, runtime.memcpyDeviceToDevice, stream.ptr)
+        return
+    pageable = np.array(source, order="C")  # CUDA returns once it has copied such memory; pinned memory it reads later
+    runtime.memcpyAsync(address, pageable.ctypes.data, n_bytes, runtime.memcpyHostToDevice, stream.ptr)
+
+
+def current_stream() -> Any:
+    """Returns CuPy's current stream."""
+    import cupy
+
+    return cupy.cuda.get_current_stream()
+
+
+class Order:
+    """Keeps launches that share memory behind each other, whichever streams they are on."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._event = cupy.cuda.Event(disable_timing=True)
+        self._last: int | None = None  # the address of the last one's stream
+
+    def begin(self, stream: Any) -> None:
+        if self._last is not None and self._last != stream.ptr:
+            stream.wait_event(self._event)
+
+    def end(self, stream: Any) -> None:
+        self._event.record(stream)
+        self._last = stream.ptr
 
 
 def stream_of(stream: object, index: int) -> Any:

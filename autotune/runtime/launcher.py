@@ -10,15 +10,19 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..core.definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
 from ..core.errors import UsageError
 from ..core.problem import Problem
 from . import gpu
-from .arrays import Layout, allocate, check_fit, check_kind, layout, reader_for, readers
+from .arrays import HOST, Layout, allocate, check_fit, check_kind, layout, read_constant, reader_for, readers
+from .constants import ConstantMemory, memory_for
 from .lookup import Choice, choose, device_named
-from .prepared import PreparedKernel, bound
+from .nvrtc import Cubin
+from .prepared import PreparedKernel, bound, by_value
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
 from .wisdom import Wisdom, fields_text
 
@@ -38,8 +42,17 @@ class LaunchPlan:
     low_bits: int  # address bits that are 0 if all are aligned to the widest of these
     outputs: tuple[Array, ...]
     arguments: Callable[[list[Any]], tuple[Any, ...]]  # puts inputs, outputs and scalars in the kernel's order
-    launch: Callable[[tuple[Any, ...], Any], None] | None  # None: there is nothing to compute
+    loaded: "_Loaded | None"  # None: there is nothing to compute
+    constants: dict[str, int]  # bytes of the arrays in constant memory
     scalars: tuple[tuple[Any, ...], list[Any]] = ((MISSING,), [])  # the last call's: as given, and as arguments
+
+
+class _Loaded(NamedTuple):
+    """A loaded binary with its geometry."""
+
+    launch: Callable[[tuple[Any, ...], Any], None]
+    cubin: Cubin
+    constants: ConstantMemory | None  # None: it has no array there
 
 
 class TunedKernel:
@@ -74,6 +87,7 @@ class TunedKernel:
         known = next(f for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
         self._signature = Signature.of(kernel, problem, known.inputs)
         self._inputs, self._arrays = self._signature.inputs, self._signature.arrays
+        self._constants = self._signature.constants
         self._one_output = len(self._signature.outputs) == 1
         self._names, self._scalars = frozenset(self._inputs), self._signature.scalars
         self._result = namedtuple(f"{type(kernel).__name__}Outputs", self._signature.returned)  # type: ignore[misc]
@@ -149,6 +163,11 @@ class TunedKernel:
             arguments.append(argument)
             addresses.append(address)
             together |= address
+        constants = {}
+        for name in self._constants:
+            signature, argument, address = read_constant(f"{self._kernel.name}: {name}", given.get(name))
+            signatures.append(signature)
+            constants[name] = argument if isinstance(argument, np.ndarray) else address
         key = tuple(signatures)
         plan = self._plans.get(key) or self._make_plan(key, given, outputs)
         self._last = plan.last
@@ -163,10 +182,10 @@ class TunedKernel:
         own = None if stream is None else gpu.stream_of(stream, plan.gpu)
         stream = gpu.stream_of(None, plan.gpu) if own is None and plan.library == "torch" else own
         if plan.current() == plan.gpu:
-            outputs = self._run(plan, arguments, outputs, scalars, stream, own)
+            outputs = self._run(plan, arguments, outputs, scalars, constants, stream, own)
         else:
             with gpu.made_current(plan.gpu):
-                outputs = self._run(plan, arguments, outputs, scalars, stream, own)
+                outputs = self._run(plan, arguments, outputs, scalars, constants, stream, own)
         if not outputs:
             outputs = [given[name] for name in self._signature.returned]
         return outputs[0] if len(outputs) == 1 else self._result(*outputs)
@@ -177,6 +196,7 @@ class TunedKernel:
         arguments: list[object],
         outputs: object,
         scalars: list[object],
+        constants: Mapping[str, Any],
         stream: object,
         own_stream: object,
     ) -> Any:
@@ -184,9 +204,15 @@ class TunedKernel:
         if outputs is None:
             outputs = allocate(plan.outputs, plan.library, plan.gpu, own_stream)
             arguments.extend([readers[type(array)](array)[1] for array in outputs])
-        if plan.launch is not None:
+        if plan.loaded is not None:
             arguments.extend(scalars)
-            plan.launch(plan.arguments(arguments), stream)
+            launch, _, memory = plan.loaded
+            ordered = plan.arguments(arguments)
+            if memory is None:
+                launch(ordered, stream)
+            else:
+                sources = {name: (source, plan.constants[name]) for name, source in constants.items()}
+                memory.launch(sources, stream, lambda: launch(ordered, stream))
         return outputs
 
     # ------------------------------------------------------------------ the first call of a kind
@@ -194,13 +220,13 @@ class TunedKernel:
         self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None
     ) -> LaunchPlan:
         kernel, names = self._kernel, self._signature
-        found = {name: layout(given[name]) for name in names.arrays}
+        found = {name: layout(given[name]) for name in (*names.arrays, *names.constants)}
         usual = kernel.arrays(self._last[0])
-        for name in names.arrays:
+        for name in found:
             check_kind(kernel.name, name, found[name], usual[name])  # sizes() relies on this
         problem = kernel.problem_for(self._values, found)
         specs = kernel.arrays(problem)
-        library = "torch" if all(f.library == "torch" for f in found.values()) else "cupy"
+        library = "torch" if all(f.library in ("torch", HOST) for f in found.values()) else "cupy"
         if outputs is not None:
             found.update({name: layout(value) for name, value in zip(names.outputs, outputs, strict=True)})
         for name in found:
@@ -221,16 +247,15 @@ class TunedKernel:
             low_bits=max(specs[name].align for name in (*names.arrays, *names.outputs)) - 1,
             outputs=tuple(specs[name] for name in names.outputs),
             arguments=_picker([order.index(name) for name in kernel.arguments_for(problem)]),
-            launch=None if nothing else self._launcher(problem, choice, device, index),
+            loaded=None if nothing else self._load(problem, choice, device, index),
+            constants={name: specs[name].n_bytes for name in names.constants},
         )
         if len(self._plans) >= N_PLANS:
             self._plans.clear()
         self._plans[key] = plan
         return plan
 
-    def _launcher(
-        self, problem: Problem, choice: Choice, device: Device, index: int
-    ) -> Callable[[tuple[Any, ...], Any], None] | None:
+    def _load(self, problem: Problem, choice: Choice, device: Device, index: int) -> _Loaded | None:
         """Returns the loaded binary with its geometry; None when the grid is empty."""
         name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
         if 0 in geometry.grid:
@@ -248,7 +273,8 @@ class TunedKernel:
             if dynamic > self._opted_in.get(place, 0):  # never lowered: earlier plans need theirs
                 self._loaded[place].max_dynamic_shared_size_bytes = dynamic
                 self._opted_in[place] = dynamic
-            return bound(name, self._loaded[place].kernel, geometry)
+            launch = bound(name, self._loaded[place].kernel, geometry)
+            return _Loaded(launch, cubin, memory_for(name, cubin, index, self._kernel.arrays(problem)))
 
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
         """Calls ``lookup.choose`` and logs once if the choice is not exact."""
@@ -279,15 +305,17 @@ class TunedKernel:
         return actual
 
     def _one_gpu(self, found: Mapping[str, Layout]) -> int:
-        gpus = {name: f.gpu for name, f in found.items()}
+        gpus = {name: f.gpu for name, f in found.items() if f.library != HOST}
         if len(set(gpus.values())) > 1:
             where = ", ".join(f"{name} on GPU {index}" for name, index in gpus.items())
             raise ArgumentValueError(f"{self._kernel.name}: all arrays must be on one GPU; there is {where}")
-        return next(iter(gpus.values()))
+        return next(iter(gpus.values())) if gpus else gpu.current()
 
     def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[Any]:
         """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
         found = self._kernel.scalars(plan.problem, self._signature.checked_scalars(values))
+        if plan.loaded is not None:
+            found = by_value(self._kernel, plan.problem, plan.loaded.cubin, found)
         arguments = [found[name] for name in self._signature.passed]
         plan.scalars = (values, arguments)
         return arguments

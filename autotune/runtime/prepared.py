@@ -14,6 +14,9 @@ from ..core.errors import TrialFailure, UsageError
 from ..core.problem import Problem
 from . import gpu
 from .arrays import whole_lengths
+from .constants import ConstantMemory, memory_for, source_of
+from .cubin import as_passed, check_structures
+from .nvrtc import Cubin
 from .tensor_map import addresses, encoded
 
 N_SIZES = 1024  # problems whose launch geometries are kept
@@ -26,6 +29,7 @@ class _Plan(NamedTuple):
     specs: dict[str, Array]
     names: tuple[str, ...]  # the arguments in the kernel's order
     launch: Callable[[tuple[Any, ...], Any], None]
+    constants: ConstantMemory | None = None  # None: no array is there
 
 
 _Known = tuple[_Plan, dict[str, int], dict[str, Any] | None]  # its plan, whole lengths by scalar, and scalars
@@ -81,7 +85,13 @@ class PreparedKernel:
         plan, lengths, values = known
         if values is None:
             values = self._scalars(problem, inputs, lengths)
-        plan.launch(tuple([arrays[name] if name in arrays else values[name] for name in plan.names]), stream)
+        ordered = tuple([arrays[name] if name in arrays else values[name] for name in plan.names])
+        if plan.constants is None:
+            plan.launch(ordered, stream)
+        else:
+            given = {name: source_of(arrays[name]) for name, spec in plan.specs.items() if spec.constant}
+            with gpu.made_current(self._index):
+                plan.constants.launch(given, stream, lambda: plan.launch(ordered, stream))
 
     def _know(
         self, layout: tuple[Any, ...], problem: Problem, arrays: Mapping[str, Any], inputs: Mapping[str, object]
@@ -98,7 +108,7 @@ class PreparedKernel:
         scalars = self.kernel.scalars(problem, inputs)
         for name, length in lengths.items():
             scalars[name] = type(scalars[name])(length)
-        return scalars
+        return by_value(self.kernel, problem, self._cubin, scalars)
 
     def _plan_of(self, problem: Problem) -> _Plan:
         kernel = self.kernel
@@ -117,9 +127,24 @@ class PreparedKernel:
             with gpu.made_current(self._index):
                 self._loaded.max_dynamic_shared_size_bytes = geometry.shared_bytes
             self._opted_in = geometry.shared_bytes
-        return _Plan(
-            kernel.arrays(problem), kernel.arguments_for(problem), bound(kernel.name, self._loaded.kernel, geometry)
-        )
+        specs, launch = kernel.arrays(problem), bound(kernel.name, self._loaded.kernel, geometry)
+        with gpu.made_current(self._index):
+            constants = memory_for(kernel.name, self._cubin, self._index, specs)
+        return _Plan(specs, kernel.arguments_for(problem), launch, constants)
+
+
+def by_value(kernel: Kernel[Problem], problem: Problem, cubin: Cubin, scalars: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the scalars as CuPy passes them.
+
+    Raises:
+        UsageError: when a structure has another size in the source.
+    """
+    try:
+        names = kernel.arguments_for(problem)
+        check_structures(kernel.name, cubin.data, {name: scalars.get(name) for name in names})
+    except TrialFailure as failure:
+        raise UsageError(failure.message) from failure
+    return {name: as_passed(value) for name, value in scalars.items()}
 
 
 def bound(name: str, function: Any, geometry: Any) -> Callable[[tuple[Any, ...], Any], None]:

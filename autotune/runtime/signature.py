@@ -29,7 +29,8 @@ class Signature:
 
     kernel: str
     inputs: tuple[str, ...]  # names in the order of a call
-    arrays: tuple[str, ...]  # those of the inputs that are arrays
+    arrays: tuple[str, ...]  # those of the inputs that are arrays among the arguments
+    constants: tuple[str, ...]  # those that are arrays in constant memory
     scalars: tuple[tuple[str, Any], ...]  # the others, with their defaults or MISSING
     outputs: tuple[str, ...]  # arrays that are written and not read: allocated, or given in out=
     returned: tuple[str, ...]  # outputs; when there are none, the arrays that are updated in place
@@ -42,7 +43,8 @@ class Signature:
         return Signature(
             kernel=kernel.name,
             inputs=inputs,
-            arrays=tuple(name for name in inputs if name in specs),
+            arrays=tuple(name for name in inputs if name in specs and not specs[name].constant),
+            constants=tuple(name for name in inputs if name in specs and specs[name].constant),
             scalars=tuple((name, kernel.scalar_defaults.get(name, MISSING)) for name in inputs if name not in specs),
             outputs=outputs,
             returned=outputs or tuple(name for name, spec in specs.items() if spec.written),

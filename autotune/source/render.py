@@ -5,7 +5,6 @@ directives, which is compiled, so that compilers, checkers and profilers name th
 """
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,10 +16,10 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, baked_values, fault
+from ..core.definition import Array, Kernel, P, baked_values
 from ..core.errors import Status, TrialFailure
+from .checks import check_arrays, check_order, check_textures
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
 
 
@@ -34,6 +33,7 @@ class Variant:
     source: str
     numbered: str  # the source with #line directives
     config: Config
+    constants: tuple[tuple[str, Array], ...] = ()  # arrays in constant memory, by name
 
 
 def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
@@ -58,9 +58,14 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
         except Exception as error:  # an expression of a template may raise anything
             raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel)) from error
     source = header + texts[0]
-    _check_order(kernel, kernel.arguments_for(problem), source, path)
+    arguments = kernel.arguments_for(problem)
+    check_order(kernel, arguments, source, path)
+    specs = kernel.arrays(problem)
+    check_arrays(kernel, arguments, specs)
+    check_textures(texts[1], path)
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
-    return Variant(kernel.name, name, key, source, header + texts[1], config)
+    constants = tuple((array, spec) for array, spec in specs.items() if spec.constant)
+    return Variant(kernel.name, name, key, source, header + texts[1], config, constants)
 
 
 def template_path(kernel: Kernel[P]) -> Path:
@@ -102,25 +107,6 @@ def _environment(folder: Path, numbered: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
         extensions=[LineDirectives] if numbered else [],
     )
-
-
-def _check_order(kernel: Kernel[P], arguments: tuple[str, ...], source: str, path: Path) -> None:
-    """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
-
-    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps).
-
-    Raises:
-        TrialFailure: definition_failed, with both orders.
-    """
-    text = COMMENT.sub(" ", source)
-    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(kernel.name)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
-    if found is None:
-        return
-    parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
-    if any(name in parameters and parameters.index(name) != i for i, name in enumerate(arguments)):
-        why = f"has arguments = ({', '.join(arguments)}), but {kernel.name}() in {path.name} takes"
-        why += f" ({', '.join(parameters)}); give both the same order"
-        raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 
 
 def _fields(values: dict[str, object]) -> str:

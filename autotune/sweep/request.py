@@ -12,6 +12,7 @@ from ..core.errors import UsageError
 from ..core.problem import size_fields
 from ..core.space import Space
 from ..devices import Target, find_device
+from ..source.checks import too_large
 from ..source.registry import load_kernel
 from ..system.limits import check_type
 
@@ -56,6 +57,8 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
                 f"{kernel.name}: {_too_small(problem)} makes the array {name} {list(array.shape)}; "
                 "each of its extents must be at least 1"
             )
+    if (why_not := too_large(kernel.name, kernel.arrays(problem))) is not None:
+        raise UsageError(why_not)
     return problem
 
 

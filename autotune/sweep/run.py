@@ -27,7 +27,7 @@ from ..search.neighbours import known
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
-from ..trial.context import Context
+from ..trial.context import Context, Judge
 from ..trial.ledger import Ledger, idle_share
 from ..trial.row import Trial
 from ..trial.stations import with_rates
@@ -73,9 +73,16 @@ class Sweep:
 
 
 def run_sweep(
-    kernel: Kernel[P], problem: P, bench: Bench, settings: Settings, progress: Progress | None = None
+    kernel: Kernel[P],
+    problem: P,
+    bench: Bench,
+    settings: Settings,
+    progress: Progress | None = None,
+    judge: Judge | None = None,
 ) -> Sweep:
     """Tune ``kernel`` for ``problem`` on the device of ``bench``.
+
+    ``judge``: is asked about the outputs of each config that passed.
 
     Raises:
         UsageError: for an empty space, no compiler, or a record that cannot be written.
@@ -89,7 +96,7 @@ def run_sweep(
         name = problem_name(problem)
         raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
     default = enumeration.nearest(kernel.default_config(problem, device))
-    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank, ledger)
+    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank, ledger, judge)
     context.check_definition(enumeration.configs)
     folder = SweepFolder.opened(sweep_path(settings.results, device.name, kernel.name, problem_name(problem)))
     with folder.locked(progress.note):

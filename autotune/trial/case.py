@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core.definition import Array, Kernel, Launch, P, Tolerance, problem_name
 from ..core.errors import Status, TrialFailure
-from ..devices.base import TIMED_ALIGN, Buffer, Comparison, Function, Session
+from ..devices.base import TIMED_ALIGN, Argument, Buffer, Comparison, Constant, Function, Session
 from . import contract
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
@@ -64,7 +64,7 @@ def numpy_case(kernel: Kernel[P], problem: P) -> Case:
 
 def _tolerances(kernel: Kernel[P], problem: P) -> dict[str, Tolerance]:
     arrays = kernel.arrays(problem).items()
-    return {name: contract.tolerance_of(kernel, problem, name) for name, array in arrays if array.written}
+    return {name: contract.tolerance_of(kernel, problem, name) for name, array in arrays if array.is_compared}
 
 
 @lru_cache(maxsize=N_SMALL)
@@ -134,6 +134,8 @@ class Placed:
         self.specs: dict[str, Array] = kernel.arrays(problem)
         self.buffers: dict[str, Buffer] = {}
         for name, spec in self.specs.items():
+            if spec.constant:
+                continue
             at = spec.align if align is None else align
             self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written, align=at)
             if spec.read:
@@ -145,7 +147,8 @@ class Placed:
         missing = [n for n in names if n not in self.buffers and n not in scalars]
         if missing:
             raise TypeError(f"{kernel.name}: arguments {missing} are neither in arrays() nor in scalars()")
-        self.arguments = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
+        self.arguments: list[Argument] = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
+        self.arguments += constants_of(kernel, self.specs, inputs)
 
     def __enter__(self) -> "Placed":
         return self
@@ -177,7 +180,7 @@ class Placed:
                 raise TrialFailure(Status.WRONG, f"{name}: {damage}")
         errors = self.check_outputs(case)
         for name, spec in self.specs.items():
-            if not spec.written:
+            if not spec.written and not spec.constant:
                 given = as_given(self.kernel, name, spec, case.inputs)
                 found = self.buffers[name].compare(given, Tolerance(), key=f"{case.key} {name}")
                 if found.n_bad:
@@ -192,7 +195,7 @@ class Placed:
         """
         worst = (0.0, 0.0)
         for name, spec in self.specs.items():
-            if spec.written:
+            if spec.is_compared:
                 tolerance = case.tolerances[name].times(case.slack)
                 found = self.buffers[name].compare(case.reference[name], tolerance, key=f"{case.key} {name}")
                 if found.n_bad:
@@ -229,6 +232,11 @@ class Placed:
 def bytes_of(specs: Mapping[str, Array]) -> int:
     """Returns the device bytes of these arrays; accumulators count twice, since their initial values are kept."""
     return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
+
+
+def constants_of(kernel: Kernel[Any], specs: Mapping[str, Array], inputs: Mapping[str, Any]) -> list[Constant]:
+    """Returns what constant memory holds at a launch on these inputs."""
+    return [Constant(name, as_given(kernel, name, spec, inputs)) for name, spec in specs.items() if spec.constant]
 
 
 def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:

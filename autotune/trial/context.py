@@ -1,6 +1,6 @@
 """The context that all trials of a sweep share: it is made once, before the first of them, and never changes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,7 +14,9 @@ from .bench import Bench
 from .compile import Subject
 from .ledger import Ledger
 from .measure import Protocol
+from .worker import Job
 
+Judge = Callable[[Job, float], str]  # looks at a job's outputs within a deadline: a remark, or raises TrialFailure
 N_PROBED = 8  # configs, spread over the space, that a definition is tried with before a sweep begins
 
 
@@ -31,6 +33,7 @@ class Context(Subject[P]):
     compiler: str
     definition: str  # text of the definition's files
     ledger: Ledger  # accounts for the sweep's time
+    judge: Judge | None = None  # asked about each config that passed
 
     @staticmethod
     def of(
@@ -41,6 +44,7 @@ class Context(Subject[P]):
         deadline_s: float,
         rank: int | None = None,
         ledger: Ledger | None = None,
+        judge: Judge | None = None,
     ) -> "Context[P]":
         """Returns the context of a sweep on ``bench``; without a ``rank`` it takes the next one.
 
@@ -62,6 +66,7 @@ class Context(Subject[P]):
             compiler=compiler,
             definition=definition,
             ledger=ledger or Ledger(),
+            judge=judge,
         )
 
     @contextmanager

@@ -47,7 +47,7 @@ def reference_of(kernel: Kernel[P], problem: P, inputs: Inputs) -> dict[str, np.
             holds what is true: as wide as the output's, complex for complex, integers for integers.
     """
     outputs = kernel.reference(problem, **inputs)
-    written = {name: spec for name, spec in kernel.arrays(problem).items() if spec.written}
+    written = {name: spec for name, spec in kernel.arrays(problem).items() if spec.is_compared}
     if set(outputs) != set(written):
         given = ", ".join(map(str, outputs)) or "nothing"
         raise fault(kernel, "reference", f"returns {given}; it must return the written arrays: {', '.join(written)}")

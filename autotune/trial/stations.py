@@ -60,7 +60,12 @@ def run(context: Context[P], oracle: Oracle, number: int, compiled: Compiled, in
     except TrialFailure as failure:
         return Ran(replace(trial, status=failure.status, message=failure.message), oracle, {})
     tried, binary, spent_s = _on_device(context, oracle, config, binary, incumbent_s)
-    told, failed = tried.verified, tried.failure
+    told, failed, remark = tried.verified, tried.failure, ""
+    if context.judge is not None and failed is None:
+        try:
+            remark = context.judge(oracle.job(config, binary), context.deadline_s)
+        except TrialFailure as refused:
+            failed = refused
     trial = replace(
         trial, conditions=told.conditions if told else "", verify_s=tried.verify_s, measure_s=tried.measure_s
     )
@@ -68,7 +73,8 @@ def run(context: Context[P], oracle: Oracle, number: int, compiled: Compiled, in
         return Ran(replace(trial, status=failed.status, message=failed.message), oracle, spent_s)
     assert told is not None and told.verdict is not None and tried.measurement is not None
     oracle = oracle.after(config, binary, told.verdict)
-    return Ran(_measured(trial, context, oracle, told.verdict, tried.measurement), oracle, spent_s)
+    measured = _measured(replace(trial, message=remark), context, oracle, told.verdict, tried.measurement)
+    return Ran(measured, oracle, spent_s)
 
 
 def stamp(context: Context[P], config: Config, variant: Variant | None = None) -> str:

@@ -117,6 +117,10 @@ class Worker:
         """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
         return self._call(_run, (job, inputs), deadline_s, "launch")
 
+    def outputs(self, job: Job, deadline_s: float) -> dict[str, Any]:
+        """One launch on the inputs of the job's case -> what was written, by name. Raises TrialFailure."""
+        return self._call(_outputs, (job,), deadline_s, "launch")
+
     def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
         """Run ``function(session, *arguments)`` in the worker process."""
         what = getattr(function, "__name__", "call")
@@ -221,6 +225,12 @@ def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Ca
     assert job.case is not None
     case = read_case(kernel, problem, job.case)
     return case if job.oracle is None else case_of_oracle(session, kernel, case, *job.oracle)
+
+
+def _outputs(job: Job) -> dict[str, Any]:
+    kernel, problem = _restore(job)
+    assert job.case is not None
+    return _run(job, dict(read_case(kernel, problem, job.case).inputs))
 
 
 def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:

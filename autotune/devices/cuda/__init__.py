@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from ...core.definition import Device
 from ...core.errors import UsageError
 from ...runtime import gpu, nvrtc
+from ...runtime.cubin import check_constants, constant_bytes
 from ...source.render import Variant
 from ...system.cache import cache_dir
 from ...system.installation import install_with
@@ -72,6 +73,8 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
     """Compile to a cubin in the cache."""
     cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch)
     assert cubin.path is not None  # it was cached
+    if variant.constants:
+        check_constants(variant.kernel, dict(variant.constants), constant_bytes(cubin.data))
     return Binary(
         variant=variant.name,
         kernel=variant.kernel,

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...core.definition import Device, Launch, Tolerance
+from ...core.definition import Device, Launch, Tolerance, array_constant
 from ...core.errors import Status, TrialFailure
+from ...runtime.cubin import as_passed, check_constants, check_structures, constant_bytes
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
-from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Sample
+from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Constant, Sample
 from .comparer import Comparer
 from .guarded import GuardedMemory, Mapping, Unavailable
 
@@ -87,18 +89,19 @@ class CudaFunction:
 
     def __init__(self, session: "CudaSession", binary: Binary) -> None:
         self._session = session
-        self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
-        self._name = binary.kernel
+        self._module = cupy.RawModule(path=str(binary.files["cubin"]))
+        self._function = self._module.get_function(binary.kernel)
+        self._name, self._path = binary.kernel, binary.files["cubin"]
         self._opted_in = 0  # dynamic shared bytes opted in so far
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         with _faults(self._name):
-            self._enqueue(launch, _pointers(launch, arguments))
+            self._enqueue(launch, self._ready(launch, arguments))
             cupy.cuda.runtime.deviceSynchronize()
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
         """Times ``n`` launches, each queued behind a spin kernel and, if cold, a read of twice the L2."""
-        session, pointers = self._session, _pointers(launch, arguments)
+        session, pointers = self._session, self._ready(launch, arguments)
         passed = cupy.zeros((n, 2), dtype=cupy.uint64)
         events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(n)]
         with _faults(self._name):
@@ -118,7 +121,7 @@ class CudaFunction:
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
         """Times launches between events; if there are too many launches, several share an event."""
-        pointers = _pointers(launch, arguments)
+        pointers = self._ready(launch, arguments)
         with _faults(self._name):
             each = _best_of(3, lambda: self._enqueue(launch, pointers))
             n_together = 1 + int(seconds / each) // MOST_EVENTS
@@ -131,6 +134,39 @@ class CudaFunction:
                 event.record()
             cupy.cuda.runtime.deviceSynchronize()
         return [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
+
+    @cached_property
+    def _cubin(self) -> bytes:
+        return self._path.read_bytes()
+
+    def _ready(self, launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
+        """Fills constant memory; returns the other arguments as CuPy takes them, followed by tensor maps."""
+        constants = [a for a in arguments if isinstance(a, Constant)]
+        given = [a.array if isinstance(a, CudaBuffer) else a for a in arguments if not isinstance(a, Constant)]
+        if constants:
+            self._fill(constants)
+        if any(isinstance(a, np.void) for a in given):
+            check_structures(self._name, self._cubin, {f"parameter {i}": a for i, a in enumerate(given)})
+            given = [as_passed(a) for a in given]
+        if not launch.maps:
+            return tuple(given)
+        at = addresses(given)
+        return (*given, *(encoded(m, at[m.argument]) for m in launch.maps))
+
+    def _fill(self, constants: Sequence[Constant]) -> None:
+        """Copies to constant memory.
+
+        Raises:
+            TrialFailure: definition_failed, when a variable is missing or too small.
+        """
+        specs = {c.name: array_constant(c.values.dtype, *c.values.shape) for c in constants}
+        check_constants(self._name, specs, constant_bytes(self._cubin))
+        runtime = cupy.cuda.runtime
+        with _faults(self._name):
+            runtime.deviceSynchronize()  # launches before may still read it
+            for c in constants:
+                address, values = self._module.get_global(c.name).ptr, np.ascontiguousarray(c.values)
+                runtime.memcpy(address, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice)
 
     def _enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
         if launch.shared_bytes > self._opted_in:  # needed beyond 48 KiB, static bytes included
@@ -254,15 +290,6 @@ def _best_of(n: int, work: Any) -> float:
         end.synchronize()
         times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end))
     return float(min(times))
-
-
-def _pointers(launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
-    """Returns the arguments as CuPy takes them, followed by tensor maps."""
-    given = tuple(a.array if isinstance(a, CudaBuffer) else a for a in arguments)
-    if not launch.maps:
-        return given
-    at = addresses(given)
-    return (*given, *(encoded(m, at[m.argument]) for m in launch.maps))
 
 
 @contextmanager

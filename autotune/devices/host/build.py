@@ -18,9 +18,11 @@ from ...core.definition import Device
 from ...core.derived import arguments_in
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
+from ...runtime import elf
+from ...runtime.cubin import check_constants
 from ...source.render import Variant
 from ...system.cache import cache_dir
-from .. import elf, machine_code
+from .. import machine_code
 from ..base import Binary
 from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
 
@@ -68,6 +70,7 @@ class Variable:
     offset: int  # distance from the load address of the library
     n_bytes: int
     kind: str
+    writable: bool = True  # whether it lies in memory that may be written
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Facts:
     def of(cls, stored: dict[str, Any]) -> "Facts":
         """Rebuilds them from the output of ``asdict``."""
         return cls(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
+
+    @property
+    def constant_bytes(self) -> dict[str, int]:
+        """Returns the variables that a launch can fill, with their bytes."""
+        return {v.name: v.n_bytes for v in self.variables if v.kind == "v" and v.writable}
 
     @property
     def shared_bytes(self) -> int:
@@ -109,6 +117,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         found.append(taken is not None)
         facts.append(Facts.of(taken[1]) if taken else _compile(compiler, build, text, path, variant))
         files[build] = path
+    check_constants(variant.kernel, dict(variant.constants), facts[0].constant_bytes)
     shared_bytes = max(fact.shared_bytes for fact in facts)
     if shared_bytes > MAX_STATIC_SHARED_BYTES:
         raise TrialFailure(
@@ -153,6 +162,7 @@ def read_facts(library: Path) -> Facts:
 
 
 # ---------------------------------------------------------------------- CUDA -> C++
+PART = re.compile(r"L?(\d+)")  # of a mangled name, before so many characters
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([^;]*?)\s*\b(\w+)\s*\[\s*\]\s*;"
@@ -279,7 +289,8 @@ def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
 def _variables(library: Path) -> tuple[Variable, ...]:
     """Returns the variables that the kernel's source declares: function-local ones are shared, others the module's.
 
-    Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1L<length><name>E else.
+    Names are mangled: _ZZ<function>E<length><name> for a local one, _ZN9cuda_user12_GLOBAL__N_1<length><name>E else,
+    with an L before the length if it is static.
     """
     found = []
     sections = elf.sections(library.read_bytes())
@@ -289,7 +300,9 @@ def _variables(library: Path) -> tuple[Variable, ...]:
         if symbol.name.startswith("_ZZ") and sections[symbol.section].kind == elf.ZEROS:
             found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
         elif symbol.name.startswith("_ZN"):
-            found.append(Variable(_last_name(symbol.name.removesuffix("E")), symbol.offset, symbol.n_bytes, "v"))
+            writable = bool(sections[symbol.section].flags & elf.WRITABLE)
+            name = _own_name(symbol.name)
+            found.append(Variable(name, symbol.offset, symbol.n_bytes, "v", writable))
     return tuple(found)
 
 
@@ -300,6 +313,15 @@ def _last_name(symbol: str) -> str:
         if len(name) == int(match[0]) and re.fullmatch(r"[A-Za-z_]\w*", name):
             return name
     return symbol
+
+
+def _own_name(symbol: str) -> str:
+    """Returns the name of a variable within the namespaces that a source is put in, as ``inner::name``."""
+    parts, at = [], len("_ZN")
+    while match := PART.match(symbol, at):
+        at = match.end() + int(match[1])
+        parts.append(symbol[match.end() : at])
+    return "::".join(parts[2:]) or symbol
 
 
 # ---------------------------------------------------------------------- atomic files

@@ -5,20 +5,22 @@ import ctypes
 import struct
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...core.definition import Device, Launch, TensorMap
+from ...core.definition import Device, Launch, TensorMap, array_constant
 from ...core.errors import Status, TrialFailure
-from ..base import TIMED_ALIGN, Argument, Binary, Sample
+from ...runtime.cubin import check_constants
+from ..base import TIMED_ALIGN, Argument, Binary, Constant, Sample
 from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
+ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
 MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, filled up to the 128 bytes of a tensor map
 
 
@@ -69,6 +71,7 @@ class HostFunction:
         library.cuda_host_describe(ctypes.byref(self._info))
         base = _load_address(library)
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
+        self._constant_bytes = facts.constant_bytes
 
     def launch(self, launch: Launch, arguments: Sequence[Argument | HostMemory], *, seed: int = 0) -> None:
         """Launch and wait, in the schedule that ``seed`` selects; seed 0 is the fastest.
@@ -128,23 +131,42 @@ class HostFunction:
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], seed: int
     ) -> tuple[Options, Any, Any, list[Any]]:
         """Returns (options, argument pointers, accessible ranges, objects that must stay alive)."""
-        arguments = [*arguments, *(_box_map(m, arguments) for m in launch.maps)]
+        constants = {a.name: a for a in arguments if isinstance(a, Constant)}
+        arguments = [a for a in arguments if not isinstance(a, Constant)]
+        arguments += [_box_map(m, arguments) for m in launch.maps]
         self._check_arguments(arguments)
         schedule, block_order, poison = schedule_of(seed)
         options = Options(launch.grid, launch.block, launch.shared_bytes, seed, schedule, block_order, poison)
         options.check = self._checks
         keep: list[Any] = []
-        ranges = list(self._variables)
+        ranges = self._filled(constants) if constants else list(self._variables)
         for argument in arguments:
             if isinstance(argument, HostMemory):
                 keep.append(ctypes.c_void_p(argument.address))
                 written = bytes([argument.written])
                 ranges.append(Range(argument.name.encode(), argument.address, argument.n_bytes, b"b", written))
             else:
-                raw = np.asarray(argument).tobytes()
-                keep.append(ctypes.create_string_buffer(raw, len(raw)))
+                keep.append(_aligned(np.asarray(argument).tobytes()))
         pointers = (ctypes.c_void_p * max(1, len(keep)))(*map(ctypes.addressof, keep))
         return options, pointers, (Range * len(ranges))(*ranges), keep
+
+    def _filled(self, constants: Mapping[str, Constant]) -> list[Range]:
+        """Fills constant memory; returns the ranges of the library's variables, those of constants not to be written.
+
+        Raises:
+            TrialFailure: definition_failed, when a variable is missing or too small.
+        """
+        specs = {name: array_constant(c.values.dtype, *c.values.shape) for name, c in constants.items()}
+        check_constants(self._kernel, specs, self._constant_bytes)
+        ranges = []
+        for variable in self._variables:
+            constant = constants.get(variable.name.decode()) if variable.kind == b"v" else None
+            if constant is not None:
+                values = np.ascontiguousarray(constant.values)
+                ctypes.memmove(variable.start, values.ctypes.data, values.nbytes)
+                variable = Range(variable.name, variable.start, variable.n_bytes, variable.kind, b"\0")
+            ranges.append(variable)
+        return ranges
 
     def _check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
         info = self._info
@@ -167,6 +189,14 @@ class HostFunction:
 
     def _refuse(self, why: str) -> None:
         raise TrialFailure(Status.LAUNCH_FAILED, f"the arguments do not fit the signature of {self._kernel}: {why}")
+
+
+def _aligned(raw: bytes) -> Any:
+    """Returns a buffer with these bytes at a multiple of ARGUMENT_ALIGN, as a structure may need it."""
+    whole = ctypes.create_string_buffer(len(raw) + ARGUMENT_ALIGN)
+    made = (ctypes.c_char * len(raw)).from_buffer(whole, -ctypes.addressof(whole) % ARGUMENT_ALIGN)
+    made.raw = raw
+    return made
 
 
 def _box_map(tensor_map: TensorMap, arguments: Sequence[Argument | HostMemory]) -> np.void:

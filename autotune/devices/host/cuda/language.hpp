@@ -4,10 +4,10 @@
 #define __global__ __attribute__((noinline))
 #define __device__
 #define __host__
-#define __constant__
 #define __managed__
-// One copy serves all blocks, because they run one after another. `used`: a variable that nobody writes must not be
-// folded into a constant, or its reads would go unseen.
+// `used`: a variable that nobody writes must not be folded into a constant; a launch fills constant memory before it.
+#define __constant__ __attribute__((used))
+// One copy serves all blocks, because they run one after another. `used`, or its reads would go unseen.
 #define __shared__ static __attribute__((used))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)

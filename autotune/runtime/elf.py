@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 SYMBOL_TABLE, RELOCATIONS, ZEROS = 2, 4, 8  # section types; ZEROS occupies memory but no file space (.bss)
 OBJECT = 1  # symbol type: a variable
+WRITABLE = 1  # flag of a section that a program may write
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Section:
     n_bytes: int
     data: bytes
     link: int  # index of a related section; for a symbol table, the one with its names
+    flags: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,10 @@ def sections(data: bytes) -> list[Section]:
     rows = [struct.unpack_from("<IIQQQQI", data, table + i * entry_bytes) for i in range(n_sections)]
     start = rows[names][4] if rows else 0
     return [
-        Section(_text(data, start + name), kind, n_bytes, b"" if kind == ZEROS else data[at : at + n_bytes], link)
-        for name, kind, _, _, at, n_bytes, link in rows
+        Section(
+            _text(data, start + name), kind, n_bytes, b"" if kind == ZEROS else data[at : at + n_bytes], link, flags
+        )
+        for name, kind, flags, _, at, n_bytes, link in rows
     ]
 
 

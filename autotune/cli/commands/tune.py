@@ -1,0 +1,167 @@
+"""`autotune tune`: a kernel of a plain .cu file, from the command line alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ...core.config import parse_value
+from ...core.errors import UsageError
+from ...devices import find_device
+from ...porting.call import read_call
+from ...porting.signature import parameters
+from ...porting.source import Source
+from ...porting.tuning import Ported
+from ...porting.tuning import tune as tune_call
+from ...sweep.settings import Settings
+from ...system.limits import DEADLINE
+from .. import report
+from ..console import ConsoleProgress, print_json, stderr
+from .options import DeviceOption, JsonOption, ResultsOption, within
+
+MOST_ELEMENTS = 1 << 34
+
+
+def tune(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE.cu", help="CUDA C++, as it is.")],
+    kernel: Annotated[str, typer.Option("--kernel", help="Name of the __global__ function.")],
+    size: Annotated[
+        str,
+        typer.Option("--size", help="What the grid spans, along x, y and z: 4096,4096; texts over parameters, too."),
+    ],
+    arg: Annotated[
+        list[str],
+        typer.Option(
+            "--arg",
+            help="NAME=VALUE of each parameter of the function: a file x.npy, a number int32:3000 or float32:2.5, "
+            "zeros:float32:4096x4096, or random:float32:4096x4096 (normal, or integers).",
+        ),
+    ],
+    param: Annotated[
+        list[str], typer.Option("--param", help="NAME=V1,V2,..: a macro of the source and its values. Repeatable.")
+    ],
+    answer: Annotated[
+        list[str], typer.Option("--answer", help="NAME=x.npy: what an array must hold after a launch. Repeatable.")
+    ] = [],
+    constant: Annotated[
+        list[str], typer.Option("--constant", help="NAME=x.npy: an array in __constant__ memory. Repeatable.")
+    ] = [],
+    atol: Annotated[float, typer.Option("--atol", min=0, help="|output - answer| <= atol + 1e-5 |answer|.")] = 1e-6,
+    restrict: Annotated[
+        list[str], typer.Option("--restrict", help="What configs must satisfy: 'block_size_x * tile <= 1024'.")
+    ] = [],
+    grid_div_x: Annotated[
+        str | None, typer.Option("--grid-div-x", help="What the size is divided by. [default: block_size_x]")
+    ] = None,
+    grid_div_y: Annotated[
+        str | None, typer.Option("--grid-div-y", help="The same along y. [default: block_size_y]")
+    ] = None,
+    grid_div_z: Annotated[
+        str | None, typer.Option("--grid-div-z", help="The same along z. [default: block_size_z]")
+    ] = None,
+    shared: Annotated[str, typer.Option("--shared", help="Bytes of dynamic shared memory.")] = "0",
+    trials: Annotated[
+        int | None, typer.Option("--trials", min=1, help="Configs to try, by a search. [default: all]")
+    ] = None,
+    deadline: Annotated[
+        float,
+        typer.Option("--deadline", callback=within(DEADLINE), help="Seconds that one check or timing may take."),
+    ] = Settings.launch_deadline_s,
+    device: DeviceOption = "auto",
+    results: ResultsOption = Path("results"),
+    json: JsonOption = False,
+) -> None:
+    """Tune a kernel of a .cu file as it is: block_size_x and so on are its macros, and of the block's size.
+
+    Without --answer nothing is verified, and results that differ are told.
+    """
+    text = Source(source).text
+    expected = [parameter.name for parameter in parameters(text, kernel)]
+    given = _by_name(arg, "--arg")
+    missing = [name for name in expected if name not in given]
+    if missing or len(given) > len(expected):
+        raise UsageError(f"{kernel} takes {', '.join(expected)}; --arg gives {', '.join(given) or 'nothing'}")
+    answers = {name: _loaded(path) for name, path in _by_name(answer, "--answer").items()}
+    if unknown := answers.keys() - set(expected):
+        raise UsageError(f"--answer {min(unknown)}=..: {kernel} takes {', '.join(expected)}")
+    call = read_call(
+        kernel,
+        source,
+        tuple(_number(part) for part in size.split(",")),
+        [_value(name, given[name]) for name in expected],
+        {name: _values(values) for name, values in _by_name(param, "--param").items()},
+        divisors=(grid_div_x, grid_div_y, grid_div_z),
+        restrictions=restrict,
+        smem_args={"size": _number(shared)},
+        cmem_args={name: _loaded(path) for name, path in _by_name(constant, "--constant").items()},
+    )
+    known = [answers.get(name) for name in expected] if answers else None
+    sampler = "exhaustive" if trials is None else "auto"
+    settings = Settings(results=results, trials=trials, sampler=sampler, launch_deadline_s=deadline)
+    clock = find_device(device).module.clock
+    _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
+
+
+def _tell(ported: Ported, clock: str, json: bool) -> None:
+    path = str(ported.kernel.source_path)
+    if json:
+        print_json({**report.sweep_summary(ported.sweep, clock), "definition": path, "checked": ported.note})
+    else:
+        report.print_sweep(ported.sweep, clock, out="tuned", kernel=path)
+        stderr.print(f"{ported.note}; the definition is {path}", markup=False)
+    if ported.sweep.interrupted:
+        raise typer.Exit(130)
+    if ported.sweep.best is None:
+        raise typer.Exit(1)
+
+
+# ---------------------------------------------------------------------- values
+def _by_name(given: Sequence[str], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name or name in found:
+            raise UsageError(f"{option} {text}: must be NAME=VALUE, each name once")
+        found[name] = value
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    """Reads x.npy, int32:3000, zeros:float32:4096x4096 or random:float32:100."""
+    kind, _, rest = text.partition(":")
+    if not rest:
+        return _loaded(text)
+    try:
+        if kind not in ("zeros", "random"):
+            dtype = np.dtype(kind)
+            return dtype.type(rest if dtype.kind in "fc" else int(rest))
+        dtype_name, _, shape_text = rest.partition(":")
+        dtype, shape = np.dtype(dtype_name), tuple(int(n) for n in shape_text.split("x"))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--arg {name}={text}: {error}") from error
+    if not all(n > 0 for n in shape) or np.prod(shape, dtype=object) > MOST_ELEMENTS:
+        raise UsageError(f"--arg {name}={text}: a shape has 1 to {MOST_ELEMENTS} elements")
+    if kind == "zeros":
+        return np.zeros(shape, dtype)
+    rng = np.random.default_rng(sum(map(ord, name)))
+    if dtype.kind in "iu":
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def _values(text: str) -> tuple[Any, ...]:
+    return tuple(parse_value(part) for part in text.split(","))
+
+
+def _number(text: str) -> Any:
+    """Returns a number, or an expression as text."""
+    return int(text) if text.strip().isdigit() else text
+
+
+def _loaded(path: str) -> np.ndarray:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: it is no array of NumPy's: {error}") from error

@@ -1,0 +1,165 @@
+"""``tune_kernel`` and ``run_kernel``: each argument is read, and goes where autotune has it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import UsageError
+from ..porting.call import Divisor, read_call
+from ..porting.progress import Lines
+from ..porting.tuning import run_once, tune
+from .asked import device_of, options_of, refuse, settings_of, silent
+from .returned import Results, environment_of, results_of, shown
+
+RUN_DEADLINE_S = 60.0
+
+
+def tune_kernel(
+    kernel_name: str,
+    kernel_source: Any,
+    problem_size: Any,
+    arguments: Sequence[Any],
+    tune_params: Mapping[str, Sequence[Any]],
+    grid_div_x: Divisor = None,
+    grid_div_y: Divisor = None,
+    grid_div_z: Divisor = None,
+    restrictions: Any = None,
+    answer: Sequence[Any] | None = None,
+    atol: float = 1e-6,
+    verify: Callable[..., Any] | None = None,
+    verbose: bool = False,
+    lang: str | None = None,
+    device: int | str = "auto",
+    smem_args: Mapping[str, Any] | None = None,
+    cmem_args: Mapping[str, Any] | None = None,
+    compiler_options: Sequence[str] | None = None,
+    defines: Mapping[str, Any] | None = None,
+    iterations: int | None = None,
+    block_size_names: Sequence[str] | None = None,
+    quiet: bool = False,
+    strategy: str | None = None,
+    strategy_options: Mapping[str, Any] | None = None,
+    cache: str | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    objective: str = "time",
+    objective_higher_is_better: bool | None = None,
+    seed: int | None = None,
+    results: str | Path = "results",
+    deadline: float = 60.0,
+    **others: Any,
+) -> tuple[Results, dict[str, Any]]:
+    """Tune a kernel as it stands in a .cu file: every config is checked, faults are trials, and the record resumes.
+
+    Args:
+        kernel_name: name of the ``__global__`` function.
+        kernel_source: CUDA as text, the path of a file, several paths of which the first is the kernel's, or a function
+            that returns the text.
+        problem_size: what the grid spans: a number, a text over parameters, a tuple of up to three, or a function of
+            the config.
+        arguments: NumPy arrays and numbers, in the order of the signature.
+        tune_params: name of each parameter, and its values; they are macros of the source.
+        grid_div_x, grid_div_y, grid_div_z: what the size is divided by: texts over parameters that are multiplied, or
+            a function; by default block_size_x, block_size_y, block_size_z.
+        restrictions: what configs must satisfy: texts, or a function of the config.
+        answer: what each argument must hold after a launch, or None for those that are inputs.
+        atol: |output - answer| <= atol + 1e-5 |answer|.
+        verify: a function (answer, outputs, atol) that judges instead.
+        device: auto, host, cuda:1, or a GPU's number.
+        smem_args: ``size``, bytes of dynamic shared memory: a number, a text or a function.
+        cmem_args: arrays in constant memory, by the symbol's name.
+        compiler_options: -D and -I; others that change no result are named and left out.
+        defines: macros instead of the parameters.
+        iterations: timed launches of each config; by default as many as the sweep takes.
+        strategy: all configs by default, and with brute_force; any other name searches them by autotune's own search.
+        strategy_options: max_fevals or fraction, and time_limit in seconds.
+        metrics: name -> function of (parameters and time in ms), or a text over them.
+        objective: ``time``, or a metric, by which the best is told.
+        results: the folder for records; a call that is repeated resumes there.
+        deadline: seconds that the checks, or the timing, of one config may take.
+
+    Returns:
+        The results, and what they were measured on.
+
+    Raises:
+        UsageError: for what cannot be served, by name.
+    """
+    refuse(others, lang)
+    note = silent if quiet else print
+    if cache is not None:
+        note(f"cache={cache!r} is not written: records are in {results}, where a repeated call resumes")
+    macros, folders = options_of(compiler_options or (), note)
+    call = read_call(
+        kernel_name,
+        kernel_source,
+        problem_size,
+        arguments,
+        tune_params,
+        divisors=(grid_div_x, grid_div_y, grid_div_z),
+        restrictions=restrictions,
+        smem_args=smem_args,
+        cmem_args=cmem_args,
+        block_size_names=block_size_names,
+        defines=defines,
+        macros=macros,
+        folders=folders,
+    )
+    settings = settings_of(strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, note)
+    if verify is not None and answer is None:
+        raise UsageError("verify judges outputs by an answer: give answer, too")
+    lines = Lines(note, metrics or {}, verbose)
+    ported = tune(call, answer, atol, verify, device_of(device), settings, lines)
+    found = results_of(ported, call, metrics or {})
+    higher = objective != "time" if objective_higher_is_better is None else objective_higher_is_better
+    if found and not quiet:
+        if objective not in found[0]:
+            raise UsageError(f"objective {objective!r} is neither time nor a metric ({', '.join(metrics or {})})")
+        best = (max if higher else min)(found, key=lambda result: result[objective])
+        note(f"best: {shown(best, call, objective)}")
+    return found, environment_of(ported)
+
+
+def run_kernel(
+    kernel_name: str,
+    kernel_source: Any,
+    problem_size: Any,
+    arguments: Sequence[Any],
+    params: Mapping[str, Any],
+    grid_div_x: Divisor = None,
+    grid_div_y: Divisor = None,
+    grid_div_z: Divisor = None,
+    lang: str | None = None,
+    device: int | str = "auto",
+    smem_args: Mapping[str, Any] | None = None,
+    cmem_args: Mapping[str, Any] | None = None,
+    compiler_options: Sequence[str] | None = None,
+    defines: Mapping[str, Any] | None = None,
+    block_size_names: Sequence[str] | None = None,
+    quiet: bool = False,
+    results: str | Path = "results",
+    **others: Any,
+) -> list[Any]:
+    """Launch a kernel once with the given parameters; returns the arguments as they are afterwards.
+
+    Arguments are those of ``tune_kernel``; ``params`` has one value for each parameter.
+
+    Raises:
+        UsageError: for what cannot be served, or a kernel that does not compile or run.
+    """
+    refuse(others, lang)
+    macros, folders = options_of(compiler_options or (), silent if quiet else print)
+    call = read_call(
+        kernel_name,
+        kernel_source,
+        problem_size,
+        arguments,
+        {name: (value,) for name, value in params.items()},
+        divisors=(grid_div_x, grid_div_y, grid_div_z),
+        smem_args=smem_args,
+        cmem_args=cmem_args,
+        block_size_names=block_size_names,
+        defines=defines,
+        macros=macros,
+        folders=folders,
+    )
+    config = {name: values[0] for name, values in call.space.items()}
+    return run_once(call, config, device_of(device), Path(results), RUN_DEADLINE_S)

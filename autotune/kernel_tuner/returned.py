@@ -1,0 +1,82 @@
+"""What ``tune_kernel`` returns: results as Kernel Tuner's scripts take them, and where they come from."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.errors import Status
+from ..porting.call import Call
+from ..porting.expressions import CALLS, checked
+from ..porting.tuning import Ported
+from ..sweep.run import Sweep
+
+TIMES = {  # names that Kernel Tuner's tools for files ask for, and where a trial has them, in seconds
+    "compile_time": "compile_s",
+    "verification_time": "verify_s",
+    "benchmark_time": "measure_s",
+    "strategy_time": "",
+    "framework_time": "",
+}
+
+
+class Results(list[dict[str, Any]]):
+    """The configs that were measured: parameters, ``time`` in ms, ``times``, and metrics.
+
+    ``sweep`` is the sweep itself: winner, finalists, all trials as a DataFrame. ``note`` says what was not checked.
+    """
+
+    sweep: Sweep
+    note: str
+
+
+def results_of(ported: Ported, call: Call, metrics: Mapping[str, Any]) -> Results:
+    """Returns the configs that were measured, with their metrics."""
+    found = Results()
+    found.sweep, found.note = ported.sweep, ported.note
+    for row in ported.sweep.trials.to_dict("records"):
+        if row["status"] != Status.MEASURED:
+            continue
+        result = {name: row[name] for name in call.space}
+        result["time"] = 1e3 * row["median_s"]
+        result["times"] = [1e3 * seconds for seconds in row["samples_s"]]
+        for name, column in TIMES.items():
+            result[name] = 1e3 * (row[column] or 0.0) if column else 0.0
+        result["timestamp"] = row["at"]
+        found.append(with_metrics(result, metrics))
+    return found
+
+
+def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a result with its metrics, each computed from what stands before it."""
+    for name, metric in metrics.items():
+        if callable(metric):
+            result[name] = metric(dict(result))
+        else:
+            text = checked(metric, result, f"the metric {name}")
+            result[name] = eval(compile(text, name, "eval"), {"__builtins__": {}, **CALLS, "c": result})  # checked
+    return result
+
+
+def shown(result: Mapping[str, Any], call: Call, objective: str) -> str:
+    """Returns a line about one result."""
+    config = ", ".join(f"{name}={result[name]}" for name in call.space)
+    more = "" if objective == "time" else f", {objective} {result[objective]:.4g}"
+    return f"{config}: {result['time']:.4g} ms{more}"
+
+
+def environment_of(ported: Ported) -> dict[str, Any]:
+    """Returns what the results were measured on, where they are recorded, and what was not checked."""
+    about = ported.sweep.path / "sweep.json"
+    return {
+        "device_name": _device_name(ported),
+        "kernel_name": ported.kernel.name,
+        "record": str(about.parent),
+        "definition": str(ported.kernel.source_path),
+        "checked": ported.note,
+        "counts": {str(status): n for status, n in ported.sweep.counts.items()},
+    }
+
+
+def _device_name(ported: Ported) -> str:
+    """Returns the name of the device that a sweep ran on."""
+    return str(json.loads((ported.sweep.path / "sweep.json").read_text())["device"]["name"])

@@ -1,0 +1,38 @@
+"""Prints a line for each config, as scripts of tuners do."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..trial.row import Trial
+
+
+class Lines:
+    """Implements ``sweep.progress.Progress``: a line for each config that was measured, and one for each that failed.
+
+    Args:
+        metrics: are computed when all is measured, and not shown here.
+        is_long: whether failures are told whole.
+    """
+
+    def __init__(self, print_line: Callable[[str], Any], metrics: Mapping[str, Any], is_long: bool) -> None:
+        self.note, self._is_long = print_line, is_long
+
+    def begin(self, title: str, n_total: int, n_done: int) -> None:
+        self.note(title + (f"; {n_done} trials already recorded" if n_done else ""))
+
+    def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
+        config = ", ".join(f"{name}={value}" for name, value in trial.config.items())
+        if trial.median_s is not None:
+            remark = f" ({trial.message})" if trial.message not in ("", "unverified") else ""
+            self.note(f"{config}, time={1e3 * trial.median_s:.4g}ms{remark}")
+        else:
+            why = trial.message if self._is_long else trial.message.partition("\n")[0][:160]
+            self.note(f"{config}: {trial.status}: {why}")
+
+    def finalists(self, n: int) -> None:
+        self.note(f"final round: measuring the best {n} configs again")
+
+    def end(self, counts: Mapping[str, int]) -> None:
+        failed = {status: n for status, n in counts.items() if status != "measured" and n}
+        if failed:
+            self.note("not measured: " + ", ".join(f"{n} {status}" for status, n in failed.items()))

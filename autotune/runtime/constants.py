@@ -1,0 +1,72 @@
+"""Arrays in constant memory at a launch: they are copied there before it, in stream order.
+
+A loaded module has one such memory, which all its launches share. So they follow each other, on whichever streams.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import Array
+from ..core.errors import TrialFailure, UsageError
+from . import gpu
+from .cubin import check_constants, constant_bytes
+from .nvrtc import Cubin
+
+
+class ConstantMemory:
+    """The ``__constant__`` variables of one loaded cubin on one GPU."""
+
+    def __init__(self, cubin: Cubin) -> None:
+        self._cubin = cubin
+        self._addresses: dict[str, int] = {}
+        self._lock, self._order = threading.Lock(), gpu.Order()
+
+    def launch(self, given: Mapping[str, tuple[Any, int]], stream: Any, launch: Callable[[], None]) -> None:
+        """Copies arrays, given as (NumPy array or address, bytes) by name, and calls ``launch``, both on ``stream``.
+
+        ``stream`` None is the current one. The GPU is current.
+        """
+        on = gpu.current_stream() if stream is None else stream
+        with self._lock:  # between copies and launch no other thread may copy
+            self._order.begin(on)
+            for name, (source, n_bytes) in given.items():
+                if name not in self._addresses:
+                    self._addresses[name] = gpu.constant_address(self._cubin, name)
+                gpu.copy_to(self._addresses[name], source, n_bytes, on)
+            try:
+                launch()
+            finally:
+                self._order.end(on)
+
+
+_known: dict[tuple[str, int], ConstantMemory] = {}
+_lock = threading.Lock()
+
+
+def memory_for(kernel: str, cubin: Cubin, index: int, specs: Mapping[str, Array]) -> ConstantMemory | None:
+    """Returns the constant memory of a cubin that is loaded on the GPU ``index``, which is current.
+
+    None: none of the arrays is there.
+
+    Raises:
+        UsageError: when a variable is missing, or smaller than its array.
+    """
+    if not any(spec.constant for spec in specs.values()):
+        return None
+    try:
+        check_constants(kernel, specs, constant_bytes(cubin.data))
+    except TrialFailure as failure:
+        raise UsageError(failure.message) from failure
+    place = str(cubin.path), index
+    with _lock:
+        if place not in _known:
+            _known[place] = ConstantMemory(cubin)
+        return _known[place]
+
+
+def source_of(value: Any) -> tuple[Any, int]:
+    """Returns what ``ConstantMemory.launch`` takes for a NumPy or CuPy array, which is contiguous."""
+    return (value if isinstance(value, np.ndarray) else int(value.data.ptr), int(value.nbytes))

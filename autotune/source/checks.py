@@ -1,0 +1,83 @@
+"""Refuses what rendered source and definition cannot say together: arguments, constant memory, textures."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.definition import CONSTANT_BYTES, Array, Kernel, P, fault
+from ..core.errors import Status, TrialFailure
+
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+DIRECTIVE = re.compile(r'#line (\d+) "(.*)"')
+TEXTURE = re.compile(
+    r"\b(?:texture|surface)<\s*\w|\bcuda(?:Texture|Surface)Object_t\b|\b(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*\s*[<(]"
+)
+
+
+def check_order(kernel: Kernel[P], arguments: tuple[str, ...], source: str, path: Path) -> None:
+    """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
+
+    A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps).
+
+    Raises:
+        TrialFailure: definition_failed, with both orders.
+    """
+    text = COMMENT.sub(" ", source)
+    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(kernel.name)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
+    if found is None:
+        return
+    parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
+    if any(name in parameters and parameters.index(name) != i for i, name in enumerate(arguments)):
+        why = f"has arguments = ({', '.join(arguments)}), but {kernel.name}() in {path.name} takes"
+        why += f" ({', '.join(parameters)}); give both the same order"
+        raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
+
+
+def check_arrays(kernel: Kernel[P], arguments: tuple[str, ...], specs: Mapping[str, Array]) -> None:
+    """Refuses arrays that a kernel cannot reach or gets twice, and more in constant memory than there is.
+
+    Raises:
+        TrialFailure: definition_failed or resources.
+    """
+    for name, spec in specs.items():
+        if spec.constant and name in arguments:
+            why = f"states {name} as array_constant(), but has it in its arguments, too; a kernel gets no pointer to"
+            why += " constant memory: take it out of the arguments, or state array_in()"
+            raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "arrays", why)))
+        if not spec.constant and name not in arguments:
+            why = f"states the array {name}, which is not in the arguments, so that the kernel cannot reach it; add it"
+            why += " there, or state array_constant()"
+            raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "arrays", why)))
+    if (why_not := too_large(kernel.name, specs)) is not None:
+        raise TrialFailure(Status.RESOURCES, why_not)
+
+
+def too_large(kernel: str, specs: Mapping[str, Array]) -> str | None:
+    """Returns why arrays are too large for constant memory, and what to do; None: they are not."""
+    each = {name: spec.n_bytes for name, spec in specs.items() if spec.constant}
+    if sum(each.values()) <= CONSTANT_BYTES:
+        return None
+    listed = ", ".join(f"{name} {n_bytes}" for name, n_bytes in each.items())
+    why = f"arrays in constant memory take {sum(each.values())} bytes ({listed}), and a kernel has {CONSTANT_BYTES}"
+    return f"{kernel}: {why}; choose a smaller problem, or state array_in() for the largest"
+
+
+def check_textures(numbered: str, path: Path) -> None:
+    """Refuses textures and surfaces, which no definition can bind.
+
+    Raises:
+        TrialFailure: render_failed, with the line of the template.
+    """
+    text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), numbered)
+    if TEXTURE.search(text) is None:
+        return
+    name, number = path.name, 0
+    for line in text.split("\n"):
+        if directive := DIRECTIVE.fullmatch(line):
+            number, name = int(directive[1]) - 1, directive[2]
+        elif found := TEXTURE.search(line):
+            what = found[0].partition("<")[0].rstrip(" (")
+            why = f"{name}:{number}: textures and surfaces ({what}) cannot be bound to an argument"
+            why += "; read a const T* __restrict__, with __ldg(), which takes the same cache"
+            raise TrialFailure(Status.RENDER_FAILED, why)
+        number += 1

@@ -1,0 +1,128 @@
+"""Kernels in plain CUDA, tuned on host as a script of Kernel Tuner's would have it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune.kernel_tuner import run_kernel, tune_kernel
+from autotune.source.registry import load_kernel
+
+N = 3000
+SAXPY = """
+__global__ void saxpy(float *y, const float *x, float a, int n)
+{
+    __shared__ float s[block_size_x];
+    int i = blockIdx.x * block_size_x + threadIdx.x;
+#if fault == 2
+    s[threadIdx.x] = x[threadIdx.x];
+    if (i < n) y[i] = s[(threadIdx.x + 1) % block_size_x] + a;
+#elif fault == 3
+    while (((volatile float *)y)[0] != 123.0f) {}
+#elif fault == 4
+    y[i + n] = 1;
+#else
+    if (i < n) y[i] = a * x[i] + (fault == 1 ? 1.0f : 0.0f);
+#endif
+}
+"""
+X = np.random.default_rng(0).standard_normal(N).astype(np.float32)
+ANSWER = np.float32(2.5) * X
+
+
+def tuned(results: Path, source: Any = SAXPY, **more: Any) -> tuple[Any, dict[str, Any]]:
+    given: dict[str, Any] = {
+        "tune_params": {"block_size_x": [64, 128], "fault": [0]},
+        "answer": [ANSWER, None, None, None],
+        "arguments": [np.zeros_like(X), X, np.float32(2.5), np.int32(N)],
+        "kernel_name": "saxpy",
+    }
+    return tune_kernel(
+        kernel_source=source, problem_size=N, device="host", results=results, quiet=True, **{**given, **more}
+    )
+
+
+def test_faults_are_trials_and_a_call_resumes(tmp_path: Path) -> None:
+    params = {"block_size_x": [64, 128], "fault": [0, 1, 2, 3, 4]}
+    restrictions = ["fault == 0 or block_size_x == 64"]
+    found, env = tuned(tmp_path, tune_params=params, restrictions=restrictions, deadline=3.0)
+    assert {(r["block_size_x"], r["fault"]) for r in found} == {(64, 0), (128, 0)}
+    assert env["counts"] == {"measured": 2, "wrong": 1, "launch_failed": 2, "timed_out": 1}
+    trials = found.sweep.trials.set_index("fault")
+    assert "[kernel.cu:8]" in trials.message[2] and "kernel.cu:12" in trials.message[4]
+    assert all(r["time"] > 0 and len(r["times"]) > 2 for r in found) and "one size" in found.note
+    again, _ = tuned(tmp_path, tune_params=params, restrictions=restrictions, deadline=3.0)
+    assert sorted(r["time"] for r in again) == sorted(r["time"] for r in found)  # nothing was measured anew
+    kernel = load_kernel(env["definition"])
+    assert kernel.arrays(kernel.tuned[0])["y"].read is False, "what is overwritten is poisoned before"
+
+
+def test_without_an_answer_differences_are_told(tmp_path: Path) -> None:
+    found, _ = tuned(tmp_path, answer=None, tune_params={"block_size_x": [64], "fault": [0, 1]})
+    assert len(found) == 2 and "nothing is verified" in found.note
+    messages = found.sweep.trials.set_index("fault").message
+    assert messages[0] == "unverified" and messages[1].startswith(
+        "unverified: y differs from the first config's in 3000"
+    )
+
+
+def test_a_function_may_judge(tmp_path: Path) -> None:
+    asked = []
+
+    def verify(answer: list[Any], outputs: list[Any], atol: float | None = None) -> bool:
+        asked.append(atol)
+        return bool(np.isclose(answer[0].sum(), outputs[0].sum(), rtol=1e-3) and outputs[1] is None)
+
+    params = {"block_size_x": [64], "fault": [0, 1]}
+    found, env = tuned(tmp_path, verify=verify, atol=0.5, tune_params=params)
+    assert [r["fault"] for r in found] == [0] and env["counts"]["wrong"] == 1 and asked == [0.5, 0.5]
+
+
+def test_what_is_added_to_starts_as_the_callers_array(tmp_path: Path) -> None:
+    source = """
+    __global__ void add(float *y, float *x, int *count, int n) {
+        for (int i = threadIdx.x; i < n; i += block_size_x) {
+            y[i] += x[i];
+            atomicAdd(count, 1);
+        }
+    }
+    """
+    y = np.ones(N, np.float32)
+    arguments = [y, X, np.full(1, 5, np.int32), np.int32(N)]
+    answer = [1 + X, None, np.array([5 + N], np.int32), None]
+    given: dict[str, Any] = {"kernel_name": "add", "arguments": arguments, "tune_params": {"block_size_x": [96]}}
+    found, env = tuned(tmp_path, source, answer=answer, grid_div_x=[N], **given)
+    kernel = load_kernel(env["definition"])
+    specs = kernel.arrays(kernel.tuned[0])
+    assert len(found) == 1 and specs["y"].read and specs["count"].read and not specs["x"].written
+    after = run_kernel("add", source, 1, arguments, {"block_size_x": 96}, device="host", results=tmp_path)
+    assert np.allclose(after[0], answer[0]) and after[2][0] == 5 + N and np.array_equal(after[1], X)
+
+
+def test_functions_may_say_sizes_macros_and_what_is_allowed(tmp_path: Path) -> None:
+    source = """
+    __global__ void fill(int *y) {
+        #pragma unroll loop_unroll_factor_a
+        for (int k = 0; k < width; k++)
+            y[(blockIdx.x * blockDim.x + threadIdx.x) * width + k] = grid_size_x * loop_unroll_factor_a;
+    }
+    """
+    params = {"block_size_x": [32, 64], "width": [2, 3], "loop_unroll_factor_a": [0, 2]}
+    size = 32 * 2 * 5
+    found, env = tune_kernel(
+        "fill",
+        lambda p: source,
+        lambda p: (size // p["width"],),
+        [np.zeros(size, np.int32)],
+        params,
+        restrictions=lambda p: p["width"] == 2 and p["block_size_x"] == 32,
+        answer=None,
+        metrics={"per_block": lambda p: p["time"] / 5, "twice": "per_block * 2"},
+        device="host",
+        results=tmp_path,
+        quiet=True,
+    )
+    assert [r["loop_unroll_factor_a"] for r in found] == [0, 2]
+    assert all(r["twice"] == pytest.approx(r["time"] * 0.4) for r in found)
+    assert env["counts"] == {"measured": 2}
