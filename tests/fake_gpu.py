@@ -44,7 +44,7 @@ class FakeGpu:
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # memory by name, of the bytes last copied
     copies: list[tuple[int, Any]] = field(default_factory=list)  # bytes and stream of each copy there
 
-    def constant_address(self, cubin: Any, name: str) -> int:
+    def constant_address(self, loaded: Any, name: str) -> int:
         memory = self.constants.setdefault(name, np.zeros(1 << 16, np.uint8))
         return int(memory.ctypes.data)
 

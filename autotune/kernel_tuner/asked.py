@@ -13,6 +13,8 @@ from ..porting.call import Call
 from ..sweep.settings import Settings
 from ..trial.measure import Protocol
 
+# Scripts tune small spaces and wait for them: the final round is shorter than a sweep's.
+FINAL_ROUND: dict[str, Any] = {"n_finalists": 3, "finalist_samples": 20, "placements": 1}
 EXHAUSTIVE = (None, "brute_force")
 LANGUAGES = (None, "cuda", "cupy", "nvcuda")
 WITHOUT_EFFECT = ("-O", "-std=", "--std", "-lineinfo", "--generate-line-info", "-arch", "--gpu-architecture", "-Xptxas")
@@ -93,4 +95,5 @@ def settings_of(
         seed=seed or 0,
         protocol=protocol,
         launch_deadline_s=deadline_s,
+        **FINAL_ROUND,
     )

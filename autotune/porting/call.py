@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -36,6 +38,18 @@ class Argument:
     @property
     def is_array(self) -> bool:
         return isinstance(self.value, np.ndarray) and bool(self.parameter is None or self.parameter.is_array)
+
+    @cached_property
+    def digest(self) -> str:
+        """Returns a digest of an array's content, dtype and shape."""
+        return digest_of(self.value)
+
+
+def digest_of(array: np.ndarray) -> str:
+    """Returns a digest of an array's content, dtype and shape."""
+    made = sha256(f"{array.dtype.str} {array.shape}".encode())
+    made.update(np.ascontiguousarray(array).data if array.size else b"")
+    return made.hexdigest()
 
 
 @dataclass(frozen=True)

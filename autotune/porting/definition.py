@@ -4,6 +4,7 @@ The folder's name has a digest of all that is in it, so the same call finds the 
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from ..core.definition import Tolerance
 from ..core.errors import UsageError
 from ..core.files import write_whole
-from .call import AXES, UNROLL, Argument, Call
+from .call import AXES, UNROLL, Argument, Call, digest_of
 from .expressions import checked
 
 HEAD = '''"""{kernel} of {file}, as tune_kernel was told: one size. Its arrays and answers lie beside, as .npy."""
@@ -96,13 +97,11 @@ def write_definition(call: Call, outputs: Outputs, results: Path) -> Path:
         UsageError: when no config is allowed, or it cannot be written.
     """
     template = call.source.template(call.name, [name for name in call.space if name.startswith(UNROLL)])
-    arrays = {each.name: each.value for each in (*call.arguments, *call.constants) if each.is_array}
-    arrays |= {f"answer.{name}": answer for name, answer in outputs.answers.items()}
+    given = [each for each in (*call.arguments, *call.constants) if each.is_array]
+    arrays = {each.name: (each.digest, each.value) for each in given}
+    arrays |= {f"answer.{name}": (digest_of(answer), answer) for name, answer in outputs.answers.items()}
     tables = _tables(call)
-    digest = sha256()
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.data if array.size else b"")
+    digest = sha256(str([(name, content) for name, (content, _) in arrays.items()]).encode())
     digest.update(json.dumps([tables, str(outputs.kinds), str(outputs.tolerance), template]).encode())
     text = _text(call, outputs, tables, digest.hexdigest()[:12])
     whole = sha256(text.encode() + digest.digest()).hexdigest()[:12]
@@ -112,8 +111,8 @@ def write_definition(call: Call, outputs: Outputs, results: Path) -> Path:
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, array in arrays.items():
-            np.save(folder / f"{name}.npy", array)
+        for name, (content, array) in arrays.items():
+            _store(results / "definitions" / "arrays", content, array, folder / f"{name}.npy")
         write_whole(folder / f"{call.name}.cu.j2", template.encode())
         if tables:
             write_whole(folder / "tables.json", json.dumps(tables).encode())
@@ -121,6 +120,22 @@ def write_definition(call: Call, outputs: Outputs, results: Path) -> Path:
     except OSError as error:
         raise UsageError(f"{folder}: the definition cannot be written: {error.strerror}") from error
     return path
+
+
+def _store(store: Path, content: str, array: np.ndarray, path: Path) -> None:
+    """Saves an array once for all definitions that have it, and links it to ``path``."""
+    store.mkdir(parents=True, exist_ok=True)
+    kept = store / f"{content[:32]}.npy"
+    if not kept.is_file():
+        part = store / f"{path.parent.name}.{path.name}"
+        np.save(part, array)
+        part.rename(kept)
+    try:
+        os.link(kept, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links
+        np.save(path, array)
 
 
 def _text(call: Call, outputs: Outputs, tables: Mapping[str, Any], data: str) -> str:

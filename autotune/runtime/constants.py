@@ -17,11 +17,10 @@ from .nvrtc import Cubin
 
 
 class ConstantMemory:
-    """The ``__constant__`` variables of one loaded cubin on one GPU."""
+    """The ``__constant__`` variables of one loaded module, by their addresses."""
 
-    def __init__(self, cubin: Cubin) -> None:
-        self._cubin = cubin
-        self._addresses: dict[str, int] = {}
+    def __init__(self, addresses: Mapping[str, int]) -> None:
+        self._addresses = addresses
         self._lock, self._order = threading.Lock(), gpu.Order()
 
     def launch(self, given: Mapping[str, tuple[Any, int]], stream: Any, launch: Callable[[], None]) -> None:
@@ -33,8 +32,6 @@ class ConstantMemory:
         with self._lock:  # between copies and launch no other thread may copy
             self._order.begin(on)
             for name, (source, n_bytes) in given.items():
-                if name not in self._addresses:
-                    self._addresses[name] = gpu.constant_address(self._cubin, name)
                 gpu.copy_to(self._addresses[name], source, n_bytes, on)
             try:
                 launch()
@@ -42,12 +39,12 @@ class ConstantMemory:
                 self._order.end(on)
 
 
-_known: dict[tuple[str, int], ConstantMemory] = {}
+_known: dict[tuple[tuple[str, int], ...], ConstantMemory] = {}
 _lock = threading.Lock()
 
 
-def memory_for(kernel: str, cubin: Cubin, index: int, specs: Mapping[str, Array]) -> ConstantMemory | None:
-    """Returns the constant memory of a cubin that is loaded on the GPU ``index``, which is current.
+def memory_for(kernel: str, cubin: Cubin, loaded: Any, specs: Mapping[str, Array]) -> ConstantMemory | None:
+    """Returns the constant memory of ``loaded``, the cubin's kernel on the current GPU; all who launch it share one.
 
     None: none of the arrays is there.
 
@@ -60,10 +57,11 @@ def memory_for(kernel: str, cubin: Cubin, index: int, specs: Mapping[str, Array]
         check_constants(kernel, specs, constant_bytes(cubin.data))
     except TrialFailure as failure:
         raise UsageError(failure.message) from failure
-    place = str(cubin.path), index
+    addresses = {name: gpu.constant_address(loaded, name) for name, spec in specs.items() if spec.constant}
+    place = tuple(addresses.items())
     with _lock:
         if place not in _known:
-            _known[place] = ConstantMemory(cubin)
+            _known[place] = ConstantMemory(addresses)
         return _known[place]
 
 

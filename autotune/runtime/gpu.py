@@ -92,11 +92,9 @@ def load(cubin: nvrtc.Cubin, name: str) -> Any:
     return cupy.RawModule(path=str(cubin.path)).get_function(name)
 
 
-def constant_address(cubin: nvrtc.Cubin, name: str) -> int:
-    """Returns the address of the ``__constant__`` variable ``name`` of the module that is loaded on the current GPU."""
-    import cupy
-
-    return int(cupy.RawModule(path=str(cubin.path)).get_global(name).ptr)  # CuPy loads a file once for each GPU
+def constant_address(loaded: Any, name: str) -> int:
+    """Returns the address of the ``__constant__`` variable ``name`` beside a cupy.RawKernel, on the current GPU."""
+    return int(loaded.kernel.module.get_global_var(name))  # of the module that holds the very function
 
 
 def copy_to(address: int, source: np.ndarray | int, n_bytes: int, stream: Any) -> None:
@@ -124,15 +122,13 @@ class Order:
         import cupy
 
         self._event = cupy.cuda.Event(disable_timing=True)
-        self._last: int | None = None  # the address of the last one's stream
 
     def begin(self, stream: Any) -> None:
-        if self._last is not None and self._last != stream.ptr:
-            stream.wait_event(self._event)
+        """Lets ``stream`` wait for the launches before; an event that was never recorded has happened."""
+        stream.wait_event(self._event)
 
     def end(self, stream: Any) -> None:
         self._event.record(stream)
-        self._last = stream.ptr
 
 
 def stream_of(stream: object, index: int) -> Any:

@@ -226,7 +226,8 @@ class TunedKernel:
             check_kind(kernel.name, name, found[name], usual[name])  # sizes() relies on this
         problem = kernel.problem_for(self._values, found)
         specs = kernel.arrays(problem)
-        library = "torch" if all(f.library in ("torch", HOST) for f in found.values()) else "cupy"
+        libraries = {found[name].library for name in names.arrays or names.constants}
+        library = "torch" if libraries == {"torch"} else "cupy"
         if outputs is not None:
             found.update({name: layout(value) for name, value in zip(names.outputs, outputs, strict=True)})
         for name in found:
@@ -274,7 +275,7 @@ class TunedKernel:
                 self._loaded[place].max_dynamic_shared_size_bytes = dynamic
                 self._opted_in[place] = dynamic
             launch = bound(name, self._loaded[place].kernel, geometry)
-            return _Loaded(launch, cubin, memory_for(name, cubin, index, self._kernel.arrays(problem)))
+            return _Loaded(launch, cubin, memory_for(name, cubin, self._loaded[place], self._kernel.arrays(problem)))
 
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
         """Calls ``lookup.choose`` and logs once if the choice is not exact."""

@@ -129,7 +129,7 @@ class PreparedKernel:
             self._opted_in = geometry.shared_bytes
         specs, launch = kernel.arrays(problem), bound(kernel.name, self._loaded.kernel, geometry)
         with gpu.made_current(self._index):
-            constants = memory_for(kernel.name, self._cubin, self._index, specs)
+            constants = memory_for(kernel.name, self._cubin, self._loaded, specs)
         return _Plan(specs, kernel.arguments_for(problem), launch, constants)
 
 

@@ -189,7 +189,7 @@ def _trial(job: Job, protocol: Protocol) -> Iterator[Verified | Measurement]:
     kernel, problem = _restore(job)
     asked = replace(protocol, incumbent_s=None)
     try:
-        verdict = verify(session, kernel, problem, job.config, job.binary)
+        verdict = _verdict(session, kernel, problem, job)
     except TrialFailure as failure:
         if not failure.sticky:
             with suppress(TrialFailure):
@@ -197,6 +197,14 @@ def _trial(job: Job, protocol: Protocol) -> Iterator[Verified | Measurement]:
         raise
     yield Verified(conditions_of(kernel, problem, job.config, asked), verdict)
     yield measure(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, protocol)
+
+
+def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdict:
+    """Verifies at the edge sizes. A binary of which only the timed size is known is checked there, when it is timed."""
+    is_timed_size = kernel.edge_problems(problem, job.config) == (problem,)
+    if is_timed_size and tuple(session.check_builds) == (session.timed_build,):
+        return Verdict((), 0.0, 0.0)
+    return verify(session, kernel, problem, job.config, job.binary)
 
 
 def _measure_together(jobs: list[Job], protocol: Protocol, n_placements: int) -> list[Measurement]:

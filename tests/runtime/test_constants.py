@@ -104,20 +104,30 @@ def test_constants_are_checked_as_other_arrays(tuned: ModuleType, gpu: FakeGpu, 
     assert not gpu.launched and not gpu.copies
 
 
-def test_threads_do_not_mix_their_constants(tuned: ModuleType, gpu: FakeGpu) -> None:
+def test_threads_take_turns(tuned: ModuleType, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     image, convolve = array(given(CONVOLVE)[0]["image"]), tuned.convolve()
-    out = [array(np.zeros((20, 40), np.float32)) for _ in range(4)]
+    out = [array(np.zeros((20, 40), np.float32)) for _ in range(2)]
+    first_copies, second_copies = threading.Event(), threading.Event()
+
+    def copy(*arguments: Any) -> None:
+        gpu.copy_to(*arguments)
+        if first_copies.is_set():
+            second_copies.set()
+        else:
+            first_copies.set()
+            second_copies.wait(0.3)  # in vain: it must not begin before the first has launched
 
     def call(number: int) -> None:
-        for _ in range(20):
-            convolve(image, np.full((5, 5), number, np.float32), out=out[number])
+        convolve(image, np.full((5, 5), number, np.float32), out=out[number])
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for each in (*map(threading.Thread.start, threads), *map(threading.Thread.join, threads)):
-        assert each is None
-    assert len(gpu.launched) == 80
-    for launched in gpu.launched:
-        (number,) = (i for i in range(4) if launched.arguments[0] is out[i])
+    monkeypatch.setattr(sys.modules[f"{tuned.__name__}._autotune.runtime.gpu"], "copy_to", copy)
+    first = threading.Thread(target=call, args=(0,))
+    first.start()
+    first_copies.wait()
+    call(1)
+    first.join()
+    for number, launched in enumerate(gpu.launched):
+        assert launched.arguments[0] is out[number]
         assert np.all(np.frombuffer(launched.constants["d_filter"], np.float32)[:25] == number)
 
 

@@ -83,7 +83,7 @@ def test_arguments_in_another_order_than_the_signature_are_refused(
 
 def test_arguments_that_the_signature_names_otherwise_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = load_kernel(EXAMPLE)
-    monkeypatch.setattr(type(kernel), "arguments", ("out", "voltage", "n"))
+    monkeypatch.setattr(type(kernel), "arguments", ("power", "voltage", "n"))
     assert render(kernel, kernel.tuned[0], Config(kernel.default)).kernel == "detect"
 
 

@@ -89,8 +89,7 @@ class CudaFunction:
 
     def __init__(self, session: "CudaSession", binary: Binary) -> None:
         self._session = session
-        self._module = cupy.RawModule(path=str(binary.files["cubin"]))
-        self._function = self._module.get_function(binary.kernel)
+        self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
         self._name, self._path = binary.kernel, binary.files["cubin"]
         self._opted_in = 0  # dynamic shared bytes opted in so far
 
@@ -165,7 +164,8 @@ class CudaFunction:
         with _faults(self._name):
             runtime.deviceSynchronize()  # launches before may still read it
             for c in constants:
-                address, values = self._module.get_global(c.name).ptr, np.ascontiguousarray(c.values)
+                values = np.ascontiguousarray(c.values)
+                address = self._function.kernel.module.get_global_var(c.name)
                 runtime.memcpy(address, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice)
 
     def _enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:

@@ -18,8 +18,8 @@ from ...core.definition import Device
 from ...core.derived import arguments_in
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
-from ...runtime import elf
 from ...runtime.cubin import check_constants
+from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
 from ...source.render import Variant
 from ...system.cache import cache_dir
 from .. import machine_code
@@ -293,14 +293,14 @@ def _variables(library: Path) -> tuple[Variable, ...]:
     with an L before the length if it is static.
     """
     found = []
-    sections = elf.sections(library.read_bytes())
-    for symbol in elf.symbols(sections):
-        if symbol.kind != elf.OBJECT or not 0 < symbol.section < len(sections) or "9cuda_user" not in symbol.name:
+    places = sections(library.read_bytes())
+    for symbol in symbols(places):
+        if symbol.kind != OBJECT or not 0 < symbol.section < len(places) or "9cuda_user" not in symbol.name:
             continue
-        if symbol.name.startswith("_ZZ") and sections[symbol.section].kind == elf.ZEROS:
+        if symbol.name.startswith("_ZZ") and places[symbol.section].kind == ZEROS:
             found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "s"))
         elif symbol.name.startswith("_ZN"):
-            writable = bool(sections[symbol.section].flags & elf.WRITABLE)
+            writable = bool(places[symbol.section].flags & WRITABLE)
             name = _own_name(symbol.name)
             found.append(Variable(name, symbol.offset, symbol.n_bytes, "v", writable))
     return tuple(found)
