@@ -5,6 +5,7 @@ What is listed here is public. A definition needs the first group only.
 
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 _root = Path(__file__).resolve().parent.parent
 if (_root / "kernels" / "__init__.py").is_file() and (_root / "templates").is_dir():
@@ -43,6 +44,9 @@ from .core import (  # noqa: E402
 )
 from .system.installation import VERSION  # noqa: E402
 
+if TYPE_CHECKING:
+    from .kernel_tuner import run_kernel, tune_kernel
+
 __version__ = VERSION
 
 __all__ = [
@@ -68,8 +72,17 @@ __all__ = [
     "kernels",
     "load",
     "run",
+    "run_kernel",
     "runtime",
     "sweep",
+    "tune_kernel",
     "unpack_samples",
     "when",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Returns what only callers of it need to have imported: definitions import this package, too."""
+    if name in ("run_kernel", "tune_kernel"):
+        return getattr(import_module(".kernel_tuner", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,13 +1,18 @@
 """Kernels in plain CUDA, tuned on host as a script of Kernel Tuner's would have it."""
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from autotune.cli import program
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.source.registry import load_kernel
+
+from ..commands import ended
 
 N = 3000
 SAXPY = """
@@ -126,3 +131,53 @@ def test_functions_may_say_sizes_macros_and_what_is_allowed(tmp_path: Path) -> N
     assert [r["loop_unroll_factor_a"] for r in found] == [0, 2]
     assert all(r["twice"] == pytest.approx(r["time"] * 0.4) for r in found)
     assert env["counts"] == {"measured": 2}
+
+
+def test_constant_memory_is_given_by_its_symbol(tmp_path: Path) -> None:
+    source = """
+    __constant__ float weights[8];
+    __global__ void weigh(float *y, float *x, int n) {
+        int i = blockIdx.x * block_size_x + threadIdx.x;
+        if (i < n) y[i] = weights[i % 4] * x[i];
+    }
+    """
+    weights = np.array([1, -2, 3, 0.5], np.float32)
+    given = [np.zeros_like(X), X, np.int32(N)]
+    answer = [np.tile(weights, N // 4) * X, None, None]
+    params = {"block_size_x": [64]}
+    said: dict[str, Any] = {"kernel_name": "weigh", "arguments": given, "answer": answer, "tune_params": params}
+    found, _ = tuned(tmp_path, source, **said, cmem_args={"weights": weights})
+    assert len(found) == 1
+    found, env = tuned(tmp_path, source, **said, cmem_args={"weights": -weights})
+    assert env["counts"] == {"wrong": 1} and not found
+
+
+def test_the_command_says_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("saxpy.cu").write_text(SAXPY)
+    np.save("x.npy", X)
+    np.save("answer.npy", ANSWER)
+    words = ["autotune", "tune", "saxpy.cu", "--kernel", "saxpy", "--size", str(N), "--device", "host", "--json"]
+    words += [
+        "--param",
+        "block_size_x=64,128",
+        "--param",
+        "fault=0,1",
+        "--restrict",
+        "fault == 0 or block_size_x == 64",
+    ]
+    words += ["--arg", f"y=zeros:float32:{N}", "--arg", "x=x.npy", "--arg", "a=float32:2.5", "--arg", f"n=int32:{N}"]
+    monkeypatch.setattr(sys, "argv", [*words, "--answer", "y=answer.npy"])
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    told = json.loads(capsys.readouterr().out)
+    assert end.value.code == 0 and told["trials"]["measured"] == 2 and told["trials"]["wrong"] == 1, told
+    for more, why in (
+        (["--arg", "z=int32:1"], "saxpy takes y, x, a, n; --arg gives y, x, a, n, z"),
+        (["--answer", "z=x.npy"], "--answer z=..: saxpy takes y, x, a, n"),
+        (["--arg", "y=zeros:float32:0"], "--arg y=zeros:float32:0: must be NAME=VALUE, each name once"),
+    ):
+        code, err = ended([*words[1:], *more], capsys, monkeypatch)
+        assert code == 2 and why in err
