@@ -42,12 +42,12 @@ def run(
     Args:
         kernel: a name, or the path of a definition.
         inputs: arrays and numbers by name, in the shapes and dtypes that the definition's ``arrays`` states.
-        problem: baked fields; runtime fields follow from the inputs' shapes.
+        problem: baked fields; runtime fields follow from the inputs' shapes, and are given here where they do not.
         config: None is the default configuration.
         device: ``auto``, ``host``, ``cuda:0``.
 
     Raises:
-        UsageError: for unknown names, or inputs of the wrong shape or dtype.
+        UsageError: for unknown names, inputs of the wrong shape or dtype, or a size that their shapes do not determine.
         TrialFailure: when the variant does not compile or the launch fails.
     """
     from .source.registry import reference_of

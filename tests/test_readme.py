@@ -35,3 +35,6 @@ def test_the_first_kernel_is_verified_tuned_and_emitted(tmp_path: Path) -> None:
     assert "16 measured" in said
     wisdom = (tmp_path / "tuned" / "wisdom.json").read_text()
     assert '"power"' in wisdom
+    asked = "import tuned; print(*tuned._package.kernel('power').arguments)"  # of the signature, which it brings along
+    ran = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout == "power voltage n\n"

@@ -26,6 +26,7 @@ from .commands.correlate import correlate
 from .commands.digest import digest
 from .commands.emit import emit
 from .commands.export import export
+from .commands.new import new
 from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
 from .commands.portfolio import portfolio
 from .commands.replay import replay
@@ -63,16 +64,20 @@ def list_kernels(
     kernel: Annotated[
         str, typer.Option("--kernel", help="Only this one: its name, or the path of its definition (x.py).")
     ] = "",
+    arch: Annotated[
+        str, typer.Option("--arch", help="Architecture whose limits apply. [default: that of the GPU here, or sm_90]")
+    ] = "",
     json: JsonOption = False,
 ) -> None:
-    """List kernels with their problems, parameters and the size of their space."""
-    device = cuda.of_architecture("sm_90")
+    """List kernels with their problems, parameters and the size of their space; of one, also what refuses configs."""
+    here = [] if arch else cuda.identifiers()
+    device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
     kernels = [report.kernel_summary(each, device) for each in listed]
     if json:
         return print_json(kernels)
     for summary in kernels:
-        report.print_kernel(summary)
+        report.print_kernel(summary, with_refused=bool(kernel))
 
 
 @app.command(cls=Command)
@@ -154,6 +159,7 @@ def verify(
         raise typer.Exit(1)
 
 
+app.command(cls=Command)(new)
 app.command(cls=Command)(sweep)
 app.command(cls=Command)(tune)
 app.command(cls=Command)(campaign)

@@ -92,11 +92,14 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
 def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, Any]:
     """Returns what `autotune list` shows for a kernel; the space is that of its default problem on ``device``."""
     problem = kernel.tuned[0]
+    space = kernel.space.enumerate(problem, device)
     return {
         "kernel": kernel.name,
         "computes": (inspect.getdoc(inspect.getmodule(type(kernel))) or "").split("\n")[0],
-        "configs": len(kernel.space.enumerate(problem, device).configs),
+        "configs": len(space.configs),
+        "refused": dict(space.refused),
         "device": device.name,
+        "arch": device.arch,
         "problem": {
             f.name: {
                 "default": getattr(problem, f.name),
@@ -109,13 +112,19 @@ def kernel_summary(kernel: Kernel[Problem], device: Device) -> dict[str, Any]:
     }
 
 
-def print_kernel(summary: dict[str, Any]) -> None:
-    """Prints one kernel of `autotune list`."""
+def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
+    """Prints one kernel of `autotune list`; ``with_refused``: and how many configs each constraint refuses."""
     stdout.print(f"{summary['kernel']}: {summary['computes']}", markup=False, style="bold")
     rows = [(f"  {name}", f["default"], f["kind"], f["help"]) for name, f in summary["problem"].items()]
     print_table(("  problem", "default", "", ""), rows)
     parameters = [(f"  {name}", " ".join(map(str, values))) for name, values in summary["parameters"].items()]
-    print_table((f"  parameter ({summary['configs']} configs on {summary['device']})", "values"), parameters)
+    print_table((f"  parameter ({summary['configs']} configs on {summary['arch']})", "values"), parameters)
+    if with_refused:
+        n_all = summary["configs"] + sum(summary["refused"].values())
+        counts = [(f"  {summary['configs']}", f"allowed, of {n_all} combinations")]
+        by_count = sorted(summary["refused"].items(), key=lambda refused: -refused[1])
+        counts += [(f"  {n}", f"violate: {why}") for why, n in by_count]
+        print_table(("  configs", f"for the default problem on {summary['arch']}"), counts)
 
 
 def _row(name: str, measured: Trial | Finalist, efficiency: float | None) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -21,15 +21,27 @@ from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 
+from .array import CONSTANT_BYTES as CONSTANT_BYTES
+from .array import Array as Array
+from .array import TensorMap as TensorMap
+from .array import array_constant as array_constant
+from .array import array_in as array_in
+from .array import array_inout as array_inout
+from .array import array_out as array_out
+from .array import array_scratch as array_scratch
 from .config import Config
+from .derived import Shapes, arguments_in, asked_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, told
-from .problem import Problem
+from .problem import Problem, size_fields
+from .problem import baked_fields as baked_fields
+from .problem import baked_values as baked_values
+from .problem import problem_name as problem_name
+from .problem import runtime_fields as runtime_fields
 from .space import Space
 from .structures import wrong_scalars
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
-CONSTANT_BYTES = 65536  # of constant memory, for all variables of a kernel
 P = TypeVar("P", bound=Problem)
 Inputs = Mapping[str, Any]
 
@@ -47,25 +59,6 @@ def baked(default: Any, help: str = "") -> Any:
 def runtime(default: Any, help: str = "") -> Any:
     """Declares a problem field that is an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """An array as the tensor memory accelerator of sm_90 and later copies from it: boxes of its elements, swizzled.
-
-    The kernel gets it by value, after its other arguments: ``const __grid_constant__``, 128 bytes aligned to 64.
-    Of a box, what lies outside the shape becomes 0. A box starts at a multiple of 16 bytes: an H200 stops with an
-    illegal instruction otherwise. Rows may be longer than the stride to the next. Source: PTX ISA, "Tensors"; CUDA
-    driver API, cuTensorMapEncodeTiled.
-    """
-
-    argument: int  # the array's position among the kernel's arguments; its address is a multiple of 16
-    shape: tuple[int, ...]  # elements along each axis, fastest axis first; 1 to 5 axes
-    strides: tuple[int, ...]  # bytes between neighbours along each axis but the first: multiples of 16
-    box: tuple[int, ...]  # elements along each axis, at most 256; first axis: multiples of 16 bytes, at most `swizzle`
-    swizzle: int = 0  # swizzle span in bytes: 32, 64 or 128, or 0 for none
-    fetch: int = 128  # bytes that the L2 cache fetches together: 0, 64, 128 or 256
-    element: int = 1  # bytes: 1, 2, 4 or 8
 
 
 @dataclass(frozen=True)
@@ -90,11 +83,12 @@ class Launch:
 class Work:
     """The work that every variant must do: floating-point (or integer) operations, and bytes moved once.
 
+    ``bytes``: by default those of the definition's arrays, read and written once; ``work`` of a kernel fills them in.
     ``unit``: what is fastest at such operations: float32, or tensor cores, at products of float16 or of int8.
     """
 
-    flops: float
-    bytes: float
+    flops: float = 0.0
+    bytes: float = -1.0  # negative: not stated
     unit: str = "float32"
 
     def __post_init__(self) -> None:
@@ -115,92 +109,16 @@ class Tolerance:
         return Tolerance(factor * self.rtol, factor * self.atol, factor * self.of_rms)
 
 
-@dataclass(frozen=True)
-class Array:
-    """An array argument: C-contiguous, slowest axis first. ``align``: bytes its address must be a multiple of.
-
-    ``compared``: whether the reference says what an array that is written must hold.
-    ``constant``: the ``__constant__`` variable of that name holds it; it is not among the arguments of the function.
-    ``longer``: (axis, scalar), of an array that may be part of one that is longer along that axis. The scalar argument
-    of that name then says how long the whole one is. Everything before the axis has that pitch.
-    """
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    read: bool = True
-    written: bool = False
-    align: int = 16
-    longer: tuple[int, str] | None = dataclasses.field(default=None, repr=False)
-    compared: bool = dataclasses.field(default=True, repr=False)
-    constant: bool = dataclasses.field(default=False, repr=False)
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether it is an output that a reference is compared with."""
-        return self.written and self.compared
-
-    @property
-    def n_bytes(self) -> int:
-        return prod(self.shape) * self.dtype.itemsize
-
-    def whole_length(self, strides: Sequence[int]) -> int | None:
-        """Returns how long the array is along its ``longer`` axis that this one, with these strides, is a part of.
-
-        0: that makes no difference, since nothing is before the axis. None: the strides are neither those of a part nor
-        C-contiguous.
-        """
-        axis = self.longer[0] if self.longer else -1
-        length, of_axis, expected = 0, 0, self.dtype.itemsize
-        for i in reversed(range(len(self.shape))):
-            if i < axis and self.shape[i] > 1 and not length:
-                length, remainder = divmod(strides[i], of_axis)
-                if remainder or length < self.shape[axis]:
-                    return None
-                expected = strides[i]
-            elif self.shape[i] > 1 and strides[i] != expected:
-                return None
-            if i == axis:
-                of_axis = expected
-            expected *= self.shape[i]
-        return length
-
-
-def array_in(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
-    """Declares an input, which is read and never written."""
-    return Array(np.dtype(dtype), shape, read=True, written=False, align=align, longer=longer)
-
-
-def array_constant(dtype: Any, *shape: int) -> Array:
-    """Declares an input in constant memory: the source says ``__constant__ float <name>[..]``, at least as large.
-
-    A kernel has CONSTANT_BYTES for all of them. They suit what all threads of a warp read at the same index.
-    """
-    return Array(np.dtype(dtype), shape, align=1, constant=True)
-
-
-def array_out(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
-    """Declares an output: every element is written, none is read."""
-    return Array(np.dtype(dtype), shape, read=False, written=True, align=align, longer=longer)
-
-
-def array_inout(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str] | None = None) -> Array:
-    """Declares an accumulator, which is read and written."""
-    return Array(np.dtype(dtype), shape, read=True, written=True, align=align, longer=longer)
-
-
-def array_scratch(dtype: Any, *shape: int, align: int = 16) -> Array:
-    """Declares an array that is read and written, and whose content nobody compares with a reference."""
-    return Array(np.dtype(dtype), shape, read=True, written=True, align=align, compared=False)
-
-
 class Kernel(ABC, Generic[P]):
     """One operation. Subclass it as ``class Detect(Kernel[Problem])`` where ``Problem`` is a frozen dataclass.
 
     Class attributes:
         space: the tuning space.
-        default: the configuration to start from and to compare with; the nearest allowed one is used.
-        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields.
-        tuned: the problems it is meant for; the first is the default one.
+        default: the configuration to start from and to compare with; the nearest allowed one is used. Left out: the
+            first value of each parameter.
+        arguments: names in the order of the ``__global__`` signature: arrays, scalars, or runtime fields. Left out:
+            read from the template beside the definition.
+        tuned: the problems it is meant for; the first is the default one. Left out: that of the fields' defaults.
         extra_problems: problems of other baked fields that ``autotune verify`` checks as well.
         host_sizes: runtime fields of those problems on the slow device ``host``.
         scalar_defaults: inputs that are numbers and may be left out.
@@ -232,6 +150,7 @@ class Kernel(ABC, Generic[P]):
             DefinitionError: for a class attribute that is missing, of another type, or misspelt, and for a default that
                 is not in the space.
         """
+        self._complete()
         problems = f"a tuple of {self.problem_type.__name__}"
         for name, kind, what in (
             ("space", Space, "a Space"),
@@ -253,7 +172,7 @@ class Kernel(ABC, Generic[P]):
         for old, new in RENAMED.items():
             if hasattr(self, old):
                 raise fault(self, "", f"defines {old}, which is called {new} now; rename it")
-        for given in vars(type(self)).keys() - vars(Kernel).keys():
+        for given in vars(type(self)).keys() - vars(Kernel).keys() - set(OPTIONAL):
             if meant := get_close_matches(given, OPTIONAL, n=1, cutoff=0.9):
                 why = f"defines {given}, which nothing reads; rename it to {meant[0]}, or to _{given} if it is your own"
                 raise fault(self, "", why)
@@ -262,6 +181,21 @@ class Kernel(ABC, Generic[P]):
                 self.space.check_values(parameter, (value,))
             except UsageError as error:
                 raise fault(self, "", f"has a default that is not in its space: {error}") from error
+
+    def _complete(self) -> None:
+        """Derives the class attributes that are left out; raises DefinitionError for a signature that says nothing."""
+        if not hasattr(self, "tuned"):
+            with suppress(TypeError):  # a field has no default: tuned must say the problem
+                self.tuned = (self.problem_type(),)
+        if not hasattr(self, "default") and isinstance(getattr(self, "space", None), Space):
+            self.default = first_config(self.space)
+        if not hasattr(self, "arguments"):
+            template = self.template_beside
+            found = arguments_in(template.read_text() if template.is_file() else "", self.name)
+            if found is None:
+                why = f"{template.name}, beside it, has no plain signature of {self.name}() to read them from"
+                raise fault(self, "", f"has no arguments, and {why}; state arguments = (names in its order)")
+            self.arguments = found
 
     @property
     def name(self) -> str:
@@ -272,6 +206,11 @@ class Kernel(ABC, Generic[P]):
     def source_path(self) -> Path:
         """Returns the file of the definition."""
         return Path(inspect.getfile(type(self)))
+
+    @property
+    def template_beside(self) -> Path:
+        """Returns the file in which a template of its own would be."""
+        return self.source_path.with_name(f"{self.source_path.stem}.cu.j2")
 
     @property
     def source_paths(self) -> tuple[Path, ...]:
@@ -295,10 +234,6 @@ class Kernel(ABC, Generic[P]):
         """Returns the launch geometry of a configuration."""
 
     @abstractmethod
-    def work(self, problem: P) -> Work:
-        """Returns the work that every variant must do."""
-
-    @abstractmethod
     def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
         """Returns random inputs by name (arrays as ``arrays`` specifies, and scalars); never zeros."""
 
@@ -312,12 +247,25 @@ class Kernel(ABC, Generic[P]):
 
     # ------------------------------------------------------------------ optional methods
     def sizes(self, problem: P, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-        """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones."""
-        return {}
+        """Returns the runtime fields that inputs of these shapes stand for; ``problem`` has the baked ones.
+
+        By default those that an axis follows from: extent = a x size + b. ``problem_for`` asks for the others.
+        """
+        return sizes_of(self._read_shapes, problem, size_fields(problem), shapes)
+
+    def work(self, problem: P) -> Work:
+        """Returns the work that every variant must do; by default no operations, and the bytes of all arrays."""
+        return Work(0.0, self._moved_bytes(problem))
 
     def edge_problems(self, problem: P, config: Config) -> tuple[P, ...]:
-        """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more."""
-        return (problem,)
+        """Returns the edge sizes at which every binary is checked: minimal, not a multiple of a block, one more.
+
+        By default those that the runtime fields and ``launch`` suggest.
+        """
+        n_threads = self.launch(problem, config).n_threads
+        return edge_sizes(
+            problem, size_fields(problem), lambda at: self.launch(at, config).grid, self._shapes, n_threads
+        )
 
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
         """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32.
@@ -371,16 +319,29 @@ class Kernel(ABC, Generic[P]):
         """Returns the problem of these inputs: baked fields from ``values``, runtime fields from the inputs' shapes.
 
         Raises:
-            UsageError: when a runtime field in ``values`` contradicts the shapes.
+            UsageError: when a runtime field in ``values`` contradicts the shapes, or is neither there nor in them.
         """
         problem = self.problem(values)
         shapes = {name: tuple(a.shape) for name, a in inputs.items() if hasattr(a, "shape") and len(a.shape)}
+        if type(self).sizes is Kernel.sizes:
+            unknown = [name for name in size_fields(problem) if name not in values]
+            found = asked_sizes(self.name, self._read_shapes, problem, unknown, shapes)
+            return self.problem(found, base=problem)
         try:
             sizes = self.sizes(problem, shapes)
         except KeyError as error:
             raise UsageError(f"{self.name} needs the input {error.args[0]}, an array") from error
         found = {name: size for name, size in sizes.items() if name not in values}
         return self.problem(found, base=problem)
+
+    def _shapes(self, problem: P) -> Shapes:
+        return {name: array.shape for name, array in self.arrays(problem).items()}
+
+    def _read_shapes(self, problem: P) -> Shapes:
+        return {name: array.shape for name, array in self.arrays(problem).items() if array.read}
+
+    def _moved_bytes(self, problem: P) -> float:
+        return float(sum(array.n_bytes * (array.read + array.written) for array in self.arrays(problem).values()))
 
 
 def kernel_classes(module: ModuleType) -> tuple[ModuleType, list[type[Kernel[Problem]]]]:
@@ -435,7 +396,7 @@ CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 OPTIONAL = (  # names that a definition may leave out, so that a misspelt one would go unnoticed
     *("extra_problems", "host_sizes", "scalar_defaults", "sizes", "edge_problems", "scalars", "constants"),
-    *("arguments_for", "unsupported"),
+    *("arguments_for", "unsupported", "work", "default", "arguments", "tuned"),
 )
 RENAMED = {"awkward": "extra_problems", "ragged": "edge_problems"}
 OF_ONE_CONFIG = ("launch", "edge_problems", "constants", "unsupported")
@@ -449,7 +410,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
     is_right, wanted = CONTRACT[name]
 
     @functools.wraps(method)
-    def checked(self: Kernel[Problem], *arguments: object, **more: object) -> Any:
+    def checked(self: Kernel[Problem], *arguments: Any, **more: Any) -> Any:
         try:
             answer = method(self, *arguments, **more)
         except (UsageError, TrialFailure, MemoryError):
@@ -458,6 +419,8 @@ def _held_to_contract(name: str, method: Any) -> Any:
             hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
             wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
         else:
+            if isinstance(answer, Work) and answer.bytes < 0:
+                return dataclasses.replace(answer, bytes=self._moved_bytes(*arguments, **more))
             why = None if is_right(answer) else f"returns {_brief(answer)}; it must return {wanted}"
             if why is None and name == "scalars":
                 why = wrong_scalars(answer)
@@ -474,27 +437,6 @@ def _held_to_contract(name: str, method: Any) -> Any:
 def _brief(value: object) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
-
-
-# ---------------------------------------------------------------------- problems as data
-def runtime_fields(problem_type: Any) -> tuple[str, ...]:
-    """Returns the names of the fields that are arguments of the kernel."""
-    return tuple(f.name for f in dataclasses.fields(problem_type) if f.metadata.get("runtime"))
-
-
-def baked_fields(problem_type: Any) -> tuple[str, ...]:
-    """Returns the names of the fields that are constants of the source."""
-    return tuple(f.name for f in dataclasses.fields(problem_type) if not f.metadata.get("runtime"))
-
-
-def baked_values(problem: Problem) -> dict[str, Any]:
-    """Returns the baked fields of ``problem`` by name."""
-    return {name: getattr(problem, name) for name in baked_fields(type(problem))}
-
-
-def problem_name(problem: Problem) -> str:
-    """Returns every field in the order of declaration, as ``taps=256,decimation=16,...``."""
-    return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in dataclasses.fields(problem))
 
 
 def _int32(name: str, value: Any) -> np.int32:

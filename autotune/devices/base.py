@@ -33,6 +33,7 @@ class Binary:
     compile_s: float = 0.0  # duration of the compile that made it
     cached: bool = False  # whether it came from the cache
     log: str = ""
+    parameters: tuple[str, ...] = ()  # names in the source's signature, as far as it says; for messages
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,19 @@ def definition_sources(kernel: Kernel[Any]) -> dict[str, str]:
     """Returns path in the folder of definitions -> text; imports from autotune are turned to those of the package.
 
     A definition of one file is called as the kernel, ``detect.py``. One with parts becomes a package, ``ddc/ddc.py``.
+    One that leaves its ``arguments`` to the template's signature brings the template, which is read and never rendered.
 
     Raises:
         UsageError: when one imports anything but NumPy, the standard library, parts and autotune's public words.
     """
     first, *parts = kernel.source_paths
+    template = (
+        {} if hasattr(type(kernel), "arguments") else {f"{kernel.name}.cu.j2": kernel.template_beside.read_text()}
+    )
     if not parts:
-        return {f"{kernel.name}.py": _emitted(first, "..")}
+        return {f"{kernel.name}.py": _emitted(first, "..")} | template
     start, whole = first.with_name("__init__.py"), first.stem == first.parent.name == kernel.name
-    return {
+    return {f"{kernel.name}/{name}": text for name, text in template.items()} | {
         f"{kernel.name}/__init__.py": _emitted(start, "...") if whole and start.is_file() else DOCSTRING,
         f"{kernel.name}/{kernel.name}.py": _emitted(first, "..."),
         **{f"{kernel.name}/{path.name}": _emitted(path, "...") for path in parts},

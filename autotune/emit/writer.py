@@ -175,7 +175,7 @@ packages = [{packages}]
 "{name}" = "."
 
 [tool.setuptools.package-data]
-"{name}" = ["wisdom.json", "sources/*.cu", "py.typed"]
+"{name}" = ["wisdom.json", "sources/*.cu", "kernels/**/*.cu.j2", "py.typed"]
 '''
 
 

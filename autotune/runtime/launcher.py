@@ -157,7 +157,7 @@ class TunedKernel:
             addresses.append(address)
             together |= address
         for value in outputs or ():
-            reader = readers.get(type(value)) or reader_for(f"{self._kernel.name}: out", value)
+            reader = readers.get(type(value)) or reader_for(self._name_of(outputs, value), value)
             signature, argument, address = reader(value)
             signatures.append(signature)
             arguments.append(argument)
@@ -320,6 +320,10 @@ class TunedKernel:
         arguments = [found[name] for name in self._signature.passed]
         plan.scalars = (values, arguments)
         return arguments
+
+    def _name_of(self, outputs: Sequence[object], value: object) -> str:
+        name = next(name for name, one in zip(self._signature.outputs, outputs, strict=True) if one is value)
+        return f"{self._kernel.name}: {name}"
 
     def _misaligned(self, name: str, align: int, address: int) -> UsageError:
         return ArgumentValueError(

@@ -7,13 +7,16 @@ from numbers import Integral, Real
 from typing import Any
 
 from ..core.config import Config, Value, parse_value, reads_back
-from ..core.definition import Kernel, P
+from ..core.definition import Kernel, P, problem_name
 from ..core.errors import UsageError
+from ..core.problem import size_fields
 from ..core.space import Space
 from ..devices import Target, find_device
 from ..source.checks import too_large
 from ..source.registry import load_kernel
 from ..system.limits import check_type
+
+MOST_HOST_BYTES = 1 << 27  # of all arrays: a launch takes up to half a second, and a trial a hundred of them
 
 
 def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> dict[str, Value]:
@@ -41,10 +44,13 @@ def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, 
     """Returns ``base`` (or the default problem) with ``values``; on the host, other runtime fields are host_sizes.
 
     Raises:
-        UsageError: for unknown fields, values of another type, or a problem that cannot be, or has an empty array.
+        UsageError: for unknown fields, values of another type, a problem that cannot be, or has an empty array, or one
+            whose default sizes are too large for the host.
     """
     small = {} if target.module.defaults.has_full_sizes else kernel.host_sizes
     problem = kernel.problem({**small, **of_types(kernel, values)}, base=base)
+    if not target.module.defaults.has_full_sizes and not {*small, *values} & set(size_fields(problem)):
+        _check_host_size(kernel, problem)
     for name, array in kernel.arrays(problem).items():
         if any(extent < 1 for extent in array.shape):
             raise UsageError(
@@ -146,6 +152,18 @@ def _check_text(kernel: Kernel[P], name: str, value: object) -> None:
         raise UsageError(
             f"{kernel.name}: {name}={value!r} cannot be written as a problem; it must be printable text without "
             "commas, equals signs or surrounding white space"
+        )
+
+
+def _check_host_size(kernel: Kernel[P], problem: P) -> None:
+    """Raises UsageError when sizes that nobody chose for the host are too large for it."""
+    n_bytes, names = sum(array.n_bytes for array in kernel.arrays(problem).values()), size_fields(problem)
+    if names and n_bytes > MOST_HOST_BYTES:
+        sizes = ", ".join(f'"{name}": ...' for name in names)
+        raise UsageError(
+            f"{kernel.name}: the arrays of {problem_name(problem)} take {n_bytes / 1e6:.0f} MB, too much for the "
+            f"device host, where a CPU runs each thread; set host_sizes = {{{sizes}}} in {kernel.source_path.name}, "
+            f"or give --problem {','.join(f'{name}=...' for name in names)}"
         )
 
 

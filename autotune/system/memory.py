@@ -19,10 +19,11 @@ def check_memory(kernel: Kernel[Problem], problem: Problem) -> None:
     """
     needed, free = sum(array.n_bytes for array in kernel.arrays(problem).values()), available_bytes()
     if free is not None and needed > free:
-        sizes = ", ".join(runtime_fields(kernel.problem_type)) or "its fields"
+        sizes = ",".join(f"{name}=..." for name in runtime_fields(kernel.problem_type)) or "its fields"
         raise UsageError(
             f"the arrays of {kernel.name} {problem_name(problem)} take {needed / 1e9:.3g} GB, and this machine has "
-            f"{free / 1e9:.3g} GB free; choose smaller sizes with --problem ({sizes})"
+            f"{free / 1e9:.3g} GB free; choose smaller sizes: --problem {sizes}, or host_sizes of the "
+            "definition, on the device host"
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Array, Kernel, Launch, P, Tolerance, problem_name
+from ..core.definition import Array, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Comparison, Constant, Function, Session
 from . import contract
@@ -146,7 +146,8 @@ class Placed:
         names = kernel.arguments_for(problem)
         missing = [n for n in names if n not in self.buffers and n not in scalars]
         if missing:
-            raise TypeError(f"{kernel.name}: arguments {missing} are neither in arrays() nor in scalars()")
+            why = f"has the argument {', '.join(missing)}, which is neither in arrays() nor in scalars(), nor a runtime"
+            raise fault(kernel, "", f"{why} field of the problem; call it as one of these, or add it to them")
         self.arguments: list[Argument] = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
         self.arguments += constants_of(kernel, self.specs, inputs)
 

@@ -135,6 +135,8 @@ def test_render_prints_the_source_of_one_variant() -> None:
 def test_list_shows_a_kernel_of_a_file() -> None:
     shown = autotune("list", "--kernel", EXAMPLE).stdout
     assert "detect: " in shown and "(26 configs on sm_90)" in shown and "ddc" not in shown
+    assert "26       allowed, of 30 combinations" in shown
+    assert "4        violate: a block has 64 to max_threads_per_block threads" in shown
 
 
 def test_verify_says_which_constraint_allows_nothing(tmp_path: Path) -> None:

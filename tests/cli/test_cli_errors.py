@@ -70,6 +70,10 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
         (["render", "--kernel", INTEGRATE, "--problem", "n_rows=0"], "n_rows=0 makes the array samples [0, 1000]"),
         ([*SWEEP, "--problem", "n_chan=99999999999"], "take 8.2e+05 GB, and this machine has "),
         (["sweep", "--kernel", "ddc", "--device", "host", "--problem", "n_samples=99999999999"], "GB free; choose"),
+        (
+            ["verify", "--kernel", INTEGRATE, "--device", "host", "--problem", "n_rows=100000"],
+            'too much for the device host, where a CPU runs each thread; set host_sizes = {"n_samples": ...} in',
+        ),
         (["sweep", "--kernel", "dequantize", "--problem", "missing=3"], "missing=3 must be true or false"),
         (["sweep", "--kernel", "dequantize", "--problem", "out_type=3"], "out_type=3 must be float32"),
         (["render", "--kernel", "ddc", "--config", "WGS=nan"], "WGS=nan is not in the space"),

@@ -47,6 +47,11 @@ WRONG = {  # what is put in the place of a part of the example -> what the one l
     "no tuned": (r"tuned = .*", "tuned = ()", "detect has no tuned problem"),
     "tuned type": (r"tuned = .*", "tuned = (1024,)", "it must be a tuple of Problem"),
     "arguments type": (r"arguments = .*", "arguments = 7", "has arguments = 7; it must be a tuple of names"),
+    "argument that is nothing": (
+        r"arguments = .*",
+        'arguments = ("power", "voltage", "length")',
+        "detect has the argument length, which is neither in arrays() nor in scalars(), nor a runtime field",
+    ),
     "old name": (r"def edge_problems", "def ragged", "detect defines ragged, which is called edge_problems now"),
     "misspelt": (
         r"host_sizes = ",

@@ -178,13 +178,13 @@ def test_launch_and_sample(host: Bench, build: str) -> None:
 @pytest.mark.parametrize(
     ("position", "argument", "complaint"),
     [
-        (0, np.float32(1), "parameter 0 is a pointer, but the argument is the number"),
-        (2, "buffer", "parameter 2 is no pointer, but the argument is the array"),
-        (2, np.float64(1), "parameter 2 is a float of 4 bytes, the argument is float64"),
-        (2, np.int32(1), "parameter 2 is a float of 4 bytes, the argument is int32"),
-        (3, np.float32(1), "parameter 3 is an integer of 4 bytes, the argument is float32"),
-        (4, np.int32(1), "parameter 4 is an integer of 8 bytes, the argument is int32"),
-        (4, None, "it has 5 parameters, 4 arguments were given"),
+        (0, np.float32(1), "out is a pointer, but the argument is the number"),
+        (2, "buffer", "factor is no pointer, but the argument is the array"),
+        (2, np.float64(1), "factor is a float of 4 bytes, the argument is float64"),
+        (2, np.int32(1), "factor is a float of 4 bytes, the argument is int32"),
+        (3, np.float32(1), "n is an integer of 4 bytes, the argument is float32"),
+        (4, np.int32(1), "offset is an integer of 8 bytes, the argument is int32"),
+        (4, None, r"it has 5 parameters \(out, in, factor, n, offset\), 4 arguments were given"),
     ],
 )
 def test_arguments_that_do_not_fit(host: Bench, position: int, argument: object, complaint: str) -> None:

@@ -220,7 +220,7 @@ def wrong_calls() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
         "out dtype": ({"out": (array(good), array(good))}, TypeError, "positive is float32, must be uint8"),
         "out shape": ({"out": (array(wide), array(good.astype("u1")))}, ValueError, "smoothed has shape"),
         "out address": ({"out": (array(good, shift=8), array(good.astype("u1")))}, ValueError, "smoothed starts at"),
-        "out numpy": ({"out": (good, array(good.astype("u1")))}, TypeError, "out is a NumPy array"),
+        "out numpy": ({"out": (good, array(good.astype("u1")))}, TypeError, "smoothed is a NumPy array"),
     }
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.definition import Device
+from ...core.derived import arguments_in
 from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
 from ...runtime.cubin import check_constants
@@ -133,6 +134,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         shared_bytes=shared_bytes,
         compile_s=sum(fact.compile_s for fact in facts),
         cached=all(found),
+        parameters=arguments_in(variant.source, variant.kernel) or (),
     )
 
 

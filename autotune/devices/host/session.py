@@ -56,6 +56,7 @@ class HostFunction:
     def __init__(self, device: Device, binary: Binary, build: str) -> None:
         self._device = device
         self._kernel = binary.kernel
+        self._parameters = binary.parameters
         self._path = Path(binary.files[build])
         self._checks = build == "check"
         facts = read_facts(self._path)
@@ -170,19 +171,21 @@ class HostFunction:
     def _check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
         info = self._info
         if len(arguments) != info.n_parameters:
-            self._refuse(f"it has {info.n_parameters} parameters, {len(arguments)} arguments were given")
+            named = f" ({', '.join(self._parameters)})" if self._parameters else ""
+            self._refuse(f"it has {info.n_parameters} parameters{named}, {len(arguments)} arguments were given")
         for i, argument in enumerate(arguments):
             kind, size = info.kinds[i : i + 1].decode(), info.sizes[i]
+            parameter = self._parameters[i] if i < len(self._parameters) else f"parameter {i}"
             if isinstance(argument, HostMemory):
                 if kind != "p":
-                    self._refuse(f"parameter {i} is no pointer, but the argument is the array {argument.name}")
+                    self._refuse(f"{parameter} is no pointer, but the argument is the array {argument.name}")
                 continue
             if kind == "p":
-                self._refuse(f"parameter {i} is a pointer, but the argument is the number {argument!r}")
+                self._refuse(f"{parameter} is a pointer, but the argument is the number {argument!r}")
             value = np.asarray(argument)
             if value.dtype.itemsize != size or not isinstance(argument, SCALAR_KINDS.get(kind, (np.generic,))):
                 wanted = {"f": "a float", "i": "an integer"}.get(kind, "a structure")
-                self._refuse(f"parameter {i} is {wanted} of {size} bytes, the argument is {value.dtype} {argument!r}")
+                self._refuse(f"{parameter} is {wanted} of {size} bytes, the argument is {value.dtype} {argument!r}")
 
     def _refuse(self, why: str) -> None:
         raise TrialFailure(Status.LAUNCH_FAILED, f"the arguments do not fit the signature of {self._kernel}: {why}")

@@ -1,0 +1,23 @@
+"""`autotune new` writes the files of a new kernel."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...system.shell import command
+from ..console import stdout
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="The kernel's name: lower-case letters, digits and _.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder for its two files.")] = Path("."),
+) -> None:
+    """Write a kernel that works, a vector addition, to be edited into another."""
+    from ...source.starter import write_starter
+
+    definition, template = write_starter(name, out)
+    stdout.print(f"wrote        {definition}: what is computed, which parameters may vary, what is right", markup=False)
+    stdout.print(f"             {template}: how CUDA computes it", markup=False)
+    verify = command("autotune", "verify", "--kernel", definition, "--device", "host", "--all")
+    stdout.print(f"next         {verify}", markup=False)

@@ -1,0 +1,204 @@
+"""Derives what a definition may leave out: sizes, edge sizes, the default config, the order of arguments.
+
+Each function asks what the definition says of other sizes, and concludes only what all answers agree on. Nothing here
+knows ``Kernel``: a definition comes in as functions of a problem.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+from typing import NamedTuple, TypeVar
+
+from .config import Value
+from .errors import UsageError
+from .problem import Problem
+from .space import Space
+
+P = TypeVar("P", bound=Problem)
+Shapes = Mapping[str, tuple[int, ...]]
+Grid = tuple[int, int, int]
+
+PROBES = (*range(1, 33), 48, 64, 96, 128, 256, 512, 1024)  # added to a size: they tell n / 2 from n // 2
+MOST_LEAST = 4096  # the smallest size that a problem allows is looked for up to here
+MOST_SPAN = 1 << 20  # what a block covers is looked for up to here
+MOST_ELEMENTS = 1 << 24  # elements of all arrays of an edge problem
+
+
+# ---------------------------------------------------------------------- runtime sizes from shapes
+class _Line(NamedTuple):
+    """An extent that is slope x size + offset."""
+
+    slope: Fraction
+    offset: Fraction
+
+    def size_at(self, extent: int) -> int | None:
+        """Returns the size at which the extent is this one, or None if no integer is."""
+        size = (extent - self.offset) / self.slope
+        return int(size) if size.denominator == 1 else None
+
+
+def sizes_of(shapes_at: Callable[[P], Shapes], problem: P, names: Sequence[str], shapes: Shapes) -> dict[str, int]:
+    """Returns those of the sizes ``names`` that ``shapes`` determine; the other fields are as in ``problem``.
+
+    A size is determined by an axis that follows from it alone, as a x size + b, at every size that is tried. Axes that
+    round (``n // 2`` for any n) or that depend on two sizes determine none.
+    """
+    found: dict[str, int] = {}
+    for name in names:
+        moved = [(at, shapes_at(at)) for at in _others(problem, names, name)]
+        probes = [(getattr(at, name), shapes_at(at)) for at in _probes(problem, name)]
+        for array, shape in shapes.items():
+            if any(len(s.get(array, ())) != len(shape) for _, s in (*probes, *moved)):
+                continue
+            for axis, extent in enumerate(shape):
+                line = _line([(size, s[array][axis]) for size, s in probes])
+                is_free = all(s[array][axis] == probes[0][1][array][axis] for _, s in moved)
+                if name not in found and line and is_free and (size := line.size_at(extent)) is not None:
+                    found[name] = size
+    return found
+
+
+def asked_sizes(
+    kernel: str, shapes_at: Callable[[P], Shapes], problem: P, names: Sequence[str], shapes: Shapes
+) -> dict[str, int]:
+    """Returns ``sizes_of``; ``shapes_at``: of the inputs.
+
+    An input that is missing, or has another number of axes, is left to the checks that follow, which say so.
+
+    Raises:
+        UsageError: when the shapes do not determine one of ``names``; says how to give it.
+    """
+    found = sizes_of(shapes_at, problem, names, shapes)
+    asked = [name for name in names if name not in found]
+    if asked and all(len(shapes.get(name, ())) == len(shape) for name, shape in shapes_at(problem).items()):
+        told = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items()) or "there are no arrays"
+        in_dict = ", ".join(f'"{name}": {getattr(problem, name)}' for name in asked)
+        in_call = ", ".join(f"{name}={getattr(problem, name)}" for name in asked)
+        raise UsageError(
+            f"{kernel}: the shapes of the inputs ({told}) do not determine {', '.join(asked)}; give it by name, as in "
+            f"autotune.run(..., problem={{{in_dict}}}) or {kernel}({in_call}) of a package"
+        )
+    return found
+
+
+def _probes(problem: P, name: str) -> list[P]:
+    """Returns the problem and others of larger ``name``, as far as they can be."""
+    size = getattr(problem, name)
+    others = dict.fromkeys((2 * size, 3 * size, *(size + more for more in PROBES)))
+    tried = (_replaced(problem, {name: other}) for other in others if other != size)
+    return [problem, *(other for other in tried if other is not None)]
+
+
+def _others(problem: P, names: Sequence[str], name: str) -> Iterator[P]:
+    """Yields problems that differ in one of the other sizes."""
+    for other in names:
+        if other != name:
+            yield from _probes(problem, other)[1:4]
+
+
+def _line(points: Sequence[tuple[int, int]]) -> _Line | None:
+    """Returns the line through all of the (size, extent), rising, or None if there is none."""
+    (size, extent), *others = points
+    if len(others) < 2:
+        return None
+    slope = Fraction(others[0][1] - extent, others[0][0] - size)
+    line = _Line(slope, extent - slope * size)
+    return line if slope > 0 and all(e == line.slope * s + line.offset for s, e in others) else None
+
+
+# ---------------------------------------------------------------------- edge sizes
+def edge_sizes(
+    problem: P, names: Sequence[str], grid_at: Callable[[P], Grid], shapes_at: Callable[[P], Shapes], n_threads: int
+) -> tuple[P, ...]:
+    """Returns problems whose sizes ``names`` are at edges, and for each size: more than one block by 1, the others
+    being 2; and less than two blocks by 1.
+
+    The first is the smallest that there is. A block's span is the largest size that takes no more blocks than the
+    smallest does; where the grid does not depend on a size, it is ``n_threads``. Sizes that a problem refuses become
+    the next multiple of the smallest size; what is refused then, or has an empty array or grid, is left out.
+    """
+
+    def is_whole(at: P) -> bool:
+        return min(grid_at(at)) > 0 and all(min(shape, default=1) > 0 for shape in shapes_at(at).values())
+
+    least = problem
+    for name in names:
+        tried = (_replaced(least, {name: size}) for size in range(1, MOST_LEAST))
+        least = next((at for at in tried if at is not None and is_whole(at)), least)
+    found = {least: None}
+    for name in names:
+        span = _span(least, name, grid_at) or n_threads
+        beside = {other: 2 for other in names if other != name}
+        for sizes in ({name: span + 1, **beside}, {name: 2 * span - 1}):
+            edge = _near(least, sizes)
+            if edge is not None and is_whole(edge) and sum(map(prod, shapes_at(edge).values())) <= MOST_ELEMENTS:
+                found[edge] = None
+    return tuple(found)
+
+
+def _span(least: P, name: str, grid_at: Callable[[P], Grid]) -> int | None:
+    """Returns the largest size whose grid is that of ``least``; None where all grids are."""
+    first, low = grid_at(least), max(1, int(getattr(least, name)))
+    high = low
+
+    def is_same(size: int) -> bool:
+        at = _near(least, {name: size})
+        return at is None or grid_at(at) == first
+
+    while is_same(high):
+        low, high = high, 2 * high
+        if high > MOST_SPAN:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_same(middle) else (low, middle)
+    return low
+
+
+def _near(least: P, sizes: Mapping[str, int]) -> P | None:
+    """Returns the problem of these sizes, each raised to a multiple of the smallest if it is refused."""
+    at: P | None = least
+    for name, size in sizes.items():
+        if at is not None:
+            unit = max(1, getattr(least, name))
+            at = _replaced(at, {name: size}) or _replaced(at, {name: -(-size // unit) * unit})
+    return at
+
+
+def _replaced(problem: P, sizes: Mapping[str, int]) -> P | None:
+    """Returns the problem with these sizes, or None if it refuses them."""
+    try:
+        return replace(problem, **sizes)
+    except (TypeError, ValueError, ArithmeticError, UsageError):
+        return None
+
+
+# ---------------------------------------------------------------------- class attributes
+def first_config(space: Space) -> dict[str, Value]:
+    """Returns the first value of each parameter that has a meaning beside those before it."""
+    chosen: dict[str, Value] = {}
+    for name, parameter in space.parameters.items():
+        if parameter.applies(chosen):
+            chosen[name] = parameter.values[0]
+    return chosen
+
+
+COMMENT = re.compile(r"\{#.*?#\}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+TYPE_ARGUMENTS = re.compile(r"<[^<>]*>")
+
+
+def arguments_in(template: str, function: str) -> tuple[str, ...] | None:
+    """Returns the names of the parameters of a ``__global__`` function of a template, without its tensor maps.
+
+    None: the function is not there, or its signature depends on Jinja statements.
+    """
+    text = EXPRESSION.sub("0", COMMENT.sub(" ", template))
+    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
+    if found is None:
+        return None
+    parts = [part for part in TYPE_ARGUMENTS.sub("", found[1]).split(",") if "__grid_constant__" not in part]
+    names = tuple(words[-1] for part in parts if (words := re.findall(r"\w+", part)))
+    return names if names != ("void",) else ()
