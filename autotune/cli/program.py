@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ..core.architecture import ARCHITECTURES
 from ..core.config import Config
 from ..core.definition import Kernel, problem_name
 from ..core.errors import UsageError, one_line
@@ -15,6 +16,7 @@ from ..devices import Target, cuda, find_device, findings
 from ..source.registry import all_kernels, load_kernel
 from ..source.render import render as render_variant
 from ..sweep.request import parse_config, parse_values, problem_on, problems_on, resolve
+from ..system.installation import VERSION
 from ..system.limits import DEADLINE
 from ..system.processes import n_cpus
 from ..trial import verify_configs
@@ -46,7 +48,6 @@ class Command(typer.core.TyperCommand):
 
 app = typer.Typer(
     name="autotune",
-    help="Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -55,6 +56,21 @@ app = typer.Typer(
 
 N_CPUS = n_cpus()
 WRONG_WORDS: Any = typer.BadParameter.__base__  # the base of all usage errors, which typer does not export
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        stdout.print(f"autotune {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest."""
 
 
 @app.command("list", cls=Command)
@@ -80,7 +96,10 @@ def render(
     problem: ProblemOption = [],
     config: ConfigOption = "",
     arch: Annotated[
-        str, typer.Option("--arch", help="Architecture whose limits and default configuration apply.")
+        str,
+        typer.Option(
+            "--arch", help=f"Architecture whose limits and default configuration apply: {', '.join(ARCHITECTURES)}."
+        ),
     ] = "sm_90",
 ) -> None:
     """Print the CUDA source of one variant: the default configuration unless --config names one."""
@@ -109,7 +128,7 @@ def verify(
         list[str],
         typer.Option(
             "--compile-for",
-            help="Compile for this architecture (sm_80, ...) with NVRTC; no GPU needed, nothing is run.",
+            help=f"Compile for this architecture ({', '.join(ARCHITECTURES)}) by NVRTC, without a GPU; nothing is run.",
         ),
     ] = [],
     build: Annotated[

@@ -29,7 +29,8 @@ ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without record
     **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
     **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "sm_90"),
     **dict.fromkeys(("B200", "GB200"), "sm_100"),
-    **dict.fromkeys(("5060", "5070", "5080", "5090"), "sm_120"),
+    **dict.fromkeys(("B300", "GB300"), "sm_103"),
+    **dict.fromkeys(("5060", "5070", "5080", "5090", "Blackwell"), "sm_120"),  # Blackwell: as in RTX PRO 6000 Blackwell
 }
 EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
 

@@ -16,6 +16,7 @@ from autotune.core.definition import problem_name
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.source.registry import load_kernel
+from autotune.system.installation import VERSION
 from autotune.trial import verify_configs
 
 from ..commands import autotune
@@ -121,8 +122,8 @@ def test_verify_leaves_out_a_size_for_which_numpy_would_need_minutes(monkeypatch
 
 
 def test_verify_compiles_for_gpus_that_are_not_here() -> None:
-    words = ("--compile-for", "sm_80", "--compile-for", "sm_90", "--compile-for", "sm_120", "--sample", "3")
-    done = autotune("verify", "--kernel", EXAMPLE, "--device", "host", *words)
+    words = [word for arch in ("sm_80", "sm_100", "sm_120") for word in ("--compile-for", arch)]
+    done = autotune("verify", "--kernel", EXAMPLE, "--device", "host", *words, "--sample", "3")
     assert done.returncode == 0 and "9 passed" in done.stdout, done.stderr
 
 
@@ -144,6 +145,12 @@ def test_verify_says_which_constraint_allows_nothing(tmp_path: Path) -> None:
     assert done.returncode == 2 and not done.stdout
     assert "detect: no configuration is allowed for n_time=1024,n_chan=200: 2 violate: a block has" in done.stderr
     assert "; 28 violate: the constraint block_fits can be asked (AttributeError: " in done.stderr
+
+
+@pytest.mark.quick
+def test_version_is_told() -> None:
+    done = autotune("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"autotune {VERSION}\n", "")
 
 
 def test_list_and_doctor_speak_to_people_and_programs() -> None:
