@@ -1,21 +1,16 @@
-"""Prints progress to stderr (a live bar on a terminal, plain lines otherwise) and tables to stdout."""
+"""Prints data and tables to stdout, and formats numbers for them."""
 
 import json
 import os
+import re
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from ..core.errors import Status
-from ..trial.row import Trial
-
-LINE_EVERY_S = 5.0  # between plain progress lines
+LEAST_CELL = 24  # columns that are worth having for what is cut
 stdout = Console(soft_wrap=True, highlight=False)
 stderr = Console(stderr=True, soft_wrap=True, highlight=False)
 
@@ -58,63 +53,6 @@ def only_data() -> Iterator[None]:
             sys.stdout = stdout.file = python_stdout
 
 
-class ConsoleProgress:
-    """Shows a sweep's progress on stderr. ``clock`` names the clock of its times ("GPU time", "host time")."""
-
-    def __init__(self, clock: str) -> None:
-        self.clock = clock
-        self._bar: Bar | None = None
-        self._total = self._n_before = 0
-        self._began = time.monotonic()
-        self._last_line = 0.0
-        self._failed = 0
-
-    def note(self, text: str) -> None:
-        stderr.print(text, markup=False)
-
-    def begin(self, title: str, n_total: int, n_done: int) -> None:
-        self.note(title + (f"; {n_done} trials already recorded" if n_done else ""))
-        self._total, self._n_before, self._began = n_total, n_done, time.monotonic()
-        if stderr.is_terminal:
-            columns = (
-                BarColumn(24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-            )
-            self._bar = Bar(*columns, TextColumn("{task.description}", markup=False), console=stderr)
-            self._bar.add_task("", total=n_total, completed=n_done)
-            self._bar.start()
-
-    def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
-        self._failed += trial.status != Status.MEASURED
-        text = f"best {seconds(best.median_s)} {best.config}" if best else "no config timed yet"
-        text += f"; {self._failed} failed" if self._failed else ""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=n_done, description=text)
-        elif time.monotonic() - self._last_line > LINE_EVERY_S or n_done == self._total:
-            self._last_line = time.monotonic()
-            self.note(f"  trial {n_done} of {self._total}: {text}{self._left(n_done)}")
-
-    def _left(self, n_done: int) -> str:
-        """Returns the time that the remaining trials take at the rate of this run."""
-        passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
-        return f"; {seconds(passed_s / n_new * (self._total - n_done))} left" if n_new and n_done < self._total else ""
-
-    def finalists(self, n: int) -> None:
-        self._stop()
-        self.note(f"final round: measuring the best {n} configs again, interleaved")
-
-    def end(self, counts: Mapping[str, int]) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-
 def seconds(value: float | None) -> str:
     """Formats a time with four digits in a suitable unit."""
     if value is None:
@@ -128,13 +66,45 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Prints columns as wide as their longest cell. Lines are not wrapped: a terminal may, but a pipe must not."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: str = "", below: str = "") -> None:
+    """Prints columns as wide as their longest cell. Lines are whole in a pipe, and on a terminal that is wide enough.
+
+    Otherwise, on a terminal, cells of the column ``cut`` are shortened in the middle; those of the last column, if it
+    is ``below``, go to lines of their own, which end after commas.
+    """
     lines = [tuple(columns), *(tuple(str(cell) for cell in row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    too_much = sum(widths) + 2 * (len(widths) - 1) - stdout.width if stdout.is_terminal else 0
+    if too_much > 0 and cut in columns:
+        at = columns.index(cut)
+        widths[at] = max(min(widths[at], LEAST_CELL), widths[at] - too_much)
+        lines = [(*line[:at], middle(line[at], widths[at]), *line[at + 1 :]) for line in lines]
+    is_below = too_much > 0 and columns[-1] == below and below != ""
     for line in lines:
-        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        cells = line[:-1] if is_below else line
+        text = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
         stdout.print(text, markup=False, style="bold" if line is lines[0] else None)
+        if is_below and line is not lines[0]:
+            for part in broken_at_commas(line[-1], stdout.width - 4):
+                stdout.print(f"    {part}", markup=False)
+
+
+def middle(text: str, width: int) -> str:
+    """Returns ``text`` in at most ``width`` characters: what is too long has .. in place of its middle."""
+    if len(text) <= width:
+        return text
+    n = max(0, width - 2)
+    return text[: n - n // 2] + ".."[: max(0, width)] + text[len(text) - n // 2 :]
+
+
+def broken_at_commas(text: str, width: int) -> list[str]:
+    """Returns ``text`` in lines of at most ``width`` characters that end after commas, where there are any."""
+    lines = [""]
+    for part in re.split("(?<=,)", text):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return lines
 
 
 def print_json(value: object) -> None:

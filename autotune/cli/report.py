@@ -56,7 +56,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         for f in sweep.finalists
         if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
     ]
-    print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows)
+    print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows, below="config")
     for f in sweep.finalists[:1]:
         if f.sustained is not None:
             told = f"{seconds(f.sustained.sustained_s)} sustained, {seconds(f.sustained.short_s)} in a short run"

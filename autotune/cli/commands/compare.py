@@ -37,7 +37,7 @@ def compare(
             (p.title, seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
             for p in different
         ]
-        print_table(("beyond the noise", "before", "after", "change", ""), lines)
+        print_table(("beyond the noise", "before", "after", "change", ""), lines, cut="beyond the noise")
     for one in device_noise.values():
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)

@@ -71,7 +71,7 @@ def _print(table: Table, all_k: list[Portfolio], asked: Portfolio, regret: float
         stdout.print(f"{len(asked.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
     served = [sum(choice == i for choice in asked.chosen) for i in range(len(asked.configs))]
     rows = list(zip(served, asked.configs, strict=True))
-    print_table(("serves", "configuration"), rows)
+    print_table(("serves", "configuration"), rows, below="configuration")
     stdout.print("")
 
 

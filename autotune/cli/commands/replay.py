@@ -1,6 +1,5 @@
 """`autotune replay`: how well samplers search recorded spaces."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from ...search.replay import replay as replay_space
 from ...system.limits import SEED
 from ...system.processes import n_cpus
 from ..console import print_json, print_table, stderr, stdout
+from ..progress import Line, Told, note
 from .options import DefinitionsOption, within
 
 
@@ -66,10 +66,17 @@ def replay(
 def _replayed(
     space: RecordedSpace, sampler: str, trials: int, repeats: int, ahead: int, seed: int, jobs: int
 ) -> Replay:
-    progress = _Progress(space, sampler, repeats)
-    answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, progress)
-    progress.end()
+    """Counts the repeats on a terminal; elsewhere one line says that a sampler has ended."""
+    title = f"{space.name}, {sampler}"
+    with Line(repeats, transient=True) as line:
+        answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, lambda n: _count(line, n, title))
+    if not stderr.is_terminal:
+        note(f"{title}: {repeats} repeats")
     return answer
+
+
+def _count(line: Line, n_done: int, title: str) -> None:
+    line.update(n_done, Told(title))
 
 
 def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:
@@ -96,21 +103,3 @@ def _cells(one: Replay) -> tuple[str, ...]:
         f"{one.simulated_s:.0f}",
         f"{one.ask_ms:.2f}",
     )
-
-
-class _Progress:
-    """Counts repeats in one line on a terminal; elsewhere it prints one line when a sampler has ended."""
-
-    def __init__(self, space: RecordedSpace, sampler: str, repeats: int) -> None:
-        self._title, self._repeats = f"{space.name}, {sampler}", repeats
-
-    def __call__(self, n_done: int) -> None:
-        if stderr.is_terminal:
-            sys.stderr.write(f"\r{self._title}: {n_done} of {self._repeats} repeats")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if stderr.is_terminal:
-            sys.stderr.write("\r\x1b[K")
-        else:
-            stderr.print(f"{self._title}: {self._repeats} repeats", markup=False)

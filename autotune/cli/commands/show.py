@@ -27,7 +27,7 @@ from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
-from ..console import percent, print_json, print_table, seconds, stdout
+from ..console import broken_at_commas, percent, print_json, print_table, seconds, stdout
 
 
 def show(
@@ -119,7 +119,7 @@ def _print_winner(sweep: SweepRecord) -> None:
     winner, default = proven.measured, sweep.default
     launches = f", {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
-    _line("winner", _assignments(winner.config))
+    _line("winner", _assignments(winner.config), is_config=True)
     _line("", f"{_time(winner)}{launches}{cache}, {clock(sweep)}")
     if figure := winner.sustained:
         short, long = seconds(figure.short_s), seconds(figure.sustained_s)
@@ -138,7 +138,8 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", proven.reproduce)
     if default and default.config == winner.config:
         return _line("default", "same config as the winner")
-    _line("default", f"{_time(default)}; {_assignments(default.config)}" if default else "not measured")
+    text = f"{_time(default)}; {_assignments(default.config)}" if default else "not measured"
+    _line("default", text, is_config=True)
     if sweep.speed_up is not None:
         interval = speed_up_interval(sweep)
         sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
@@ -162,7 +163,8 @@ def _print_finalists(sweep: SweepRecord) -> None:
         for finalist in sweep.finalists
     ]
     stdout.print()
-    print_table(("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
+    columns = ("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config")
+    print_table(columns, rows, below="config")
     if sweep.outcome is not None and (n_ties := len(sweep.outcome.ties)):
         tied = "1 config of it is" if n_ties == 1 else f"{n_ties} configs of it are"
         rule = sweep.outcome.preference_among_ties or "the smaller one"
@@ -234,5 +236,9 @@ def _assignments(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def _line(name: str, text: str) -> None:
-    stdout.print(f"{name:<12} {text}", markup=False)
+def _line(name: str, text: str, is_config: bool = False) -> None:
+    """Prints a line; on a terminal that is too narrow one that ``is_config`` goes on below, after a comma."""
+    width = stdout.width - 13 if is_config and stdout.is_terminal else len(text)
+    for part in broken_at_commas(text, width):
+        stdout.print(f"{name:<12} {part}", markup=False)
+        name = ""
