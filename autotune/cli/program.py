@@ -15,7 +15,7 @@ from ..core.config import Config
 from ..core.definition import Kernel
 from ..core.errors import UsageError, one_line
 from ..core.problem import Problem
-from ..devices import Target, cuda, find_device, findings
+from ..devices import Target, cuda
 from ..source.registry import all_kernels, load_kernel
 from ..source.render import render as render_variant
 from ..sweep.request import parse_config, parse_values, problems_on
@@ -26,6 +26,7 @@ from .commands.channelise import channelise
 from .commands.compare import compare
 from .commands.correlate import correlate
 from .commands.digest import digest
+from .commands.doctor import doctor
 from .commands.emit import emit
 from .commands.export import export
 from .commands.options import ConfigOption, JsonOption, KernelOption, ProblemOption
@@ -35,7 +36,7 @@ from .commands.show import show
 from .commands.sky import sky
 from .commands.sweep import sweep
 from .commands.verify import verify
-from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
+from .console import only_data, print_json, stderr, stdout, whole_streams
 from .stopped import NOTHING, STANDS, stopped
 
 
@@ -149,19 +150,7 @@ def lookup(
     stdout.print(answer["text"], markup=False)
 
 
-@app.command(cls=Command)
-def doctor(json: JsonOption = False) -> None:
-    """Check GPU, driver, NVRTC, host compiler and caches, and say what to install."""
-    found = findings()
-    try:
-        usable = f"{find_device().identifier}: {find_device().device.name}"
-    except UsageError as error:
-        usable = str(error)
-    if json:
-        return print_json({"auto": usable, "findings": [vars(f) for f in found]})
-    rows = [(f.what, "works" if f.works else "missing", f.detail, "" if f.works else f.remedy) for f in found]
-    print_table(("what", "", "found", "fix"), rows)
-    stdout.print(f"--device auto is {usable}", markup=False)
+app.command(cls=Command)(doctor)
 
 
 def _config(kernel: Kernel[Problem], text: str, problem: Problem, target: Target) -> Config:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -156,8 +157,20 @@ def test_version_is_told() -> None:
 def test_list_and_doctor_speak_to_people_and_programs() -> None:
     assert "ddc" in autotune("list").stdout
     assert any(row["kernel"] == "ddc" for row in json.loads(autotune("list", "--json").stdout))
-    assert "host compiler" in autotune("doctor").stdout
-    assert json.loads(autotune("doctor", "--json").stdout)["findings"]
+    done = autotune("doctor")
+    assert done.returncode == 0 and re.search("^kernels can be .*on: host, the CPU; ", done.stdout, re.MULTILINE)
+    told = json.loads(autotune("doctor", "--json").stdout)
+    assert told["findings"] and "host" in told["checked_on"] and "host" not in told["tuned_on"]
+
+
+def test_doctor_fails_where_nothing_can_be_tuned(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autotune", "doctor"]
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 1 and "kernels can be tuned nowhere: install" in done.stdout, done.stderr
+    assert re.search("^host compiler +lacks .*\n +fix +install g.*apt install g", done.stdout, re.MULTILINE), (
+        done.stdout
+    )
 
 
 def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path) -> None:
