@@ -11,6 +11,7 @@ import typer
 from ...core.errors import UsageError
 from ...system.installation import install_with
 from ...system.shell import command, definition_words
+from ..common import assignments, common_fields, own_fields, told_common
 from ..console import percent, print_json, print_table, seconds, stdout
 from ..progress import Line, Told, note
 from ..stopped import STANDS, stopped
@@ -159,7 +160,7 @@ class _Console:
 
 
 def _name(one: "Tuned") -> str:
-    return ",".join(f"{name}={value}" for name, value in one.problem.items())
+    return assignments(one.problem)
 
 
 def _summary(done: "Campaign", results: Path) -> dict[str, object]:
@@ -185,7 +186,13 @@ def _print(done: "Campaign", results: Path, kernel: str) -> None:
     gains = [o.speed_up for o in tuned if o.speed_up]
     best = sorted((o for o in tuned if o.speed_up), key=lambda o: -(o.speed_up or 0.0))[:3]
     if best:
-        rows = [(_name(o), seconds(o.median_s), f"{o.speed_up:.2f}", o.device) for o in best]
+        ((_, common),) = common_fields([kernel] * len(tuned), [o.problem for o in tuned]).items()
+        for text in told_common({"them": common}):
+            stdout.print(text, markup=False)
+        rows = [
+            (assignments(own_fields(o.problem, common)), seconds(o.median_s), f"{o.speed_up:.2f}", o.device)
+            for o in best
+        ]
         print_table(("the largest speed-ups", "median", "x default", "device"), rows, cut="the largest speed-ups")
     stdout.print(f"problems     {len(tuned)} of {done.n_problems} tuned, {len(done.failed)} failed", markup=False)
     for failed in done.failed[:N_FAILURES_TOLD]:

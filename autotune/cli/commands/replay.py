@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...search import check_sampler
-from ...search.recorded_space import RecordedSpace, read_space
+from ...search.recorded_space import RecordedSpace, read_spaces
 from ...search.replay import RANDOM, Replay
 from ...search.replay import replay as replay_space
 from ...system.limits import SEED
@@ -21,7 +21,7 @@ def replay(
         list[Path],
         typer.Argument(
             metavar="SPACE...",
-            help="Recorded spaces: the folder of a sweep, a Kernel Tuner cache or T4 results (.json, .json.gz).",
+            help="Recorded sweeps or folders of them, Kernel Tuner caches or T4 results (.json, .json.gz).",
         ),
     ],
     sampler: Annotated[
@@ -55,7 +55,9 @@ def replay(
     samplers = list(dict.fromkeys([*sampler, RANDOM]))
     for name in samplers:
         check_sampler(name)
-    spaces = [read_space(path, kernel) for path in paths]
+    spaces, left_out = read_spaces(paths, kernel)
+    for path, why in left_out.items():
+        note(f"skipped {path}: {why}")
     replays = [[_replayed(space, name, trials, repeats, ahead, seed, jobs) for name in samplers] for space in spaces]
     if json:
         return print_json([one.as_json() for of_space in replays for one in of_space])
