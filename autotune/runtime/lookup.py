@@ -93,6 +93,7 @@ def choose(
     fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
     if not entries and not fallbacks:
         raise UsageError(_unknown(wisdom, kernel.name, baked))
+    tune = _command(wisdom, kernel.name, baked)
     problem = kernel.problem({**baked, **(runtime or {})})
     sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
     entries = sorted((e for e in entries if e.device.kind == device.kind), key=_by_distance(sizes))
@@ -122,15 +123,14 @@ def choose(
         why = f"not tuned on {device.name}; tuned on {entry.device.name}, also {device.arch}, at {_at(entry)}"
         return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
     for fallback in filter(allowed, fallbacks):
-        why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {_command(kernel.name, baked)}"
+        why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {tune}"
         loss = wisdom.loss(kernel.name, device, DEFAULT)
         return Choice(
             kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
             fallback.source_key, expected_loss=loss.median if loss else None, left_out=loss,
         )  # fmt: skip
     raise UsageError(
-        f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. "
-        f"Tune it there: {_command(kernel.name, baked)}"
+        f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. Tune it there: {tune}"
     )
 
 
@@ -291,8 +291,10 @@ def _also(why: str, refused: list[str]) -> str:
     return why + (f" ({'; '.join(refused)})" if refused else "")
 
 
-def _command(kernel: str, baked: Mapping[str, object]) -> str:
-    return shlex.join(["autotune", "sweep", "--kernel", kernel, "--problem", fields_text(baked)])
+def _command(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
+    """Returns the command that tunes a problem; a kernel that is not installed is named by the path of its file."""
+    named = wisdom.definitions.get(kernel, kernel)
+    return shlex.join(["autotune", "sweep", "--kernel", named, "--problem", fields_text(baked)])
 
 
 def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
@@ -302,4 +304,4 @@ def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
         on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
         lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
     there = "Tuned problems:\n" + "\n".join(lines) if lines else f"No problem of {kernel} was tuned."
-    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTo tune it: {_command(kernel, baked)}"
+    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTo tune it: {_command(wisdom, kernel, baked)}"
