@@ -19,6 +19,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
+from ..core.parameter import clause
 from ..core.problem import Problem
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
@@ -140,7 +141,7 @@ def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: D
         if (reason := kernel.unsupported(config, device)) is not None:
             return reason
         if (broken := kernel.space.broken(problem, config, device)) is not None:
-            return f"it violates: {broken.reason}"
+            return f"it {clause(broken.reason)}"
         return _beyond(kernel.launch(problem, config), device)
     except TrialFailure as failure:
         return failure.message

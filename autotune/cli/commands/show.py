@@ -21,6 +21,7 @@ from ...analysis.show import (
     speed_up_interval,
     spent,
 )
+from ...core.parameter import clause
 from ...core.schema import plain
 from ...records.folder import all_sweeps
 from ...records.outcome import Finalist
@@ -186,7 +187,7 @@ def _print_trials(sweep: SweepRecord) -> None:
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")
     for why, n in sweep.about.refused.items():
-        _line("", f"{n} configs violate: {why}")
+        _line("", f"{n} config{'s' * (n > 1)} {clause(why, n)}")
 
 
 def _print_spent(where: Spent) -> None:
