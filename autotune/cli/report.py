@@ -12,7 +12,8 @@ from ..records.outcome import Finalist
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
 from ..trial.row import Trial
-from .console import percent, print_table, seconds, stdout
+from .console import percent, seconds, stdout
+from .tables import print_table
 
 
 def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:

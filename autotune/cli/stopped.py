@@ -4,13 +4,13 @@ import signal
 
 import typer
 
-from .progress import note
+from .console import note
 
 RESUMES = "every trial that ended is recorded; run the same command again to resume"
 STANDS = {
     "sweep": RESUMES,
     "campaign": RESUMES,
-    "digest": "sweeps that were told are done; run the same command again to go on with the others",
+    "digest": "digests of the sweeps before this one are written; run the same command again to go on",
     "verify": "nothing is recorded; what was compiled is kept for the next time",
     "emit": "no package is half written; run the same command again",
     "export": "no file is half written; run the same command again",

@@ -12,9 +12,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from autotune import Config
+from autotune import Config, Device
+from autotune.cli.commands.doctor import told
 from autotune.core.definition import problem_name
-from autotune.devices import find_device
+from autotune.devices import Target, find_device
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.source.registry import load_kernel
 from autotune.system.installation import VERSION
@@ -161,6 +162,18 @@ def test_list_and_doctor_speak_to_people_and_programs() -> None:
     assert done.returncode == 0 and re.search("^kernels can be .*on: host, the CPU; ", done.stdout, re.MULTILINE)
     told = json.loads(autotune("doctor", "--json").stdout)
     assert told["findings"] and "host" in told["checked_on"] and "host" not in told["tuned_on"]
+
+
+@pytest.mark.quick
+def test_doctor_names_what_kernels_can_be_tuned_on() -> None:
+    gpu = Target("cuda", "cuda:1", Device("NVIDIA H200", "cuda", "sm_90"))
+    host = "host, the CPU; its times say nothing about a GPU"
+    assert told([gpu], is_host_there=True) == [
+        "kernels can be tuned on: NVIDIA H200 (cuda:1)",
+        f"kernels can be checked on: {host}",
+    ]
+    assert told([gpu], is_host_there=False) == ["kernels can be tuned on: NVIDIA H200 (cuda:1)"]
+    assert told([], is_host_there=True)[1] == f"kernels can be checked, and tuned, on: {host}"
 
 
 def test_doctor_fails_where_nothing_can_be_tuned(tmp_path: Path) -> None:

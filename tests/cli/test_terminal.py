@@ -18,8 +18,8 @@ from rich.console import Console
 
 from autotune.cli import app, console
 from autotune.cli.commands import sky as sky_command
-from autotune.cli.console import broken_at_commas, middle, print_table
-from autotune.cli.progress import Told, clock
+from autotune.cli.console import Told, clock, middle
+from autotune.cli.tables import broken_at_commas, print_table
 
 from ..commands import ended
 from ..conftest import EXAMPLE

@@ -12,9 +12,9 @@ from ...core.errors import UsageError
 from ...system.installation import install_with
 from ...system.shell import command, definition_words
 from ..common import assignments, common_fields, own_fields, told_common
-from ..console import percent, print_json, print_table, seconds, stdout
-from ..progress import Line, Told, note
+from ..console import Line, Told, note, percent, print_json, seconds, stdout
 from ..stopped import STANDS, stopped
+from ..tables import print_table
 from .options import JsonOption
 
 if TYPE_CHECKING:

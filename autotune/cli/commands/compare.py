@@ -12,7 +12,8 @@ from ...records.folder import find_sweeps
 from ...records.outcome import Relation
 from ...records.record import SweepRecord
 from ..common import assignments, common_fields, own_fields, told_common
-from ..console import percent, print_json, print_table, seconds, stdout
+from ..console import percent, print_json, seconds, stdout
+from ..tables import print_table
 from .options import JsonOption
 
 

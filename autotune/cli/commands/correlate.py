@@ -9,8 +9,7 @@ from ...core.errors import UsageError
 from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run
-from ..console import percent, seconds, stdout
-from ..progress import note
+from ..console import note, percent, seconds, stdout
 from ..stopped import stopped
 from .engine_options import (
     BitsOption,

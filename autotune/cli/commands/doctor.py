@@ -34,7 +34,7 @@ def doctor(json: JsonOption = False) -> None:
         for each in found:
             _print(each)
         stdout.print()
-        for line in _told(gpus, is_host_there=len(usable) > len(gpus)):
+        for line in told(gpus, is_host_there=len(usable) > len(gpus)):
             stdout.print(line, markup=False)
         if auto_is_there:
             stdout.print(f"--device auto is {auto}", markup=False)
@@ -60,8 +60,8 @@ def _usable(kind: str) -> list[Target]:
         return []
 
 
-def _told(gpus: list[Target], is_host_there: bool) -> list[str]:
-    """Returns the lines that say what can be done where."""
+def told(gpus: list[Target], is_host_there: bool) -> list[str]:
+    """Returns the lines that say what kernels can be tuned and checked on; ``gpus`` and other devices but the host."""
     host = "host, the CPU; its times say nothing about a GPU"
     if gpus:
         names = ", ".join(dict.fromkeys(f"{target.device.name} ({target.identifier})" for target in gpus))

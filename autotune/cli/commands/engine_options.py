@@ -10,7 +10,7 @@ import typer
 from ...core.errors import UsageError
 from ...engines.filters import WINDOWS
 from ...engines.jobs import Narrow
-from ..progress import Line, Told, note
+from ..console import Line, Told, note
 
 TapsOption = Annotated[
     int, typer.Option("--taps", min=1, max=256, help="Taps of the filter bank: spectra that a filter spans.")

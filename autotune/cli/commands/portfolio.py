@@ -10,7 +10,8 @@ from ...analysis.portfolio import Portfolio, Regret, Table, portfolios, tables
 from ...core.errors import UsageError
 from ...records.record import read_sweeps
 from ...system.limits import REGRET
-from ..console import print_json, print_table, stderr, stdout
+from ..console import print_json, stderr, stdout
+from ..tables import print_table
 from .options import within
 
 K_MAX = 8

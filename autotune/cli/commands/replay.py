@@ -11,8 +11,8 @@ from ...search.replay import RANDOM, Replay
 from ...search.replay import replay as replay_space
 from ...system.limits import SEED
 from ...system.processes import n_cpus
-from ..console import print_json, print_table, stderr, stdout
-from ..progress import Line, Told, note
+from ..console import Line, Told, note, print_json, stderr, stdout
+from ..tables import print_table
 from .options import DefinitionsOption, within
 
 

@@ -29,7 +29,8 @@ from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
 from ..common import assignments, common_fields, own_fields, told_common
-from ..console import broken_at_commas, percent, print_json, print_table, seconds, stdout
+from ..console import percent, print_json, seconds, stdout
+from ..tables import broken_at_commas, print_table
 
 
 def show(

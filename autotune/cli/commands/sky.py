@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from ...engines.sky.record import Recording
-from ..console import stdout
-from ..progress import Line, Told, note
+from ..console import Line, Told, note, stdout
 from ..stopped import stopped
 
 

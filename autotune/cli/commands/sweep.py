@@ -23,8 +23,7 @@ from ...trial.bench import COMPILE_PROCESSES, Bench
 from ...trial.compile import DEADLINE_S
 from ...trial.measure import Protocol
 from .. import report
-from ..console import print_json
-from ..progress import ConsoleProgress, note
+from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped
 from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
 

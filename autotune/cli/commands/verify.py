@@ -14,8 +14,7 @@ from ...sweep.request import parse_config, problem_on, problems_on, resolve
 from ...system.limits import DEADLINE
 from ...system.processes import n_cpus
 from ...trial.verify_configs import Checking, Tally, builds_of, check_all, compile_all, sample_of
-from ..console import print_json, stdout
-from ..progress import Line, Told, note
+from ..console import Line, Told, note, print_json, stdout
 from ..stopped import STANDS, stopped
 from .options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
 
