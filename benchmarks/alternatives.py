@@ -10,7 +10,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from autotune.cli.console import print_table, seconds
+from autotune.cli.console import seconds
+from autotune.cli.tables import print_table
 from autotune.core.errors import UsageError
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet

@@ -3,6 +3,12 @@
 It imports every other room; ``api`` is beside it.
 """
 
-from .program import app, main
+import sys
+
+try:
+    from .program import app, main
+except KeyboardInterrupt:  # the import takes half a second, in which a command is begun by mistake and stopped
+    sys.stderr.write("autotune: stopped by Ctrl-C; nothing had begun\n")
+    raise SystemExit(130) from None
 
 __all__ = ["app", "main"]

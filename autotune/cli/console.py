@@ -1,21 +1,27 @@
-"""Prints progress to stderr (a live bar on a terminal, plain lines otherwise) and tables to stdout."""
+"""Prints data to stdout and progress to stderr: a line with a bar on a terminal, plain lines elsewhere."""
 
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.progress import BarColumn, ProgressColumn, Task
 from rich.progress import Progress as Bar
+from rich.table import Column
+from rich.text import Text
 
 from ..core.errors import Status
 from ..trial.row import Trial
 
 LINE_EVERY_S = 5.0  # between plain progress lines
+NARROW, NARROW_BAR, WIDE_BAR = 110, 10, 24  # a terminal with fewer columns than NARROW has the shorter bar
+LEAST_TEXT = 8  # columns
 stdout = Console(soft_wrap=True, highlight=False)
 stderr = Console(stderr=True, soft_wrap=True, highlight=False)
 
@@ -58,61 +64,166 @@ def only_data() -> Iterator[None]:
             sys.stdout = stdout.file = python_stdout
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a line of progress tells; the config is what gives way where the line is too long."""
+
+    text: str = ""
+    config: str = ""
+    end: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.text, self.config))) + self.end
+
+    def within(self, width: int) -> str:
+        """Returns the text in at most ``width`` characters."""
+        for_config = width - len(str(self)) + len(self.config)
+        if self.config and for_config >= LEAST_TEXT:
+            return str(Told(self.text, middle(self.config, for_config), self.end))
+        return middle(str(self), width)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Returns the columns that it takes: some at least, all of its text at most."""
+        longest = len(str(self))
+        return Measurement(min(LEAST_TEXT, longest), longest)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(self.within(options.max_width), no_wrap=True, end="")
+
+
+class _Count(ProgressColumn):
+    """Tells how many of how many, and the time that passed and the time that is left, each by its word."""
+
+    def __init__(self, in_percent: bool) -> None:
+        self._in_percent = in_percent
+        super().__init__(Column(no_wrap=True))
+
+    def render(self, task: Task) -> Text:
+        done = "" if task.total is None else f"{task.completed:.0f}/{task.total:.0f} "
+        if self._in_percent:
+            done = "" if task.total is None else f"{task.percentage:.0f} % "
+        left = "" if task.time_remaining is None else f", left {clock(task.time_remaining)}"
+        return Text(f"{done}elapsed {clock(task.elapsed or 0.0)}{left}")
+
+
+class _What(ProgressColumn):
+    """Tells what was done last."""
+
+    def __init__(self) -> None:
+        super().__init__(Column(overflow="crop"))
+
+    def render(self, task: Task) -> Told:
+        told: Told = task.fields["told"]
+        return told
+
+
+class Line:
+    """The line of progress of something that is counted.
+
+    ``in_percent``: shares are counted, up to 1. ``transient``: the bar is gone at the end. Where stderr is no terminal,
+    a line is due every few seconds and when all are done; with ``at_once`` for the first one, too.
+    """
+
+    def __init__(
+        self,
+        n_total: float | None,
+        n_done: float = 0,
+        *,
+        in_percent: bool = False,
+        transient: bool = False,
+        at_once: bool = False,
+    ) -> None:
+        self._total, self._n_before = n_total, n_done
+        self._began = time.monotonic()
+        self._last_line = 0.0 if at_once else self._began
+        self._bar: Bar | None = None
+        if stderr.is_terminal:
+            bar = BarColumn(NARROW_BAR if stderr.width < NARROW else WIDE_BAR)
+            self._bar = Bar(bar, _Count(in_percent), _What(), console=stderr, transient=transient)
+            self._bar.update(self._bar.add_task("", total=n_total, told=Told()), completed=n_done)
+            self._bar.start()
+
+    def __enter__(self) -> "Line":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def update(self, n_done: float, told: Told, total: float | None = None) -> bool:
+        """Shows that ``n_done`` are done. Returns whether a plain line is due, which the caller prints."""
+        if total is not None:
+            self._total = total
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=n_done, total=self._total, told=told)
+            return False
+        now = time.monotonic()
+        if now - self._last_line <= LINE_EVERY_S and n_done != self._total:
+            return False
+        self._last_line = now
+        return True
+
+    def left(self, n_done: float) -> str:
+        """Returns the time that the rest takes at the rate of this run, as text; "" where it is not known."""
+        passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
+        if not n_new or self._total is None or n_done >= self._total:
+            return ""
+        return f"; {seconds(passed_s / n_new * (self._total - n_done))} left"
+
+    def end(self) -> None:
+        """Stops the bar, whose last state stays."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
 class ConsoleProgress:
     """Shows a sweep's progress on stderr. ``clock`` names the clock of its times ("GPU time", "host time")."""
 
     def __init__(self, clock: str) -> None:
         self.clock = clock
-        self._bar: Bar | None = None
-        self._total = self._n_before = 0
-        self._began = time.monotonic()
-        self._last_line = 0.0
-        self._failed = 0
+        self._line: Line | None = None
+        self._total = self._failed = 0
 
     def note(self, text: str) -> None:
-        stderr.print(text, markup=False)
+        note(text)
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:
         self.note(title + (f"; {n_done} trials already recorded" if n_done else ""))
-        self._total, self._n_before, self._began = n_total, n_done, time.monotonic()
-        if stderr.is_terminal:
-            columns = (
-                BarColumn(24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-            )
-            self._bar = Bar(*columns, TextColumn("{task.description}", markup=False), console=stderr)
-            self._bar.add_task("", total=n_total, completed=n_done)
-            self._bar.start()
+        self._total, self._line = n_total, Line(n_total, n_done, at_once=True)
 
     def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
         self._failed += trial.status != Status.MEASURED
-        text = f"best {seconds(best.median_s)} {best.config}" if best else "no config timed yet"
-        text += f"; {self._failed} failed" if self._failed else ""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=n_done, description=text)
-        elif time.monotonic() - self._last_line > LINE_EVERY_S or n_done == self._total:
-            self._last_line = time.monotonic()
-            self.note(f"  trial {n_done} of {self._total}: {text}{self._left(n_done)}")
-
-    def _left(self, n_done: int) -> str:
-        """Returns the time that the remaining trials take at the rate of this run."""
-        passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
-        return f"; {seconds(passed_s / n_new * (self._total - n_done))} left" if n_new and n_done < self._total else ""
+        failed = f"; {self._failed} failed" if self._failed else ""
+        told = Told("no config timed yet", "", failed)
+        if best:
+            told = Told(f"best {seconds(best.median_s)}", str(best.config), failed)
+        if self._line is not None and self._line.update(n_done, told):
+            self.note(f"  trial {n_done} of {self._total}: {told}{self._line.left(n_done)}")
 
     def finalists(self, n: int) -> None:
-        self._stop()
+        self.stop()
         self.note(f"final round: measuring the best {n} configs again, interleaved")
 
     def end(self, counts: Mapping[str, int]) -> None:
-        self._stop()
+        self.stop()
 
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+    def stop(self) -> None:
+        """Ends the line, whatever became of the sweep: a bar hides the cursor."""
+        if self._line is not None:
+            self._line.end()
+            self._line = None
+
+
+def note(text: str) -> None:
+    """Prints a line to stderr."""
+    stderr.print(text, markup=False)
+
+
+def clock(value: float) -> str:
+    """Formats a time as 1:05 or 2:01:05."""
+    minutes, second = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
 
 
 def seconds(value: float | None) -> str:
@@ -123,18 +234,17 @@ def seconds(value: float | None) -> str:
     return f"{value / size:.4g} {unit}"
 
 
+def middle(text: str, width: int) -> str:
+    """Returns ``text`` in at most ``width`` characters: what is too long has .. in place of its middle."""
+    if len(text) <= width:
+        return text
+    n = max(0, width - 2)
+    return text[: n - n // 2] + ".."[: max(0, width)] + text[len(text) - n // 2 :]
+
+
 def percent(value: float | None) -> str:
     """Formats a share as a percentage, or "-" for None."""
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Prints columns as wide as their longest cell. Lines are not wrapped: a terminal may, but a pipe must not."""
-    lines = [tuple(columns), *(tuple(str(cell) for cell in row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    for line in lines:
-        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        stdout.print(text, markup=False, style="bold" if line is lines[0] else None)
 
 
 def print_json(value: object) -> None:

@@ -1,4 +1,7 @@
-"""The command line: parses, calls, prints. Data to stdout, progress to stderr; exit 0 done, 1 failed, 2 wrong usage."""
+"""The command line: parses, calls, prints. Data to stdout, progress to stderr.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.
+"""
 
 import logging
 import sys
@@ -7,56 +10,74 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ..core.architecture import ARCHITECTURES
 from ..core.config import Config
-from ..core.definition import Kernel, problem_name
+from ..core.definition import Kernel
 from ..core.errors import UsageError, one_line
 from ..core.problem import Problem
-from ..devices import Target, cuda, find_device, findings
+from ..devices import Target, cuda
 from ..source.registry import all_kernels, load_kernel
 from ..source.render import render as render_variant
-from ..sweep.request import parse_config, parse_values, problem_on, problems_on, resolve
-from ..system.limits import DEADLINE
-from ..system.processes import n_cpus
-from ..trial import verify_configs
+from ..sweep.request import parse_config, parse_values, problems_on
+from ..system.installation import VERSION
 from . import report
 from .commands.campaign import campaign, worker
 from .commands.channelise import channelise
 from .commands.compare import compare
 from .commands.correlate import correlate
 from .commands.digest import digest
+from .commands.doctor import doctor
 from .commands.emit import emit
 from .commands.export import export
 from .commands.new import new
-from .commands.options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
+from .commands.options import ConfigOption, JsonOption, KernelOption, ProblemOption
 from .commands.portfolio import portfolio
 from .commands.replay import replay
 from .commands.show import show
 from .commands.sky import sky
 from .commands.sweep import sweep
 from .commands.tune import tune
-from .console import only_data, print_json, print_table, stderr, stdout, whole_streams
+from .commands.verify import verify
+from .console import only_data, print_json, stderr, stdout, whole_streams
+from .stopped import NOTHING, STANDS, stopped
 
 
 class Command(typer.core.TyperCommand):
     """A command whose standard output holds its data and nothing else."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command with only its data on standard output."""
-        with only_data():
-            return super().invoke(ctx)
+        """Run the command with only its data on standard output; Ctrl-C ends it in one line."""
+        try:
+            with only_data():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise stopped(STANDS.get(ctx.info_name, NOTHING)) from None
 
 
 app = typer.Typer(
     name="autotune",
-    help="Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-N_CPUS = n_cpus()
 WRONG_WORDS: Any = typer.BadParameter.__base__  # the base of all usage errors, which typer does not export
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        stdout.print(f"autotune {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """Generates variants of a CUDA kernel, proves them correct, measures them, and ships the fastest."""
 
 
 @app.command("list", cls=Command)
@@ -86,7 +107,10 @@ def render(
     problem: ProblemOption = [],
     config: ConfigOption = "",
     arch: Annotated[
-        str, typer.Option("--arch", help="Architecture whose limits and default configuration apply.")
+        str,
+        typer.Option(
+            "--arch", help=f"Architecture whose limits and default configuration apply: {', '.join(ARCHITECTURES)}."
+        ),
     ] = "sm_90",
 ) -> None:
     """Print the CUDA source of one variant: the default configuration unless --config names one."""
@@ -96,70 +120,8 @@ def render(
         stdout.file.write(render_variant(definition, chosen, _config(definition, config, chosen, target)).source)
 
 
-@app.command(cls=Command)
-def verify(
-    kernel: KernelOption,
-    problem: ProblemOption = [],
-    device: DeviceOption = "auto",
-    config: ConfigOption = "",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Verify every allowed configuration instead of a sample; `list` counts them.")
-    ] = False,
-    sample: Annotated[
-        int,
-        typer.Option(
-            "--sample", min=1, help="Configurations to verify for each problem, chosen to cover all parameter values."
-        ),
-    ] = 12,
-    compile_for: Annotated[
-        list[str],
-        typer.Option(
-            "--compile-for",
-            help="Compile for this architecture (sm_80, ...) with NVRTC; no GPU needed, nothing is run.",
-        ),
-    ] = [],
-    build: Annotated[
-        str, typer.Option("--build", help="Verify only this build: check or plain on host, cubin on cuda.")
-    ] = "",
-    deadline: Annotated[
-        float,
-        typer.Option("--deadline", callback=within(DEADLINE), help="Time limit for verifying one variant, in seconds."),
-    ] = 60.0,
-    json: JsonOption = False,
-) -> None:
-    """Check variants against the reference at edge sizes; no timing.
-
-    Without --problem: the default problem, and its extra problems.
-    """
-    definition, target = resolve(kernel, device)
-    problems = problems_on(definition, problem, target)
-    if not problem:
-        problems += [problem_on(definition, {}, target, base) for base in definition.extra_problems]
-    targets = [Target("cuda", arch, cuda.of_architecture(arch)) for arch in compile_for] or [target]
-    tally = verify_configs.Tally(definition, note=lambda text: stderr.print(text, markup=False))
-    for place in targets:
-        work: list[tuple[Any, Config]] = []
-        for one in problems:
-            if config:
-                work.append((one, parse_config(definition, config, one, place)))
-            else:
-                found = definition.space.enumerate(one, place.device)
-                if not found.configs:
-                    why = f"no configuration is allowed for {problem_name(one)}: {found.reasons}"
-                    raise UsageError(f"{definition.name}: {why}")
-                work += [(one, c) for c in verify_configs.sample_of(found.configs, None if everything else sample)]
-        checking = verify_configs.Checking(place, N_CPUS - 1 or 1, deadline, verify_configs.builds_of(place, build))
-        checks = (verify_configs.compile_all if compile_for else verify_configs.check_all)(definition, work, checking)
-        tally.add(checks, len(work), f"{'compiling' if compile_for else 'verifying'} on {place.identifier}")
-    if json:
-        print_json(tally.as_json())
-    else:
-        stdout.print(str(tally), markup=False)
-    if not tally.all_passed:
-        raise typer.Exit(1)
-
-
 app.command(cls=Command)(new)
+app.command(cls=Command)(verify)
 app.command(cls=Command)(sweep)
 app.command(cls=Command)(tune)
 app.command(cls=Command)(campaign)
@@ -196,19 +158,7 @@ def lookup(
     stdout.print(answer["text"], markup=False)
 
 
-@app.command(cls=Command)
-def doctor(json: JsonOption = False) -> None:
-    """Check GPU, driver, NVRTC, host compiler and caches, and say what to install."""
-    found = findings()
-    try:
-        usable = f"{find_device().identifier}: {find_device().device.name}"
-    except UsageError as error:
-        usable = str(error)
-    if json:
-        return print_json({"auto": usable, "findings": [vars(f) for f in found]})
-    rows = [(f.what, "works" if f.works else "missing", f.detail, "" if f.works else f.remedy) for f in found]
-    print_table(("what", "", "found", "fix"), rows)
-    stdout.print(f"--device auto is {usable}", markup=False)
+app.command(cls=Command)(doctor)
 
 
 def _config(kernel: Kernel[Problem], text: str, problem: Problem, target: Target) -> Config:
@@ -223,6 +173,8 @@ def main() -> None:
     except WRONG_WORDS as error:
         where = f" (see `{error.ctx.command_path} -h`)" if error.ctx else ""
         _fail(f"{error.format_message()}{where}", 2)
+    except typer.Abort:  # Ctrl-C before the command began
+        code = stopped(NOTHING).exit_code
     except UsageError as error:
         _fail(str(error), 2)
     except BrokenPipeError:  # the reader of our output has closed the pipe

@@ -12,7 +12,8 @@ from ..records.outcome import Finalist
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
 from ..trial.row import Trial
-from .console import percent, print_table, seconds, stdout
+from .console import percent, seconds, stdout
+from .tables import print_table
 
 
 def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         for f in sweep.finalists
         if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
     ]
-    print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows)
+    print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows, below="config")
     for f in sweep.finalists[:1]:
         if f.sustained is not None:
             told = f"{seconds(f.sustained.sustained_s)} sustained, {seconds(f.sustained.short_s)} in a short run"

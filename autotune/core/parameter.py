@@ -8,6 +8,7 @@ from .config import Config, Value
 from .device import Device
 from .errors import told
 
+UNJUDGED = "cannot be judged:"  # begins the reason where a predicate raised
 Predicate = Callable[[Any, Config, Device], bool]
 
 
@@ -33,5 +34,10 @@ class Constraint:
     is_heuristic: bool = False
 
     def answers(self, error: Exception) -> str:
-        """Returns the reason to refuse a config for which the predicate raised ``error``."""
-        return f"the constraint {self.name} can be asked ({told(error)})"
+        """Returns the reason to refuse a config for which the predicate raised ``error``: the predicate is at fault."""
+        return f"{UNJUDGED} the constraint {self.name} raises {told(error)}; correct it there"
+
+
+def clause(reason: str, n: int = 1) -> str:
+    """Returns what follows "it", or the number ``n`` of configs, in a sentence that says why they are refused."""
+    return reason if reason.startswith(UNJUDGED) else f"{'violates' if n == 1 else 'violate'}: {reason}"

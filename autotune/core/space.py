@@ -13,7 +13,7 @@ from .config import Config, Value, reads_back
 from .device import Device
 from .enumerate import Enumerator
 from .errors import UsageError
-from .parameter import Constraint, Parameter, Predicate
+from .parameter import Constraint, Parameter, Predicate, clause
 from .problem import Problem
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
@@ -32,7 +32,7 @@ class Enumeration:
     @property
     def reasons(self) -> str:
         """Returns what refused how many configurations, in one line."""
-        return "; ".join(f"{n} violate: {why}" for why, n in self.refused.items())
+        return "; ".join(f"{n} {clause(why, n)}" for why, n in self.refused.items())
 
     def nearest(self, wanted: Mapping[str, Value]) -> Config:
         """Returns the configuration that differs least from ``wanted``: fewest parameters, then smallest log-distance.
@@ -184,6 +184,28 @@ class Space:
                 needs = " and ".join(f"{o} in {{{', '.join(map(str, v))}}}" for o, v in parameter.condition)
                 raise UsageError(f"{name} means nothing here: it needs {needs}")
         return Config(chosen)
+
+    def changes(self, problem: Problem, config: Config, device: Device) -> dict[str, tuple[Value, ...]]:
+        """Returns the values that a refused ``config`` may have instead of its own, for one parameter at a time.
+
+        Parameters of which no other value alone makes it allowed are left out.
+        """
+        found: dict[str, tuple[Value, ...]] = {}
+        for name in config:
+            others = tuple(
+                value
+                for value in self.parameters[name].values
+                if value != config[name] and self._allows(problem, {**config, name: value}, device)
+            )
+            if others:
+                found[name] = others
+        return found
+
+    def _allows(self, problem: Problem, values: Mapping[str, Value], device: Device) -> bool:
+        try:
+            return self.broken(problem, self.parse(values), device) is None
+        except UsageError:  # other parameters would come or go with this value
+            return False
 
 
 def _distance(config: Config, wanted: Mapping[str, Value]) -> tuple[int, float]:

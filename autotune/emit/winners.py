@@ -23,7 +23,7 @@ from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
-from ..source.registry import named_kernels, recorded_kernel
+from ..source.registry import named_kernels, recorded_kernel, reference_of
 from ..source.render import Variant, render
 from ..system.installation import VERSION
 
@@ -82,8 +82,11 @@ def gather(
     for reason in _reasons(left_out):
         log.warning("left out %s", reason)
     entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
-    wisdom = Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {VERSION}")
-    return wisdom, sources, {name: definitions[name] for name in {f.kernel for f in wisdom.fallbacks}}
+    used = {name: definitions[name] for name in sorted({f.kernel for f in fallbacks.values()})}
+    paths_of = {
+        name: path for name, kernel in used.items() if "/" in (path := reference_of(kernel)) and path.isprintable()
+    }
+    return Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {VERSION}", paths_of), sources, used
 
 
 def _reasons(left_out: Mapping[Path, str]) -> list[str]:

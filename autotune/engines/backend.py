@@ -12,6 +12,7 @@ import numpy as np
 from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.errors import UsageError
+from ..core.parameter import clause
 
 ALIGN = 16  # bytes: arrays in one memory begin at multiples of it
 DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
@@ -111,6 +112,6 @@ def together(
 def check_served(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:
     """Raises UsageError unless ``config`` may run for ``problem`` on ``device``."""
     if (broken := kernel.space.broken(problem, config, device)) is not None:
-        raise UsageError(f"{kernel.name}: {config} cannot run here; it must hold that {broken.reason}")
+        raise UsageError(f"{kernel.name}: {config} cannot run here; it {clause(broken.reason)}")
     if (why := kernel.unsupported(config, device)) is not None:
         raise UsageError(f"{kernel.name}: {config} cannot run here: {why}")

@@ -196,6 +196,15 @@ def find_sweeps(path: Path) -> list[SweepFolder]:
     return sweeps
 
 
+def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
+    """Returns the readable recorded sweeps at or under ``paths``, each once.
+
+    Raises:
+        UsageError: when there is none at or under one of them.
+    """
+    return list({folder.path.resolve(): folder for path in paths for folder in find_sweeps(path)}.values())
+
+
 def _content(path: Path, check: Check) -> dict[str, Any]:
     """Returns the JSON at ``path``, checked. Raises Damaged."""
     try:

@@ -11,7 +11,7 @@ from ..core.definition import Device
 from ..core.errors import Status
 from ..trial.row import Trial
 from .about import About
-from .folder import SweepFolder, find_sweeps
+from .folder import SweepFolder, all_sweeps
 from .outcome import Finalist, Outcome, tell_missing
 
 
@@ -153,7 +153,7 @@ def read_sweeps(paths: Iterable[Path]) -> tuple[list[SweepRecord], dict[Path, st
     left_out: dict[Path, str] = {}
     sweeps: dict[tuple[str, str, str], SweepRecord] = {}
     shared: dict[Config, Config] = {}  # thousands of sweeps measure the same few hundred configurations
-    for folder in {f.path.resolve(): f for path in paths for f in find_sweeps(path)}.values():
+    for folder in all_sweeps(paths):
         sweep = SweepRecord.of(folder, shared)
         if not sweep.median_s and sweep.outcome is None:
             left_out[folder.path] = f"none of its {len(sweep.trials)} configurations was measured"

@@ -19,6 +19,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
+from ..core.parameter import clause
 from ..core.problem import Problem
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
@@ -29,7 +30,8 @@ ARCHITECTURES = {  # keyed by the model in a GPU's name, for GPUs without record
     **dict.fromkeys(("L4", "L40", "L40S", "4060", "4070", "4080", "4090"), "sm_89"),
     **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "sm_90"),
     **dict.fromkeys(("B200", "GB200"), "sm_100"),
-    **dict.fromkeys(("5060", "5070", "5080", "5090"), "sm_120"),
+    **dict.fromkeys(("B300", "GB300"), "sm_103"),
+    **dict.fromkeys(("5060", "5070", "5080", "5090", "Blackwell"), "sm_120"),  # Blackwell: as in RTX PRO 6000 Blackwell
 }
 EXACT, NEAREST, ARCHITECTURE, DEFAULT = "exact", "nearest", "architecture", "default"
 
@@ -92,6 +94,7 @@ def choose(
     fallbacks = [f for f in wisdom.fallbacks if f.kernel == kernel.name and _same(f.baked, baked)]
     if not entries and not fallbacks:
         raise UsageError(_unknown(wisdom, kernel.name, baked))
+    tune = _command(wisdom, kernel.name, baked)
     problem = kernel.problem({**baked, **(runtime or {})})
     sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
     entries = sorted((e for e in entries if e.device.kind == device.kind), key=_by_distance(sizes))
@@ -121,15 +124,14 @@ def choose(
         why = f"not tuned on {device.name}; tuned on {entry.device.name}, also {device.arch}, at {_at(entry)}"
         return _of_entry(request, entry, ARCHITECTURE, why, refused, wisdom.loss(kernel.name, device, ARCHITECTURE))
     for fallback in filter(allowed, fallbacks):
-        why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {_command(kernel.name, baked)}"
+        why = f"not tuned on {device.name} nor on another {device.arch} GPU; tune it: {tune}"
         loss = wisdom.loss(kernel.name, device, DEFAULT)
         return Choice(
             kernel.name, device.name, dict(baked), runtime, fallback.config, DEFAULT, _also(why, refused),
             fallback.source_key, expected_loss=loss.median if loss else None, left_out=loss,
         )  # fmt: skip
     raise UsageError(
-        f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. "
-        f"Tune it there: {_command(kernel.name, baked)}"
+        f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. Tune it there: {tune}"
     )
 
 
@@ -139,7 +141,7 @@ def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: D
         if (reason := kernel.unsupported(config, device)) is not None:
             return reason
         if (broken := kernel.space.broken(problem, config, device)) is not None:
-            return f"it violates: {broken.reason}"
+            return f"it {clause(broken.reason)}"
         return _beyond(kernel.launch(problem, config), device)
     except TrialFailure as failure:
         return failure.message
@@ -290,8 +292,10 @@ def _also(why: str, refused: list[str]) -> str:
     return why + (f" ({'; '.join(refused)})" if refused else "")
 
 
-def _command(kernel: str, baked: Mapping[str, object]) -> str:
-    return shlex.join(["autotune", "sweep", "--kernel", kernel, "--problem", fields_text(baked)])
+def _command(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
+    """Returns the command that tunes a problem; a kernel that is not installed is named by the path of its file."""
+    named = wisdom.definitions.get(kernel, kernel)
+    return shlex.join(["autotune", "sweep", "--kernel", named, "--problem", fields_text(baked)])
 
 
 def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
@@ -301,4 +305,4 @@ def _unknown(wisdom: Wisdom, kernel: str, baked: Mapping[str, object]) -> str:
         on = sorted({e.device.name for e in wisdom.entries if e.kernel == kernel and _same(e.baked, known)})
         lines.append(f"  {fields_text(known)} ({', '.join(on) or 'default only'})")
     there = "Tuned problems:\n" + "\n".join(lines) if lines else f"No problem of {kernel} was tuned."
-    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTo tune it: {_command(kernel, baked)}"
+    return f"{kernel} was not tuned for {fields_text(baked)}. {there}\nTo tune it: {_command(wisdom, kernel, baked)}"

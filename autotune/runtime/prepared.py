@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..core.config import Config
 from ..core.definition import Array, Device, Kernel, problem_name
 from ..core.errors import TrialFailure, UsageError
+from ..core.parameter import clause
 from ..core.problem import Problem
 from . import gpu
 from .arrays import whole_lengths
@@ -114,7 +115,7 @@ class PreparedKernel:
         kernel = self.kernel
         where = f"{kernel.name}[{problem_name(problem)}]"
         if (broken := kernel.space.broken(problem, self.config, self._device)) is not None:
-            raise UsageError(f"{where}: {self.config} does not serve; it must hold that {broken.reason}")
+            raise UsageError(f"{where}: {self.config} does not serve; it {clause(broken.reason)}")
         geometry = kernel.launch(problem, self.config)
         if 0 in geometry.grid:
             return _Plan(kernel.arrays(problem), kernel.arguments_for(problem), lambda arguments, stream: None)

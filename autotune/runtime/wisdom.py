@@ -115,6 +115,7 @@ class Wisdom:
     fallbacks: tuple[Fallback, ...]
     losses: tuple[Loss, ...] = ()
     tuner: str = field(default="", compare=False)  # the version that emitted it
+    definitions: Mapping[str, str] = field(default_factory=dict)  # paths of those not installed; printed, never opened
 
     def devices(self) -> dict[str, Device]:
         return {entry.device.name: entry.device for entry in self.entries}
@@ -139,6 +140,7 @@ class Wisdom:
         content = {
             "format": FORMAT,
             "tuner": self.tuner,
+            **({"definitions": dict(sorted(self.definitions.items()))} if self.definitions else {}),
             "devices": devices,
             "entries": [_entry_as_json(entry) for entry in sorted(self.entries, key=_order)],
             "fallbacks": [
@@ -227,13 +229,14 @@ _LOSS = {
 _CONTENT = {
     "format": count,
     "tuner": text,
+    "definitions": mapping(name, word),
     "devices": mapping(word, device),
     **{
         field: sequence(fields(checks, needed=tuple(checks)))
         for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS))
     },
 }
-_checked: Check = fields(_CONTENT, needed=tuple(_CONTENT))
+_checked: Check = fields(_CONTENT, needed=tuple(name for name in _CONTENT if name != "definitions"))
 
 
 def _wisdom(content: Mapping[str, Any]) -> Wisdom:
@@ -245,7 +248,8 @@ def _wisdom(content: Mapping[str, Any]) -> Wisdom:
         raise Unsound(f"an entry names the device {unknown[0]}, of which nothing is known")
     entries = tuple(_entry(row, devices[row["device"]]) for row in content["entries"])
     fallbacks = tuple(Fallback(**{**row, "config": Config(row["config"])}) for row in content["fallbacks"])
-    return Wisdom(entries, fallbacks, tuple(Loss(**row) for row in content["losses"]), content["tuner"])
+    losses = tuple(Loss(**row) for row in content["losses"])
+    return Wisdom(entries, fallbacks, losses, content["tuner"], content.get("definitions", {}))
 
 
 def _entry(row: Mapping[str, Any], device: Device) -> Entry:

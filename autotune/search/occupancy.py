@@ -10,12 +10,13 @@ from math import ceil, log2, prod
 
 import numpy as np
 
+from ..core.architecture import ARCHITECTURES
 from ..core.config import Config
 from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure
 from ..core.problem import Problem
 
-MOST_THREADS, MOST_BLOCKS = 2048, 32  # limits of a multiprocessor of sm_80 and sm_90
+UNKNOWN = ARCHITECTURES["sm_90"]  # whose limits stand in for those of an architecture that is not known
 COLUMNS = ("waves", "last wave", "threads at a time")
 
 
@@ -54,7 +55,8 @@ def _row(kernel: Kernel[Problem], problem: Problem, config: Config, device: Devi
     except TrialFailure:  # its trial will report the failure
         return 0.0, 0.0, 0.0
     n_threads, n_blocks = max(1, prod(launch.block)), max(1, prod(launch.grid))
-    n_together = max(1, min(launch.most_blocks or MOST_BLOCKS, MOST_BLOCKS, MOST_THREADS // n_threads))
+    most = ARCHITECTURES.get(device.arch, UNKNOWN)
+    n_together = max(1, min(launch.most_blocks or most.blocks, most.blocks, most.threads // n_threads))
     while n_together > 1 and not device.has_shared(launch.shared_bytes, n_together):
         n_together -= 1
     waves = n_blocks / (device.n_multiprocessors * n_together)

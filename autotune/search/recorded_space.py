@@ -21,7 +21,7 @@ from ..core.errors import UsageError
 from ..core.problem import Problem
 from ..core.schema import Unsound, number, plain, scalar
 from ..records.about import About
-from ..records.folder import SWEEP, SweepFolder
+from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.outcome import tell_missing
 from ..records.trials import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
@@ -76,7 +76,7 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
     if (path / SWEEP).is_file() or path.name == TRIALS:
         return _from_sweep(path.parent if path.name == TRIALS else path, named_kernels(kernels))
     if path.is_dir():
-        raise UsageError(f"{path} is no recorded sweep: it has no {SWEEP}. Name the folder of one sweep")
+        raise UsageError(f"{path} is no recorded sweep: it has no {SWEEP}")
     content = _json_of(path)
     name = path.name.removesuffix(".gz").removesuffix(".json")
     try:
@@ -89,6 +89,32 @@ def read_space(path: Path, kernels: Iterable[str | Path] = ()) -> RecordedSpace:
             f"{path} is damaged: {type(error).__name__}: {error}. Record it anew, or cut what broke"
         ) from error
     raise UsageError(f"{path} is neither a Kernel Tuner cache (no 'cache') nor T4 results (no 'results')")
+
+
+def read_spaces(
+    paths: Iterable[Path], kernels: Iterable[str | Path] = ()
+) -> tuple[list[RecordedSpace], dict[Path, str]]:
+    """Returns the spaces at ``paths``, for a folder of records those of all sweeps under it that can be searched; and
+    why others under it are left out.
+
+    Raises:
+        UsageError: as ``read_space`` for what is named itself; when a folder holds no sweep that can be searched.
+    """
+    spaces: dict[Path, RecordedSpace] = {}
+    left_out: dict[Path, str] = {}
+    for path in paths:
+        if not path.is_dir() or (path / SWEEP).is_file():
+            spaces[path.resolve()] = read_space(path, kernels)
+            continue
+        n_before = len(spaces)
+        for folder in find_sweeps(path):
+            try:
+                spaces[folder.path.resolve()] = read_space(folder.path, kernels)
+            except UsageError as error:
+                left_out[folder.path] = str(error)
+        if len(spaces) == n_before and left_out:
+            raise UsageError(f"no sweep under {path} can be searched; the first: {next(iter(left_out.values()))}")
+    return list(spaces.values()), left_out
 
 
 def middle(configs: Sequence[Config]) -> Config:

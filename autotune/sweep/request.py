@@ -9,6 +9,7 @@ from typing import Any
 from ..core.config import Config, Value, parse_value, reads_back
 from ..core.definition import Kernel, P, problem_name
 from ..core.errors import UsageError
+from ..core.parameter import UNJUDGED, clause
 from ..core.problem import size_fields
 from ..core.space import Space
 from ..devices import Target, find_device
@@ -91,8 +92,19 @@ def parse_config(kernel: Kernel[P], text: str, problem: P, target: Target) -> Co
     """
     config = kernel.space.parse(parse_values(text, _reader(kernel.space)))
     if (constraint := kernel.space.broken(problem, config, target.device)) is not None:
-        raise UsageError(f"{kernel.name} excludes {config}, which violates: {constraint.reason} ({constraint.name})")
+        named = "" if constraint.reason.startswith(UNJUDGED) else f" ({constraint.name})"
+        why = f"which {clause(constraint.reason)}{named}"
+        raise UsageError(f"{kernel.name} excludes {config}, {why}. {_allowed_nearby(kernel, config, problem, target)}")
     return config
+
+
+def _allowed_nearby(kernel: Kernel[P], config: Config, problem: P, target: Target) -> str:
+    """Returns what to change in a refused ``config``: one value if that is enough, else the nearest allowed config."""
+    if changes := kernel.space.changes(problem, config, target.device):
+        told = [f"{name}={' or '.join(map(str, values))}" for name, values in changes.items()]
+        return f"Allowed instead: {'; or '.join(told)}"
+    found = kernel.space.enumerate(problem, target.device)
+    return f"The nearest that is allowed: {found.nearest(config)}" if found.configs else "None is allowed here"
 
 
 def parse_restriction(kernel: Kernel[P], texts: Iterable[str]) -> dict[str, tuple[Value, ...]]:

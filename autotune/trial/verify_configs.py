@@ -2,7 +2,7 @@
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,27 +107,22 @@ def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checkin
 
 
 class Tally:
-    """The outcomes of checks; failures are told at once, progress now and then."""
+    """The outcomes of checks, of ``n_total`` in all."""
 
-    every = 50  # checks between two lines of progress
-
-    def __init__(self, kernel: Kernel[Any], note: Callable[[str], None]) -> None:
-        self.kernel = kernel
-        self.note = note
+    def __init__(self, kernel: Kernel[Any], n_total: int) -> None:
+        self.kernel, self.n_total = kernel, n_total
         self.n_passed = self.n_skipped = 0
         self.failed: list[Check] = []
 
-    def add(self, checks: Iterable[Check], n_total: int, doing: str) -> None:
-        """Count ``checks`` as they come."""
-        self.note(f"{self.kernel.name}: {doing}, {n_total} variants")
-        for number, outcome in enumerate(checks, 1):
-            self.n_passed += outcome.status == PASSED
-            self.n_skipped += outcome.status == Status.SKIPPED
-            if outcome.status not in (PASSED, Status.SKIPPED):
-                self.failed.append(outcome)
-                self.note(self._line(outcome))
-            elif n_total == 1 or number % self.every == 0:
-                self.note(f"  {number} of {n_total}: {self._line(outcome)}")
+    def count(self, outcome: Check) -> None:
+        self.n_passed += outcome.status == PASSED
+        self.n_skipped += outcome.status == Status.SKIPPED
+        if outcome.status not in (PASSED, Status.SKIPPED):
+            self.failed.append(outcome)
+
+    @property
+    def n_done(self) -> int:
+        return self.n_passed + self.n_skipped + len(self.failed)
 
     @property
     def all_passed(self) -> bool:
@@ -135,14 +130,21 @@ class Tally:
         return self.n_passed > 0 and not self.failed
 
     def as_json(self) -> dict[str, Any]:
-        return {"passed": self.n_passed, "skipped": self.n_skipped, "failed": [self._line(f) for f in self.failed]}
+        counts = {"passed": self.n_passed, "skipped": self.n_skipped, "not_checked": self.n_total - self.n_done}
+        return counts | {"failed": [self.line(f) for f in self.failed]}
 
     def __str__(self) -> str:
-        return f"{self.kernel.name}: {self.n_passed} passed, {len(self.failed)} failed, {self.n_skipped} skipped"
+        left = f", {self.n_total - self.n_done} not checked" if self.n_done < self.n_total else ""
+        passed = f"{self.n_passed} passed, {len(self.failed)} failed, {self.n_skipped} skipped"
+        return f"{self.kernel.name}: {passed}{left}"
 
-    def _line(self, outcome: Check) -> str:
-        variant = f"{self.kernel.name}[{problem_name(outcome.problem)}|{outcome.config}]"
-        return f"{outcome.status:14s} {variant} {outcome.message}"
+    def variant(self, outcome: Check) -> str:
+        """Returns the name of what was checked."""
+        return f"{self.kernel.name}[{problem_name(outcome.problem)}|{outcome.config}]"
+
+    def line(self, outcome: Check) -> str:
+        """Returns the outcome in one line."""
+        return f"{outcome.status:14s} {self.variant(outcome)} {outcome.message}".rstrip()
 
 
 def _compiled(kernel: Kernel[P], problem: P, proposal: Proposal, target: Target) -> Binary:

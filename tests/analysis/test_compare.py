@@ -58,6 +58,15 @@ def test_the_command_tells_both(tmp_path: Path) -> None:
     assert data["problems"][0]["relation"] == "slower"
 
 
+def test_problems_are_told_by_the_fields_that_differ(tmp_path: Path) -> None:
+    for n_chan in (16, 32):
+        for name, best in (("a", 2.0), ("b", 3.0)):
+            with_finals(record(tmp_path / name, H200, {WIDE: best, TALL: 4.0}, n_chan=n_chan), 1.0)
+    lines = CliRunner().invoke(app, ["compare", str(tmp_path / "a"), str(tmp_path / "b")]).output.splitlines()
+    assert lines[:2] == ["detect on NVIDIA H200", "all of detect have n_time=100"]
+    assert {line.split()[0] for line in lines[3:5]} == {"n_chan=16", "n_chan=32"}
+
+
 def test_of_many_equal_pairs_chance_makes_some_differ(tmp_path: Path) -> None:
     for n_chan in range(16, 36):
         for name in ("a", "b"):

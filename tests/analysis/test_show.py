@@ -20,8 +20,8 @@ from .. import outcomes
 pytestmark = pytest.mark.quick
 
 
-def shown(capsys: pytest.CaptureFixture[str], path: Path, *, everything: bool = False, json: bool = False) -> str:
-    show(path, everything, json)
+def shown(capsys: pytest.CaptureFixture[str], *paths: Path, everything: bool = False, json: bool = False) -> str:
+    show(list(paths), everything, json)
     return capsys.readouterr().out
 
 
@@ -55,13 +55,25 @@ def test_several_sweeps_are_a_line_each_in_the_order_of_their_numbers(
         outcomes.sweep(tmp_path, taps=taps)
     outcomes.sweep(tmp_path, taps=32, verdict=False)
     lines = shown(capsys, tmp_path).splitlines()
-    assert lines[0] == "3 sweeps of filter on NVIDIA H200" and lines[1].split()[0] == "problem"
-    assert [line.split()[0] for line in lines[2:5]] == [f"taps={n},n_samples=4096" for n in (16, 32, 128)]
-    assert lines[2].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
-    assert lines[3].endswith("PHASES=4 (so far)") and "final round" not in "".join(lines)
+    assert lines[:2] == ["3 sweeps of filter on NVIDIA H200", "all of filter have n_samples=4096"]
+    assert [line.split()[0] for line in lines[2:6]] == ["problem", "taps=16", "taps=32", "taps=128"]
+    assert lines[3].split()[1:] == ["16", "10", "204", "us", "408", "us", "2.000", str(outcomes.BEST)]
+    assert lines[4].endswith("PHASES=4 (so far)") and "final round" not in "".join(lines)
     assert shown(capsys, tmp_path, everything=True).count("winner       ALGORITHM") == 3
     outcomes.sweep(tmp_path, device="NVIDIA A100")
-    assert shown(capsys, tmp_path).splitlines()[1].split()[:2] == ["device", "problem"]
+    assert shown(capsys, tmp_path).splitlines()[2].split()[:2] == ["device", "problem"]
+
+
+def test_paths_are_shown_together_and_each_sweep_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = outcomes.sweep(tmp_path / "a", taps=16), outcomes.sweep(tmp_path / "b", taps=32)
+    lines = shown(capsys, tmp_path / "a", other, one).splitlines()
+    assert lines[0] == "2 sweeps of filter on NVIDIA H200" and [x.split()[0] for x in lines[3:5]] == [
+        "taps=16",
+        "taps=32",
+    ]
+    outcomes.sweep(tmp_path / "b", taps=16, device="NVIDIA A100")
+    lines = shown(capsys, one, tmp_path / "b" / "NVIDIA_A100").splitlines()  # one problem, which nothing tells apart
+    assert lines[1].split()[:2] == ["device", "problem"] and "taps=16,n_samples=4096" in lines[2]
 
 
 def test_json_has_the_overview_of_each_and_the_details_of_one(

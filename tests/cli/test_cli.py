@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from autotune import Config
+from autotune import Config, Device
+from autotune.cli.commands.doctor import told
 from autotune.core.definition import problem_name
-from autotune.devices import find_device
+from autotune.devices import Target, find_device
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.source.registry import load_kernel
+from autotune.system.installation import VERSION
 from autotune.trial import verify_configs
 
 from ..commands import autotune
@@ -121,8 +124,8 @@ def test_verify_leaves_out_a_size_for_which_numpy_would_need_minutes(monkeypatch
 
 
 def test_verify_compiles_for_gpus_that_are_not_here() -> None:
-    words = ("--compile-for", "sm_80", "--compile-for", "sm_90", "--compile-for", "sm_120", "--sample", "3")
-    done = autotune("verify", "--kernel", EXAMPLE, "--device", "host", *words)
+    words = [word for arch in ("sm_80", "sm_100", "sm_120") for word in ("--compile-for", arch)]
+    done = autotune("verify", "--kernel", EXAMPLE, "--device", "host", *words, "--sample", "3")
     assert done.returncode == 0 and "9 passed" in done.stdout, done.stderr
 
 
@@ -145,14 +148,44 @@ def test_verify_says_which_constraint_allows_nothing(tmp_path: Path) -> None:
     done = autotune("verify", "--kernel", str(definition), "--device", "host")
     assert done.returncode == 2 and not done.stdout
     assert "detect: no configuration is allowed for n_time=1024,n_chan=200: 2 violate: a block has" in done.stderr
-    assert "; 28 violate: the constraint block_fits can be asked (AttributeError: " in done.stderr
+    assert "; 28 cannot be judged: the constraint block_fits raises AttributeError: " in done.stderr
+
+
+@pytest.mark.quick
+def test_version_is_told() -> None:
+    done = autotune("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"autotune {VERSION}\n", "")
 
 
 def test_list_and_doctor_speak_to_people_and_programs() -> None:
     assert "ddc" in autotune("list").stdout
     assert any(row["kernel"] == "ddc" for row in json.loads(autotune("list", "--json").stdout))
-    assert "host compiler" in autotune("doctor").stdout
-    assert json.loads(autotune("doctor", "--json").stdout)["findings"]
+    done = autotune("doctor")
+    assert done.returncode == 0 and re.search("^kernels can be .*on: host, the CPU; ", done.stdout, re.MULTILINE)
+    told = json.loads(autotune("doctor", "--json").stdout)
+    assert told["findings"] and "host" in told["checked_on"] and "host" not in told["tuned_on"]
+
+
+@pytest.mark.quick
+def test_doctor_names_what_kernels_can_be_tuned_on() -> None:
+    gpu = Target("cuda", "cuda:1", Device("NVIDIA H200", "cuda", "sm_90"))
+    host = "host, the CPU; its times say nothing about a GPU"
+    assert told([gpu], is_host_there=True) == [
+        "kernels can be tuned on: NVIDIA H200 (cuda:1)",
+        f"kernels can be checked on: {host}",
+    ]
+    assert told([gpu], is_host_there=False) == ["kernels can be tuned on: NVIDIA H200 (cuda:1)"]
+    assert told([], is_host_there=True)[1] == f"kernels can be checked, and tuned, on: {host}"
+
+
+def test_doctor_fails_where_nothing_can_be_tuned(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autotune", "doctor"]
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 1 and "kernels can be tuned nowhere: install" in done.stdout, done.stderr
+    assert re.search("^host compiler +lacks .*\n +fix +install g.*apt install g", done.stdout, re.MULTILINE), (
+        done.stdout
+    )
 
 
 def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ TALKATIVE = str(DEFINITIONS / "talkative.py")
 INTEGRATE = str(DEFINITIONS / "integrate.py")
 SWEEP = ["sweep", "--kernel", EXAMPLE, "--device", "simulated"]
 ON_HOST = ["--kernel", EXAMPLE, "--device", "host"]
+WGMMA = ["render", "--kernel", "correlate", "--arch", "sm_120"]
+WGMMA += ["--config", "MMA=wgmma,STAGES=7,IN_FLIGHT=1,CHAIN=1,FETCH=128,STORE=stream"]
 WORKER = ["worker", "tcp://127.0.0.1:1"]
 
 
@@ -99,6 +101,8 @@ def mistake(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: p
         (["sweep", "--kernel", "ddc", "--device", "cuda:99"], "device 'cuda:99' is not here; usable: "),
         (["verify", *ON_HOST, "--config", "BLOCK_C=32"], "the configuration lacks BLOCK_T"),
         (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "which violates: a block has 64"),
+        (["verify", *ON_HOST, "--config", "BLOCK_C=32,BLOCK_T=1,UNROLL=1"], "Allowed instead: BLOCK_C=64 or 128; or "),
+        (WGMMA, "which violates: only sm_90 has wgmma (wgmma_exists). The nearest that is allowed: MMA=mma_sync,"),
         (["verify", *ON_HOST, "--build", "debug"], "host has no build 'debug' (it has check, plain)"),
         (["verify", "--kernel", "ddc", "--compile-for", "sm_1"], "'sm_1' is not a known architecture"),
         (["sweep", "--kernel", "ddc", "--device", "host", "--results", "/proc/results"], "cannot write /proc/results"),

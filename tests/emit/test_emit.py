@@ -49,6 +49,10 @@ def test_default_may_win(package: Path) -> None:
     assert (entry.config, entry.evidence.speed_up) == (DEFAULT, 1.0)
 
 
+def test_definitions_that_are_not_installed_are_named_by_their_paths(package: Path) -> None:
+    assert Wisdom.load(package / "wisdom.json").definitions == {"detect": EXAMPLE}
+
+
 def test_wisdom_survives_a_round_trip(package: Path) -> None:
     text = (package / "wisdom.json").read_text()
     assert Wisdom.load(package / "wisdom.json").as_json() == text

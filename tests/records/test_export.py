@@ -32,8 +32,8 @@ def recorded(path: Path) -> SweepRecord:
 # ---------------------------------------------------------------------- tables
 def test_csv_is_a_row_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes.sweep(tmp_path / "results")
-    export(tmp_path / "results", "csv", tmp_path / "trials.csv")
-    export(tmp_path / "results", "csv")
+    export([tmp_path / "results"], "csv", tmp_path / "trials.csv")
+    export([tmp_path / "results"], "csv")
     text = (tmp_path / "trials.csv").read_text()
     assert text == capsys.readouterr().out
     table = pd.read_csv(io.StringIO(text))
@@ -43,7 +43,7 @@ def test_csv_is_a_row_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_parquet_reads_back_equal(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     outcomes.sweep(tmp_path / "results")
-    export(tmp_path / "results", "parquet", tmp_path / "trials.parquet")
+    export([tmp_path / "results"], "parquet", tmp_path / "trials.parquet")
     again, table = pd.read_parquet(tmp_path / "trials.parquet"), uniform(load(tmp_path / "results"))
     assert {str(again[name].dtype) for name in ("WGS", "SG_SIZE", "registers", "problem.taps")} == {"Int64"}
     lists = ["samples_s", "verified_on", "grid", "block"]
@@ -63,7 +63,7 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypa
     outcomes.sweep(tmp_path / "results")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"pip install pyarrow, or pip install .*\[parquet\]"):
-        export(tmp_path / "results", "parquet", tmp_path / "trials.parquet")
+        export([tmp_path / "results"], "parquet", tmp_path / "trials.parquet")
     assert not (tmp_path / "trials.parquet").exists()
 
 
@@ -71,7 +71,7 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypa
 def test_t4_is_valid_by_the_public_schema(tmp_path: Path) -> None:
     jsonschema, file_utils = pytest.importorskip("jsonschema"), pytest.importorskip("kernel_tuner.file_utils")
     outcomes.sweep(tmp_path / "results")
-    export(tmp_path / "results", "t4", tmp_path / "one.json")
+    export([tmp_path / "results"], "t4", tmp_path / "one.json")
     for name in ("results", "metadata"):
         version, schema = file_utils.output_file_schema(name)
         content = json.loads((tmp_path / f"one-{name}.json").read_text())
@@ -115,7 +115,7 @@ def test_t4_tells_how_each_trial_ended(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- Kernel Tuner
 def test_kernel_tuner_reads_the_cache_file(tmp_path: Path) -> None:
     util = pytest.importorskip("kernel_tuner.util")
-    export(outcomes.sweep(tmp_path / "results"), "kernel-tuner", tmp_path / "filter.json")
+    export([outcomes.sweep(tmp_path / "results")], "kernel-tuner", tmp_path / "filter.json")
     cache = util.read_cache(str(tmp_path / "filter.json"), open_cache=False)
     assert cache["device_name"] == "NVIDIA H200" and cache["problem_size"] == [16, 4096]
     assert cache["tune_params_keys"] == ["ALGORITHM", "WGS", "SG_SIZE", "PHASES"]
@@ -141,7 +141,7 @@ def test_kernel_tuner_tunes_in_simulation_from_it(tmp_path: Path) -> None:
     from kernel_tuner.interface import tune_cache
 
     file = tmp_path / "filter.json"
-    export(outcomes.sweep(tmp_path / "results"), "kernel-tuner", file)
+    export([outcomes.sweep(tmp_path / "results")], "kernel-tuner", file)
     before = file.read_bytes()
     ran, environment = tune_cache(str(file), quiet=True)
     assert len(ran) == 6 and environment["best_config"]["time"] == pytest.approx(0.2)
@@ -193,8 +193,8 @@ def test_merged_order_keeps_each_configs_own() -> None:
 def test_a_folder_of_sweeps_becomes_a_folder_of_files(tmp_path: Path) -> None:
     for taps in (16, 32):
         outcomes.sweep(tmp_path / "results", taps=taps)
-    export(tmp_path / "results", "t4", tmp_path / "t4")
-    export(tmp_path / "results", "kernel-tuner", tmp_path / "kernel-tuner")
+    export([tmp_path / "results"], "t4", tmp_path / "t4")
+    export([tmp_path / "results"], "kernel-tuner", tmp_path / "kernel-tuner")
     names = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("filter/*") if p.is_file())
     assert names == [
         "kernel-tuner/NVIDIA_H200/filter/taps=16,n_samples=4096.json",
@@ -223,12 +223,12 @@ def test_a_place_that_does_not_suit_is_told(tmp_path: Path, format: str, out: st
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.txt").touch()
     with pytest.raises(UsageError, match=says):
-        export(tmp_path / "results", format, tmp_path / out if out else None)
+        export([tmp_path / "results"], format, tmp_path / out if out else None)
 
 
 def test_two_sweeps_never_share_a_file(tmp_path: Path) -> None:
     outcomes.sweep(tmp_path / "a")
     outcomes.sweep(tmp_path / "b")
     with pytest.raises(UsageError, match="would be written to the same files"):
-        export(tmp_path, "kernel-tuner", tmp_path / "out")
+        export([tmp_path], "kernel-tuner", tmp_path / "out")
     assert not (tmp_path / "out").exists()

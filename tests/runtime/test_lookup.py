@@ -52,6 +52,15 @@ def test_nearest_size_is_by_ratio(n_chan: int, config: Config, tier: str) -> Non
     assert (choice.config, choice.tier) == (config, tier)
 
 
+def test_the_command_that_tunes_names_the_file_of_a_kernel_that_is_not_installed() -> None:
+    known = replace(SMALL_AND_LARGE, definitions={"detect": "/a b/it's.py"})
+    wanted = """autotune sweep --kernel '/a b/it'"'"'s.py' --problem n_time=100"""
+    assert wanted in choose(known, KERNEL, BAKED, {"n_chan": 1000}, A100).why
+    with pytest.raises(UsageError, match=r"To tune it: autotune sweep --kernel '/a b/it"):
+        choose(known, KERNEL, {"n_time": 7}, None, H200)
+    assert "autotune sweep --kernel detect " in choose(SMALL_AND_LARGE, KERNEL, BAKED, {"n_chan": 1000}, A100).why
+
+
 def test_exact_brings_its_evidence() -> None:
     choice = choose(SMALL_AND_LARGE, KERNEL, BAKED, {"n_chan": 1000}, H200)
     assert choice.expected_loss == 0

@@ -56,6 +56,15 @@ def test_waves_of_blocks(launch: Launch, waves: float, last: float, threads: int
     np.testing.assert_allclose(2.0**row, (waves, last, threads))
 
 
+def test_limits_are_those_of_the_architecture() -> None:
+    small = Launch((24, 1, 1), (512, 1, 1))
+    rows = [
+        occupancy(kernel_of(small), None, [Config(A=1)], Device("a GPU", "cuda", arch, n_multiprocessors=4))[0]
+        for arch in ("sm_100", "sm_120", "sm_999")
+    ]
+    assert [round(2 ** row[2]) for row in rows] == [2048, 1536, 2048]  # 4 blocks at a time, 3, and as on sm_90
+
+
 def test_a_device_without_multiprocessors_has_no_columns() -> None:
     host = Device("host", "host", "host")
     assert occupancy(kernel_of(Launch((1, 1, 1), (32, 1, 1))), None, [Config(A=1)] * 3, host).shape == (3, 0)

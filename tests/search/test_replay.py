@@ -13,7 +13,7 @@ import pytest
 from autotune import Config, Device, UsageError
 from autotune.cli.commands.replay import replay as command
 from autotune.records.trials import append
-from autotune.search.recorded_space import RecordedSpace, middle, read_space
+from autotune.search.recorded_space import RecordedSpace, middle, read_space, read_spaces
 from autotune.search.replay import expected_minimum, replay
 from autotune.trial.row import Trial
 
@@ -191,6 +191,22 @@ def test_without_a_default_the_middle_of_the_axes_is_taken() -> None:
 def test_what_cannot_be_replayed_says_why(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_space(file(tmp_path / "space.json", text))
+
+
+def test_folders_of_records_are_searched_for_sweeps(tmp_path: Path) -> None:
+    sweep, cache = sweep_folder(tmp_path / "results" / "k"), file(tmp_path / "space.json", cache_text())
+    device = asdict(Device("GPU", "cuda", "sm_90"))
+    about = {"kernel": "k", "problem": {"n": 2}, "device": device, "default": grid()[7]}
+    for folder in ("results/k/n=2", "empty/n=2"):
+        created(tmp_path / folder, about)  # nothing was tried in it
+    spaces, left_out = read_spaces([tmp_path / "results", cache, sweep])
+    assert [space.name for space in spaces] == ["k n=1, GPU", "space"]
+    assert [path.name for path in left_out] == ["n=2"]
+    with pytest.raises(UsageError, match=r"no sweep under .*empty can be searched; the first: "):
+        read_spaces([tmp_path / "empty"])
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(UsageError, match="holds no recorded sweep"):
+        read_spaces([tmp_path / "nothing"])
 
 
 def test_missing_paths_and_senseless_numbers_are_told(tmp_path: Path, space: RecordedSpace) -> None:

@@ -1,18 +1,20 @@
 """`autotune campaign` and `autotune worker`: many problems over many devices."""
 
-import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ...core.errors import UsageError
 from ...system.installation import install_with
 from ...system.shell import command, definition_words
-from ..console import LINE_EVERY_S, percent, print_json, print_table, seconds, stderr, stdout
+from ..common import assignments, common_fields, own_fields, told_common
+from ..console import Line, Told, note, percent, print_json, seconds, stdout
+from ..stopped import STANDS, stopped
+from ..tables import print_table
 from .options import JsonOption
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ def campaign(
     else:
         _print(done, plan.settings.results, plan.kernel)
     if done.interrupted:
-        raise typer.Exit(130)
+        raise stopped(STANDS["campaign"])
     if done.failed:
         raise typer.Exit(1)
 
@@ -113,15 +115,16 @@ def worker(
     security = security_for(scheduler, Certificates(tls_ca, tls_cert, tls_key))
     _warn(scheduler)
     devices = tuple(device) or all_devices()
-    stderr.print(f"serving {', '.join(devices)} to {scheduler}; press Ctrl-C to stop", markup=False)
+    note(f"serving {', '.join(devices)} to {scheduler}; press Ctrl-C to stop")
     serve(scheduler, devices, security, compile_processes)
+    note("stopped by Ctrl-C; the campaign goes on with its other workers, and with this one when it runs again")
 
 
 def _warn(scheduler: str) -> None:
     from ...campaign.security import warning
 
     if text := warning(scheduler):
-        stderr.print(text, markup=False)
+        note(text)
 
 
 def _need_dask() -> None:
@@ -134,41 +137,30 @@ class _Console:
     """Shows a progress bar on a terminal, and a line every few seconds elsewhere."""
 
     def __init__(self) -> None:
-        self._bar: Progress | None = None
+        self._line: Line | None = None
         self._total = self._failed = 0
-        self._began = self._last_line = time.monotonic()
 
     def begin(self, title: str, n_total: int) -> None:
         self.end()
-        stderr.print(title, markup=False)
-        self._total, self._began = n_total, time.monotonic()
-        if stderr.is_terminal:
-            columns = (BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
-            description = TextColumn("{task.description}", markup=False)
-            self._bar = Progress(*columns, TimeRemainingColumn(), description, console=stderr)
-            self._bar.add_task("", total=n_total)
-            self._bar.start()
+        note(title)
+        self._total, self._line = n_total, Line(n_total)
 
     def tuned(self, one: "Tuned", n_done: int) -> None:
         self._failed += bool(one.error)
-        text = f"{_name(one)}: {one.error or seconds(one.median_s)}"
-        text += f"; {self._failed} failed" if self._failed else ""
-        now = time.monotonic()
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=n_done, description=text)
-        elif now - self._last_line > LINE_EVERY_S or n_done == self._total:
-            self._last_line = now
-            left = (now - self._began) / n_done * (self._total - n_done)
-            stderr.print(f"  {n_done} of {self._total}, {seconds(left)} left: {text}", markup=False)
+        told = Told("", _name(one), f": {one.error or seconds(one.median_s)}")
+        if self._failed:
+            told = replace(told, end=f"{told.end}; {self._failed} failed")
+        if self._line is not None and self._line.update(n_done, told):
+            note(f"  {n_done} of {self._total}{self._line.left(n_done)}: {told}")
 
     def end(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._line is not None:
+            self._line.end()
+            self._line = None
 
 
 def _name(one: "Tuned") -> str:
-    return ",".join(f"{name}={value}" for name, value in one.problem.items())
+    return assignments(one.problem)
 
 
 def _summary(done: "Campaign", results: Path) -> dict[str, object]:
@@ -194,8 +186,14 @@ def _print(done: "Campaign", results: Path, kernel: str) -> None:
     gains = [o.speed_up for o in tuned if o.speed_up]
     best = sorted((o for o in tuned if o.speed_up), key=lambda o: -(o.speed_up or 0.0))[:3]
     if best:
-        rows = [(_name(o), seconds(o.median_s), f"{o.speed_up:.2f}", o.device) for o in best]
-        print_table(("the largest speed-ups", "median", "x default", "device"), rows)
+        ((_, common),) = common_fields([kernel] * len(tuned), [o.problem for o in tuned]).items()
+        for text in told_common({"them": common}):
+            stdout.print(text, markup=False)
+        rows = [
+            (assignments(own_fields(o.problem, common)), seconds(o.median_s), f"{o.speed_up:.2f}", o.device)
+            for o in best
+        ]
+        print_table(("the largest speed-ups", "median", "x default", "device"), rows, cut="the largest speed-ups")
     stdout.print(f"problems     {len(tuned)} of {done.n_problems} tuned, {len(done.failed)} failed", markup=False)
     for failed in done.failed[:N_FAILURES_TOLD]:
         stdout.print(f"  {_name(failed)}: {failed.error}", markup=False)

@@ -11,7 +11,9 @@ from ...core.errors import UsageError
 from ...records.folder import find_sweeps
 from ...records.outcome import Relation
 from ...records.record import SweepRecord
-from ..console import percent, print_json, print_table, seconds, stdout
+from ..common import assignments, common_fields, own_fields, told_common
+from ..console import percent, print_json, seconds, stdout
+from ..tables import print_table
 from .options import JsonOption
 
 
@@ -33,11 +35,12 @@ def compare(
         return print_json({"noise": [vars(n) for n in device_noise.values()], "problems": rows})
     different = sorted((p for p in found if p.relation != Relation.SAME), key=lambda p: -abs(p.change))
     if different:
+        titles = _titles([sweep for sweep in old if sweep.title in {p.title for p in found}])
         lines = [
-            (p.title, seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
+            (titles[p.title], seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
             for p in different
         ]
-        print_table(("beyond the noise", "before", "after", "change", ""), lines)
+        print_table(("beyond the noise", "before", "after", "change", ""), lines, cut="beyond the noise")
     for one in device_noise.values():
         stdout.print(f"noise        {one}", markup=False)
     n_same, n_config = len(found) - len(different), sum(p.same_config for p in found)
@@ -59,3 +62,18 @@ def compare(
             f"exchanged    winners of one side timed on the other: {n_within} of {len(losses)} "
             f"are slower by no more than the noise; worst {percent(max(loss for loss, _ in losses))}"
         )
+
+
+def _titles(sweeps: list[SweepRecord]) -> dict[str, str]:
+    """Returns what tells each sweep from the others, by its title; what all have in common is printed."""
+    kernels, devices = {sweep.kernel for sweep in sweeps}, {sweep.device.name for sweep in sweeps}
+    common = common_fields([sweep.kernel for sweep in sweeps], [sweep.problem for sweep in sweeps])
+    stdout.print(f"{', '.join(sorted(kernels))} on {', '.join(sorted(devices))}", markup=False, style="bold")
+    for text in told_common(common):
+        stdout.print(text, markup=False)
+    titles = {}
+    for sweep in sweeps:
+        own = [assignments(own_fields(sweep.problem, common[sweep.kernel]))]
+        kernel, device = [sweep.kernel] * (len(kernels) > 1), [f"on {sweep.device.name}"] * (len(devices) > 1)
+        titles[sweep.title] = " ".join([*kernel, *own, *device])
+    return titles

@@ -9,7 +9,8 @@ from ...core.errors import UsageError
 from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run
-from ..console import percent, seconds, stdout
+from ..console import note, percent, seconds, stdout
+from ..stopped import stopped
 from .engine_options import (
     BitsOption,
     ChunkOption,
@@ -27,7 +28,6 @@ from .engine_options import (
     followed,
     header_of,
     narrow_bands,
-    note,
     records,
 )
 from .options import DeviceOption
@@ -98,8 +98,7 @@ def correlate(
     if plot is not None:
         stdout.print(str(plot), markup=False)
     if made.is_stopped:
-        note("stopped: what was read until then is finished")
-        raise typer.Exit(130)
+        raise stopped("what was read until then is finished and written; to do it all, give another output")
 
 
 def _told(made: Correlated) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...records.folder import find_sweeps
+from ...records.folder import all_sweeps
 from ...source.registry import named_kernels, recorded_kernel
 from ...system.processes import n_cpus
 from ..console import stderr, stdout
@@ -29,7 +29,7 @@ def digest(
     from ...records.digest import pools
 
     named, total = named_kernels(kernel), [0, 0, 0]
-    for pool, folders in pools((folder for path in paths for folder in find_sweeps(path)), compile_processes):
+    for pool, folders in pools(all_sweeps(paths), compile_processes):
         stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, compiled with {pool.compiler}", markup=False)
         for number, folder in enumerate(folders, 1):
             try:

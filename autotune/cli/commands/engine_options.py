@@ -1,19 +1,16 @@
 """What `channelise` and `correlate` share: options, the line of progress, and how a run is told."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from ...core.errors import UsageError
 from ...engines.filters import WINDOWS
 from ...engines.jobs import Narrow
-from ..console import LINE_EVERY_S, stderr
+from ..console import Line, Told, note
 
 TapsOption = Annotated[
     int, typer.Option("--taps", min=1, max=256, help="Taps of the filter bank: spectra that a filter spans.")
@@ -71,11 +68,6 @@ ChunkOption = Annotated[
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "sync_time_unix": float, "n_pols": int}
 
 
-def note(text: str) -> None:
-    """Prints a line to stderr."""
-    stderr.print(text, markup=False)
-
-
 def records(given: Path | None) -> Path | None:
     """Returns the folder of records: the one that is given, or ``results`` if it is there."""
     return given or next((path for path in [Path("results")] if path.is_dir()), None)
@@ -121,17 +113,10 @@ def _value(name: str, value: str) -> Any:
 @contextmanager
 def followed() -> Iterator[Callable[[str, float | None], None]]:
     """Yields what takes a line of progress and a share of the whole: a bar on a terminal, else lines now and then."""
-    columns = BarColumn(24), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    text = TextColumn("{task.description}", markup=False)
-    with Bar(*columns, text, console=stderr, disable=not stderr.is_terminal, transient=True) as bar:
-        task, last = bar.add_task("", total=None), time.monotonic()
+    with Line(None, in_percent=True, transient=True) as bar:
 
-        def report(line: str, share: float | None) -> None:
-            nonlocal last
-            if stderr.is_terminal:
-                bar.update(task, description=line, total=None if share is None else 1.0, completed=share or 0.0)
-            elif time.monotonic() - last > LINE_EVERY_S:
-                last = time.monotonic()
-                note(f"  {'' if share is None else f'{share:.0%}, '}{line}")
+        def report(text: str, share: float | None) -> None:
+            if bar.update(share or 0.0, Told(text), None if share is None else 1.0):
+                note(f"  {'' if share is None else f'{share:.0%}, '}{text}")
 
         yield report

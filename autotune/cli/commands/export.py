@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from ...records.export import files, format_module
-from ...records.folder import find_sweeps
+from ...records.folder import all_sweeps
 from ...records.record import SweepRecord
 from ..console import stderr, stdout
 
 
 def export(
-    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")],
+    paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
     format: Annotated[
         str,
         typer.Option(
@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Export every trial, winners and failures alike, for other programs."""
     chosen = format_module(format)
-    sweeps = [SweepRecord.of(folder) for folder in find_sweeps(path)]
+    sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
     if out is None:
         stdout.file.write(files.text(sweeps, chosen, format))
         return

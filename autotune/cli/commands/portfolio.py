@@ -10,7 +10,8 @@ from ...analysis.portfolio import Portfolio, Regret, Table, portfolios, tables
 from ...core.errors import UsageError
 from ...records.record import read_sweeps
 from ...system.limits import REGRET
-from ..console import print_json, print_table, stderr, stdout
+from ..console import print_json, stderr, stdout
+from ..tables import print_table
 from .options import within
 
 K_MAX = 8
@@ -71,7 +72,7 @@ def _print(table: Table, all_k: list[Portfolio], asked: Portfolio, regret: float
         stdout.print(f"{len(asked.configs)} configs cannot keep every regret within {_percent(regret)}", markup=False)
     served = [sum(choice == i for choice in asked.chosen) for i in range(len(asked.configs))]
     rows = list(zip(served, asked.configs, strict=True))
-    print_table(("serves", "configuration"), rows)
+    print_table(("serves", "configuration"), rows, below="configuration")
     stdout.print("")
 
 

@@ -1,18 +1,18 @@
 """`autotune replay`: how well samplers search recorded spaces."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...search import check_sampler
-from ...search.recorded_space import RecordedSpace, read_space
+from ...search.recorded_space import RecordedSpace, read_spaces
 from ...search.replay import RANDOM, Replay
 from ...search.replay import replay as replay_space
 from ...system.limits import SEED
 from ...system.processes import n_cpus
-from ..console import print_json, print_table, stderr, stdout
+from ..console import Line, Told, note, print_json, stderr, stdout
+from ..tables import print_table
 from .options import DefinitionsOption, within
 
 
@@ -21,7 +21,7 @@ def replay(
         list[Path],
         typer.Argument(
             metavar="SPACE...",
-            help="Recorded spaces: the folder of a sweep, a Kernel Tuner cache or T4 results (.json, .json.gz).",
+            help="Recorded sweeps or folders of them, Kernel Tuner caches or T4 results (.json, .json.gz).",
         ),
     ],
     sampler: Annotated[
@@ -55,7 +55,9 @@ def replay(
     samplers = list(dict.fromkeys([*sampler, RANDOM]))
     for name in samplers:
         check_sampler(name)
-    spaces = [read_space(path, kernel) for path in paths]
+    spaces, left_out = read_spaces(paths, kernel)
+    for path, why in left_out.items():
+        note(f"skipped {path}: {why}")
     replays = [[_replayed(space, name, trials, repeats, ahead, seed, jobs) for name in samplers] for space in spaces]
     if json:
         return print_json([one.as_json() for of_space in replays for one in of_space])
@@ -66,10 +68,17 @@ def replay(
 def _replayed(
     space: RecordedSpace, sampler: str, trials: int, repeats: int, ahead: int, seed: int, jobs: int
 ) -> Replay:
-    progress = _Progress(space, sampler, repeats)
-    answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, progress)
-    progress.end()
+    """Counts the repeats on a terminal; elsewhere one line says that a sampler has ended."""
+    title = f"{space.name}, {sampler}"
+    with Line(repeats, transient=True) as line:
+        answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, lambda n: _count(line, n, title))
+    if not stderr.is_terminal:
+        note(f"{title}: {repeats} repeats")
     return answer
+
+
+def _count(line: Line, n_done: int, title: str) -> None:
+    line.update(n_done, Told(title))
 
 
 def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:
@@ -96,21 +105,3 @@ def _cells(one: Replay) -> tuple[str, ...]:
         f"{one.simulated_s:.0f}",
         f"{one.ask_ms:.2f}",
     )
-
-
-class _Progress:
-    """Counts repeats in one line on a terminal; elsewhere it prints one line when a sampler has ended."""
-
-    def __init__(self, space: RecordedSpace, sampler: str, repeats: int) -> None:
-        self._title, self._repeats = f"{space.name}, {sampler}", repeats
-
-    def __call__(self, n_done: int) -> None:
-        if stderr.is_terminal:
-            sys.stderr.write(f"\r{self._title}: {n_done} of {self._repeats} repeats")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if stderr.is_terminal:
-            sys.stderr.write("\r\x1b[K")
-        else:
-            stderr.print(f"{self._title}: {self._repeats} repeats", markup=False)

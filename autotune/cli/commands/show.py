@@ -21,17 +21,20 @@ from ...analysis.show import (
     speed_up_interval,
     spent,
 )
+from ...core.parameter import clause
 from ...core.schema import plain
-from ...records.folder import find_sweeps
+from ...records.folder import all_sweeps
 from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
-from ..console import percent, print_json, print_table, seconds, stdout
+from ..common import assignments, common_fields, own_fields, told_common
+from ..console import percent, print_json, seconds, stdout
+from ..tables import broken_at_commas, print_table
 
 
 def show(
-    path: Annotated[Path, typer.Argument(help="A recorded sweep, or a folder of them.")],
+    paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
     everything: Annotated[
         bool,
         typer.Option(
@@ -45,7 +48,7 @@ def show(
     ] = False,
 ) -> None:
     """Show the winner and its evidence, the final round, failures, the search's curve, and what parameters matter."""
-    sweeps = [SweepRecord.of(folder) for folder in find_sweeps(path)]
+    sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
     in_full = everything or len(sweeps) == 1
     if json:
         return print_json([details(sweep) if in_full else asdict(overview(sweep)) for sweep in sweeps])
@@ -59,7 +62,7 @@ def show(
 
 
 def _print_overview(sweeps: list[SweepRecord]) -> None:
-    """Prints one line per sweep, with columns for the device and the kernel only where they differ."""
+    """Prints one line per sweep, with columns for the device, the kernel and fields of the problem that differ."""
     lines = sorted(map(overview, sweeps), key=_place)
     devices, kernels = {line.device for line in lines}, {line.kernel for line in lines}
     stdout.print(
@@ -67,10 +70,13 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
         markup=False,
         style="bold",
     )
+    common = common_fields([line.kernel for line in lines], [line.problem for line in lines])
+    for text in told_common(common):
+        stdout.print(text, markup=False)
     columns = {
         "device": [line.device for line in lines] if len(devices) > 1 else None,
         "kernel": [line.kernel for line in lines] if len(kernels) > 1 else None,
-        "problem": [_assignments(line.problem) for line in lines],
+        "problem": [assignments(own_fields(line.problem, common[line.kernel])) for line in lines],
         "trials": [line.n_trials for line in lines],
         "failed": [line.n_failed for line in lines],
         "best": [seconds(line.best_s) for line in lines],
@@ -79,7 +85,7 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
         "winner": [_winner(line) for line in lines],
     }
     shown = {name: cells for name, cells in columns.items() if cells is not None}
-    print_table(tuple(shown), list(zip(*shown.values(), strict=True)))
+    print_table(tuple(shown), list(zip(*shown.values(), strict=True)), cut="winner")
 
 
 def _place(line: Overview) -> tuple[Any, ...]:
@@ -89,7 +95,7 @@ def _place(line: Overview) -> tuple[Any, ...]:
 
 
 def _winner(line: Overview) -> str:
-    config = _assignments(line.config) if line.config else "no config timed"
+    config = assignments(line.config) if line.config else "no config timed"
     return config if line.finished else f"{config} (so far)"
 
 
@@ -119,7 +125,7 @@ def _print_winner(sweep: SweepRecord) -> None:
     winner, default = proven.measured, sweep.default
     launches = f", {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
-    _line("winner", _assignments(winner.config))
+    _line("winner", assignments(winner.config), is_config=True)
     _line("", f"{_time(winner)}{launches}{cache}, {clock(sweep)}")
     if figure := winner.sustained:
         short, long = seconds(figure.short_s), seconds(figure.sustained_s)
@@ -138,7 +144,8 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", proven.reproduce)
     if default and default.config == winner.config:
         return _line("default", "same config as the winner")
-    _line("default", f"{_time(default)}; {_assignments(default.config)}" if default else "not measured")
+    text = f"{_time(default)}; {assignments(default.config)}" if default else "not measured"
+    _line("default", text, is_config=True)
     if sweep.speed_up is not None:
         interval = speed_up_interval(sweep)
         sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
@@ -157,12 +164,13 @@ def _print_finalists(sweep: SweepRecord) -> None:
             " .. ".join(seconds(x) for x in finalist.interval_s or ()) or "-",
             *("-" if size is None else size for size in (finalist.registers, finalist.shared_bytes)),
             "-" if finalist.max_error is None else f"{finalist.max_error:.2g}",
-            _assignments(finalist.config),
+            assignments(finalist.config),
         )
         for finalist in sweep.finalists
     ]
     stdout.print()
-    print_table(("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config"), rows)
+    columns = ("final round", "", "median", "95 % interval", "registers", "shared", "error / rms", "config")
+    print_table(columns, rows, below="config")
     if sweep.outcome is not None and (n_ties := len(sweep.outcome.ties)):
         tied = "1 config of it is" if n_ties == 1 else f"{n_ties} configs of it are"
         rule = sweep.outcome.preference_among_ties or "the smaller one"
@@ -180,7 +188,7 @@ def _print_trials(sweep: SweepRecord) -> None:
         if failure.reproduce:
             _line("", f"    {failure.reproduce}")
     for why, n in sweep.about.refused.items():
-        _line("", f"{n} configs violate: {why}")
+        _line("", f"{n} config{'s' * (n > 1)} {clause(why, n)}")
 
 
 def _print_spent(where: Spent) -> None:
@@ -219,7 +227,7 @@ def _time(measured: Finalist) -> str:
 
 def _sizes(verified_on: Sequence[str], problem: Mapping[str, Any]) -> str:
     """Returns the fields in which each verified problem differs from the timed one."""
-    own = set(_assignments(problem).split(","))
+    own = set(assignments(problem).split(","))
     different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
     return "; ".join(different)
 
@@ -230,9 +238,9 @@ def _figure(name: str, value: float) -> str:
     return seconds(value) if name.endswith("_s") else f"{value:.4g}"
 
 
-def _assignments(values: Mapping[str, object]) -> str:
-    return ",".join(f"{name}={value}" for name, value in values.items())
-
-
-def _line(name: str, text: str) -> None:
-    stdout.print(f"{name:<12} {text}", markup=False)
+def _line(name: str, text: str, is_config: bool = False) -> None:
+    """Prints a line; on a terminal that is too narrow one that ``is_config`` goes on below, after a comma."""
+    width = stdout.width - 13 if is_config and stdout.is_terminal else len(text)
+    for part in broken_at_commas(text, width):
+        stdout.print(f"{name:<12} {part}", markup=False)
+        name = ""

@@ -1,16 +1,14 @@
 """`autotune sky`: a simulated recording of an array, from a description of the sky."""
 
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from ...engines.sky.record import Recording
-from ..console import LINE_EVERY_S, stderr, stdout
+from ..console import Line, Told, note, stdout
+from ..stopped import stopped
 
 
 def sky(
@@ -31,18 +29,17 @@ def sky(
     said = recording.sky
     n, seconds = len(said.antennas), said.n_samples / said.sample_rate_hz
     samples = f"{said.n_samples} samples of {said.sample_bits} bits ({seconds:.4g} s)"
-    stderr.print(f"{n} antennas, {said.n_pols} polarisations, {samples} to {out}", markup=False)
-    _follow(recording.write(), recording.n_blocks)
+    note(f"{n} antennas, {said.n_pols} polarisations, {samples} to {out}")
+    try:
+        _follow(recording.write(), recording.n_blocks)
+    except KeyboardInterrupt:
+        raise stopped(f"the recording is not whole; remove {out} and run the same command again") from None
     stdout.print(str(out), markup=False)
 
 
 def _follow(blocks: Iterable[int], n_total: int) -> None:
     """Goes through all blocks, and shows how many are written: as a bar on a terminal, else as lines."""
-    columns = BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with Bar(*columns, console=stderr, disable=not stderr.is_terminal) as bar:
-        task, last_line = bar.add_task("", total=n_total), time.monotonic()
+    with Line(n_total) as line:
         for number in blocks:
-            bar.update(task, completed=number + 1)
-            if not stderr.is_terminal and time.monotonic() - last_line > LINE_EVERY_S:
-                last_line = time.monotonic()
-                stderr.print(f"  block {number + 1} of {n_total}", markup=False)
+            if line.update(number + 1, Told("blocks")):
+                note(f"  block {number + 1} of {n_total}{line.left(number + 1)}")

@@ -23,7 +23,8 @@ from ...trial.bench import COMPILE_PROCESSES, Bench
 from ...trial.compile import DEADLINE_S
 from ...trial.measure import Protocol
 from .. import report
-from ..console import ConsoleProgress, print_json, stderr
+from ..console import ConsoleProgress, note, print_json
+from ..stopped import STANDS, stopped
 from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
 
 
@@ -137,9 +138,13 @@ def sweep(
     if device == "auto":
         _tell_device(target)
     done = []
-    with Bench(target, compile_processes, compile_deadline, note=_note) as bench:
+    with Bench(target, compile_processes, compile_deadline, note=note) as bench:
         for chosen in problems:
-            outcome = run_sweep(definition, chosen, bench, settings, ConsoleProgress(clock))
+            progress = ConsoleProgress(clock)
+            try:
+                outcome = run_sweep(definition, chosen, bench, settings, progress)
+            finally:
+                progress.stop()
             done.append(outcome)
             if not json:
                 report.print_sweep(outcome, clock, out="tuned", kernel=reference_of(definition))
@@ -148,17 +153,13 @@ def sweep(
     if json:
         print_json([report.sweep_summary(outcome, clock) for outcome in done])
     if done[-1].interrupted:
-        raise typer.Exit(130)
+        raise stopped(STANDS["sweep"])
     if any(outcome.best is None for outcome in done):
         raise typer.Exit(1)
 
 
 def _tell_device(target: Target) -> None:
     if target.kind == "host":
-        _note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
+        note("no GPU found: using the device `host` (CPU); its times say nothing about a GPU")
     else:
-        _note(f"using {target.identifier}, {target.device.name}")
-
-
-def _note(text: str) -> None:
-    stderr.print(text, markup=False)
+        note(f"using {target.identifier}, {target.device.name}")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...core.architecture import ARCHITECTURES
 from ...core.definition import Device
 from ...core.errors import UsageError
 from ...runtime import gpu, nvrtc
@@ -20,9 +21,6 @@ kind = "cuda"
 clock = "GPU time"
 builds = ("cubin",)
 defaults = Defaults(start_s=6.0, trial_s=(0.6, 0.03), caches=("cubin",))
-
-# Opted-in shared bytes per block by compute capability, for compiling without a GPU.
-SHARED_BYTES = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_89": 101376, "sm_90": 232448, "sm_120": 101376}
 
 
 def identifiers() -> list[str]:
@@ -50,9 +48,9 @@ def of_architecture(arch: str) -> Device:
     Raises:
         UsageError: for an architecture whose limits are not known here.
     """
-    if arch not in SHARED_BYTES:
-        raise UsageError(f"{arch!r} is not a known architecture (known: {', '.join(SHARED_BYTES)})")
-    return Device(name=arch, kind=kind, arch=arch, max_shared_bytes=SHARED_BYTES[arch])
+    if arch not in ARCHITECTURES:
+        raise UsageError(f"{arch!r} is not a known architecture (known: {', '.join(ARCHITECTURES)})")
+    return Device(name=arch, kind=kind, arch=arch, max_shared_bytes=ARCHITECTURES[arch].shared_bytes)
 
 
 def lock_name(identifier: str) -> str:

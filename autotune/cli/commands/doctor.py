@@ -1,0 +1,71 @@
+"""`autotune doctor`: what works here, and how to install what lacks."""
+
+import typer
+
+from ...core.errors import UsageError, one_line
+from ...devices import MODULES, Target, device_module, find_device, findings
+from ...devices.base import Finding
+from ...source.installed import DEVICES, installed
+from ..console import print_json, stdout
+from .options import JsonOption
+
+
+def doctor(json: JsonOption = False) -> None:
+    """Check GPU, driver, NVRTC and host compiler, say what kernels can be tuned on, and how to install what lacks.
+
+    Exits with 1 where they can be tuned nowhere, for want of both a GPU and a host compiler.
+    """
+    found, usable = findings(), [target for kind in (*MODULES, *installed(DEVICES)) for target in _usable(kind)]
+    gpus = [target for target in usable if target.kind != "host"]
+    try:
+        auto, auto_is_there = f"{find_device().identifier}: {find_device().device.name}", True
+    except UsageError as error:
+        auto, auto_is_there = str(error), False
+    if json:
+        print_json(
+            {
+                "auto": auto,
+                "tuned_on": [target.device.name for target in gpus],
+                "checked_on": [target.device.name for target in usable],
+                "findings": [vars(f) for f in found],
+            }
+        )
+    else:
+        for each in found:
+            _print(each)
+        stdout.print()
+        for line in told(gpus, is_host_there=len(usable) > len(gpus)):
+            stdout.print(line, markup=False)
+        if auto_is_there:
+            stdout.print(f"--device auto is {auto}", markup=False)
+    if not usable:
+        raise typer.Exit(1)
+
+
+def _print(each: Finding) -> None:
+    state = "works" if each.works else "lacks"
+    stdout.print(f"{each.what:<14} {state}  {one_line(each.detail)}", markup=False)
+    if each.remedy and not each.works:
+        stdout.print(f"{'':<14} fix    {one_line(each.remedy)}", markup=False)
+
+
+def _usable(kind: str) -> list[Target]:
+    """Returns the devices of a kind that is here with all that it needs."""
+    try:
+        module = device_module(kind)
+        if not all(finding.works for finding in module.findings()):
+            return []
+        return [Target(kind, identifier, module.describe(identifier)) for identifier in module.identifiers()]
+    except UsageError:  # an installed package's, which the findings tell
+        return []
+
+
+def told(gpus: list[Target], is_host_there: bool) -> list[str]:
+    """Returns the lines that say what kernels can be tuned and checked on; ``gpus`` and other devices but the host."""
+    host = "host, the CPU; its times say nothing about a GPU"
+    if gpus:
+        names = ", ".join(dict.fromkeys(f"{target.device.name} ({target.identifier})" for target in gpus))
+        return [f"kernels can be tuned on: {names}"] + ["kernels can be checked on: " + host] * is_host_there
+    if is_host_there:
+        return ["kernels cannot be tuned for a GPU: none is usable", "kernels can be checked, and tuned, on: " + host]
+    return ["kernels can be tuned nowhere: install what lacks for a GPU, or a host compiler"]

@@ -1,0 +1,40 @@
+"""What problems of one kernel have in common, so that tables show only the fields that differ."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Problem = Mapping[str, Any]
+
+
+def assignments(values: Mapping[str, object]) -> str:
+    """Returns the values as ``taps=256,decimation=16``."""
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def common_fields(kernels: Sequence[str], problems: Sequence[Problem]) -> dict[str, dict[str, Any]]:
+    """Returns the fields that all problems of a kernel have with one value, by the kernel; none where it has one only.
+
+    ``kernels``: that of each problem.
+    """
+    of_kernel: dict[str, list[Problem]] = {}
+    for kernel, problem in zip(kernels, problems, strict=True):
+        of_kernel.setdefault(kernel, []).append(problem)
+    return {
+        kernel: {
+            name: value
+            for name, value in first.items()
+            if any(dict(other) != dict(first) for other in others)
+            and all(name in other and other[name] == value for other in others)
+        }
+        for kernel, (first, *others) in of_kernel.items()
+    }
+
+
+def own_fields(problem: Problem, common: Problem) -> dict[str, Any]:
+    """Returns the fields of ``problem`` that are not ``common``."""
+    return {name: value for name, value in problem.items() if name not in common}
+
+
+def told_common(common: Mapping[str, Problem]) -> list[str]:
+    """Returns a line for each kernel whose problems have something in common."""
+    return [f"all of {kernel} have {assignments(fields)}" for kernel, fields in sorted(common.items()) if fields]

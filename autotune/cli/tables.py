@@ -1,0 +1,42 @@
+"""Prints tables, and cuts or breaks what is too long for a terminal."""
+
+import re
+from collections.abc import Sequence
+
+from . import console
+from .console import middle
+
+LEAST_CELL = 24  # columns that are worth having for what is cut
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: str = "", below: str = "") -> None:
+    """Prints columns as wide as their longest cell. Lines are whole in a pipe, and on a terminal that is wide enough.
+
+    Otherwise, on a terminal, cells of the column ``cut`` are shortened in the middle; those of the last column, if it
+    is ``below``, go to lines of their own, which end after commas.
+    """
+    lines = [tuple(columns), *(tuple(str(cell) for cell in row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    too_much = sum(widths) + 2 * (len(widths) - 1) - console.stdout.width if console.stdout.is_terminal else 0
+    if too_much > 0 and cut in columns:
+        at = columns.index(cut)
+        widths[at] = max(min(widths[at], LEAST_CELL), widths[at] - too_much)
+        lines = [(*line[:at], middle(line[at], widths[at]), *line[at + 1 :]) for line in lines]
+    is_below = too_much > 0 and columns[-1] == below and below != ""
+    for line in lines:
+        cells = line[:-1] if is_below else line
+        text = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
+        console.stdout.print(text, markup=False, style="bold" if line is lines[0] else None)
+        if is_below and line is not lines[0]:
+            for part in broken_at_commas(line[-1], console.stdout.width - 4):
+                console.stdout.print(f"    {part}", markup=False)
+
+
+def broken_at_commas(text: str, width: int) -> list[str]:
+    """Returns ``text`` in lines of at most ``width`` characters that end after commas, where there are any."""
+    lines = [""]
+    for part in re.split("(?<=,)", text):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return lines
