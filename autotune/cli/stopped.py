@@ -9,6 +9,7 @@ from .console import note
 RESUMES = "every trial that ended is recorded; run the same command again to resume"
 STANDS = {
     "sweep": RESUMES,
+    "tune": RESUMES,
     "campaign": RESUMES,
     "digest": "digests of the sweeps before this one are written; run the same command again to go on",
     "verify": "nothing is recorded; what was compiled is kept for the next time",

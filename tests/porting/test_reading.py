@@ -1,4 +1,4 @@
-"""What is read of CUDA source and of a call: signatures, includes, expressions, and what is refused by name."""
+"""What is read of CUDA source and of a call: signatures, includes, expressions and grids."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.kernel_tuner import tune_kernel
 from autotune.porting.call import read_call
 from autotune.porting.expressions import checked
 from autotune.porting.signature import parameters
@@ -22,9 +21,9 @@ scale(float *__restrict__ y, /* the input */ const float* x, const unsigned int 
     y[0] = x[0];
 }
 """
-X, N = np.zeros(8, np.float32), np.int32(8)
 
 
+@pytest.mark.quick
 def test_parameters_of_a_kernel() -> None:
     found = parameters(SOURCE, "scale")
     assert [each.name for each in found] == ["y", "x", "n", "a", "p", "h"]
@@ -98,41 +97,3 @@ def test_the_grid_is_that_of_the_rules() -> None:
     assert grid(divisors=(["block_size_x", "tile"], None, None)) == (11, 14, 1)
     assert grid(divisors=(["block_size_x/2"], [], None)) == (63, 14, 1)
     assert grid(divisors=(lambda p: p["tile"], "n_blocks", None)) == (334, 2, 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"arguments": [X, X]}, r"takes 3 arguments \(y, x, n\); 2 were given"),
-        ({"arguments": [X, X, 8]}, "the argument n is int, must be a NumPy number of int"),
-        ({"arguments": [X, X, np.int64(8)]}, r"the argument n is int64, and the kernel takes int: give np\.int32"),
-        ({"arguments": [X, 3, N]}, "the argument x is int, must be an array"),
-        ({"tune_params": {}}, "tune_params is empty"),
-        ({"tune_params": {"a b": [1]}}, "'a b' of tune_params is no name"),
-        ({"tune_params": {"t": []}}, "the values of t must be numbers or texts"),
-        ({"restrictions": ["u > 1"]}, "there is no 'u'; there are block_size_x"),
-        ({"restrictions": lambda p: False}, "the restrictions allow no config"),
-        ({"answer": [X]}, "answer has 1 entries, and f 3 arguments"),
-        ({"answer": [None, None, None]}, "answer has None only"),
-        ({"answer": [X[:4], None, None]}, r"the answer of y has the shape \[4\]"),
-        ({"texmem_args": {"t": X}}, "texmem_args: textures are not served"),
-        ({"observers": [1]}, "observers are not served"),
-        ({"lang": "OpenCL"}, "kernels are CUDA C"),
-        ({"compiler_options": ["--use_fast_math"]}, "--use_fast_math is not served"),
-        ({"nonsense": 1}, "no argument 'nonsense'"),
-        ({"verify": lambda a, b: True}, "give answer, too"),
-    ],
-)
-def test_what_cannot_be_served_is_told(change: dict[str, Any], told: str, tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "kernel_name": "f",
-        "kernel_source": "__global__ void f(float *y, const float *x, int n) {}",
-        "problem_size": 8,
-        "arguments": [X.copy(), X, N],
-        "tune_params": {"block_size_x": [32]},
-        "device": "host",
-        "results": tmp_path,
-        "quiet": True,
-    }
-    with pytest.raises(UsageError, match=told):
-        tune_kernel(**{**given, **change})
