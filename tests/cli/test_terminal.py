@@ -112,7 +112,7 @@ def test_ctrl_c_ends_every_command_in_one_line(
     code, told = ended([name, *WORDS[name]], capsys, monkeypatch)
     assert code == 130 and told.startswith("autotune: stopped by Ctrl-C; ") and told.count("\n") == 1
     assert "run the same command again" in told or "is kept for the next time" in told
-    assert ("resume" in told) == (name in ("sweep", "campaign"))
+    assert ("resume" in told) == (name in ("sweep", "tune", "campaign"))
 
 
 @pytest.mark.quick
