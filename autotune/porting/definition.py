@@ -32,7 +32,8 @@ def write_definition(call: Call, outputs: Outputs, results: Path) -> Path:
     arrays = {each.name: (each.digest, each.value) for each in given}
     arrays |= {f"answer.{name}": (digest_of(answer), answer) for name, answer in outputs.answers.items()}
     contents = [(name, content) for name, (content, _) in arrays.items()]
-    digest = sha256(str((contents, table, outputs.kinds, outputs.tolerance, template)).encode()).hexdigest()[:12]
+    said = contents, table, outputs.kinds, outputs.tolerance, outputs.judged, template
+    digest = sha256(str(said).encode()).hexdigest()[:12]
     text = definition_text(call, outputs, table, digest)
     whole = sha256(json.dumps([text, template, contents, sources]).encode()).hexdigest()[:12]
     folder = results / "definitions" / f"{call.name}-{whole}"

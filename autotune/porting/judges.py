@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from ..core.errors import Status, TrialFailure
 from ..devices.comparison import compare_arrays
 from ..trial.bench import Bench
 from ..trial.worker import Job
-from .call import Call
+from .call import Call, digest_of
 from .probing import LOOSE
 
 
@@ -42,6 +44,14 @@ class Asked:
             raise TrialFailure(Status.WRONG, "verify does not take the outputs for right")
         return ""
 
+    @property
+    def digest(self) -> str:
+        """Returns a digest of the function's code and the answer, by which a changed judge is told from this one."""
+        code = getattr(self.verify, "__code__", None)
+        text = repr(self.verify) if code is None else f"{code.co_code!r} {code.co_names} {_plain(code.co_consts)}"
+        answers = [None if known is None else digest_of(np.asarray(known)) for known in self.answer]
+        return sha256(f"{text} {answers} {self.atol}".encode()).hexdigest()[:12]
+
     def _asked(self, outputs: list[Any]) -> bool:
         try:
             return bool(np.all(self.verify(self.answer, outputs, atol=self.atol)))
@@ -49,6 +59,11 @@ class Asked:
             if "atol" not in str(error):
                 raise
             return bool(np.all(self.verify(self.answer, outputs)))
+
+
+def _plain(constants: tuple[Any, ...]) -> list[str]:
+    """Returns constants of a function's code as text without addresses: of nested code its instructions."""
+    return [repr(each.co_code) if isinstance(each, CodeType) else repr(each) for each in constants]
 
 
 @dataclass(frozen=True)

@@ -16,3 +16,4 @@ class Outputs:
     answers: Mapping[str, np.ndarray]
     tolerance: Tolerance
     note: str = ""  # what could not be checked
+    judged: str = ""  # digest of what judges instead of answers: another judge makes another record

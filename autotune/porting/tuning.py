@@ -1,7 +1,7 @@
 """Tunes a kernel of a plain .cu file: probes what it writes, writes its definition, and sweeps it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,9 @@ def _judging(
 ) -> tuple[Outputs, Judge | None]:
     """Returns what becomes of the arrays, and who judges what the device's process does not compare."""
     if verify is not None:
+        asked = Asked(call, bench, verify, answer, atol)
         told = unchecked(call, probed, "outputs are judged by verify, and by nothing else")
-        return told, Asked(call, bench, verify, answer, atol)
+        return replace(told, judged=asked.digest), asked
     if answers is None:
         told = unchecked(call, probed, "there is no answer: nothing is verified, and results that differ are told")
         return told, Compared(bench, probed.written)

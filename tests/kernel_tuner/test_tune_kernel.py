@@ -82,6 +82,10 @@ def test_a_function_may_judge(tmp_path: Path) -> None:
     params = {"block_size_x": [64], "fault": [0, 1]}
     found, env = tuned(tmp_path, verify=verify, atol=0.5, tune_params=params)
     assert [r["fault"] for r in found] == [0] and env["counts"]["wrong"] == 1 and asked == [0.5, 0.5]
+    again, _ = tuned(tmp_path, verify=verify, atol=0.5, tune_params=params)
+    assert len(again) == 1 and len(asked) == 2, "the same function was asked already"
+    other, _ = tuned(tmp_path, verify=lambda answer, outputs: True, atol=0.5, tune_params=params)
+    assert len(other) == 2
 
 
 def test_what_is_added_to_starts_as_the_callers_array(tmp_path: Path) -> None:
