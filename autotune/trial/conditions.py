@@ -15,8 +15,6 @@ from .case import small_case
 from .contract import tolerance_of
 from .measure import MEASURING, Protocol
 
-MOST_ROUNDED = 1 << 22  # elements; larger arrays were given as they are, and are digested byte by byte
-
 STEPS = 1e4  # values are rounded to rms / STEPS, since the last bits vary between machines
 
 
@@ -58,7 +56,7 @@ def _values(given: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _rounded(array: np.ndarray) -> str:
-    if array.size > MOST_ROUNDED:
+    if isinstance(array, np.memmap) or isinstance(array.base, np.memmap):  # was given, and is the same everywhere
         return digest(array.shape, array.dtype, sha256(np.ascontiguousarray(array).data).hexdigest())
     values, scale = np.ascontiguousarray(array).reshape(-1), ""
     if array.dtype.kind in "fc":
