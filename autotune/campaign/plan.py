@@ -32,6 +32,7 @@ import numpy as np
 from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..devices import Target
+from ..search import names_module
 from ..source.registry import load_kernel, reference_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
@@ -209,6 +210,11 @@ def _settings(given: Mapping[str, Any], results: Path) -> Settings:
     fields = fields | {SWEEP_FIELDS[name]: v for name, v in given.items() if name in SWEEP_FIELDS}
     samples = given.get("samples", Protocol.n_samples)
     check_numbers({"samples": samples}, {"samples": SAMPLES})
+    if names_module(str(fields.get("sampler", ""))):
+        raise UsageError(
+            f"sampler={fields['sampler']!r} names a module to import, which no campaign's file may; "
+            "register its class in the entry-point group autotune.samplers and give that name"
+        )
     protocol = Protocol(n_samples=samples)
     return Settings(results=results, protocol=protocol, **fields)
 

@@ -1,7 +1,7 @@
 """Proposes what to try next. A searcher sees configs, their known columns and times, not the device or problem.
 
 Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
-Installed packages add samplers by entry points of the group ``autotune.samplers``.
+Installed packages add samplers by entry points of the group ``autotune.samplers``; Optuna's are ``optuna:<class>``.
 The room imports ``records`` and the rooms below it.
 """
 
@@ -15,11 +15,13 @@ from ..source.installed import SAMPLERS as ENTRY_POINTS
 from ..source.installed import installed, load_installed
 from .base import Request, Searcher
 from .bayesian import GaussianProcess
+from .by_optuna import OptunaSearch, check_optuna
 from .local import LocalSearch
+from .optuna_names import PREFIX, names_module
 from .plain import Exhaustive, Random
 from .tpe import TreeParzen
 
-__all__ = ["SAMPLERS", "Searcher", "check_sampler", "searcher"]
+__all__ = ["SAMPLERS", "Searcher", "check_sampler", "names_module", "searcher"]
 
 SAMPLERS: dict[str, Callable[[Request], Searcher]] = {
     "exhaustive": Exhaustive,
@@ -48,17 +50,23 @@ def searcher(
     ``known``: what is known of each config beside its parameters, by name, float [n_configs]; gp uses it.
 
     Raises:
-        UsageError: for an unknown name.
+        UsageError: for an unknown name, or what a sampler of Optuna's raises; so do its propose() and observe().
     """
     check_sampler(name)
     if name == "auto":
         name = "exhaustive" if budget is None or budget >= len(configs) else "gp"
+    request = Request(configs, default, budget, tuple(done), seed, hints, known or {})
+    if name.startswith(PREFIX):
+        return name, OptunaSearch(request, name)
     make = SAMPLERS[name] if name in SAMPLERS else load_installed(ENTRY_POINTS, name, Searcher)
-    return name, make(Request(configs, default, budget, tuple(done), seed, hints, known or {}))
+    return name, make(request)
 
 
 def check_sampler(name: str) -> None:
     """Raises UsageError unless ``name`` is a sampler."""
+    if name.startswith(PREFIX):
+        check_optuna(name)
+        return
     known = dict.fromkeys(("auto", *SAMPLERS, *installed(ENTRY_POINTS)))
     if name not in known:
-        raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(known)})")
+        raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(known)}, {PREFIX}<class>)")

@@ -165,6 +165,7 @@ def test_one_line(
         ("[sweep]\nsustained = inf", "sustained_s=inf must be a finite number from 0"),
         ("[sweep]\nsamples = 'x'", "samples='x' must be an integer from 3"),
         ("[sweep]\nsampler = 3", "sampler=3 must be a name"),
+        ("[sweep]\nsampler = 'optuna:os.path'", "names a module to import, which no campaign's file may"),
         ("[sweep]\neffort = ['quick']", "unknown effort ['quick']"),
         ("[sweep]\nseed = -1", "seed=-1 must be an integer from 0"),
         ("a = " + "[" * 5000, "is not TOML"),

@@ -25,7 +25,11 @@ def replay(
         ),
     ],
     sampler: Annotated[
-        list[str], typer.Option("--sampler", help="auto, gp, tpe, local, random, exhaustive. Repeatable.")
+        list[str],
+        typer.Option(
+            "--sampler",
+            help="auto, gp, tpe, local, random, exhaustive, optuna:NSGAIISampler (any of Optuna's). Repeatable.",
+        ),
     ] = ["auto"],
     trials: Annotated[int, typer.Option("--trials", min=1, help="Configurations to try in each search.")] = 100,
     repeats: Annotated[

@@ -51,7 +51,9 @@ def sweep(
         str | None,
         typer.Option(
             "--sampler",
-            help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}, or an installed one. [default: auto]",
+            help=f"auto (exhaustive if the budget allows), {', '.join(SAMPLERS)}, optuna:NSGAIISampler (any of "
+            "Optuna's by its class; optuna:package.module.Class of another package), or an installed one. "
+            "[default: auto]",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", callback=within(SEED), help="Seed of the sampler.")] = 0,

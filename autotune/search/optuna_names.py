@@ -1,0 +1,98 @@
+"""Finds a class of Optuna's samplers by its name: ``optuna:NSGAIISampler``, or ``optuna:package.module.Class``."""
+
+import inspect
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import UsageError, told
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+PREFIX = "optuna:"
+# Told on stderr in place of what a user can change: spaces with words, and proposals ahead, are usual here.
+QUIET = {"warn_independent_sampling": False, "warn_asynchronous_seeding": False}
+
+
+def names_module(name: str) -> bool:
+    """Tells whether ``name`` names a module to import, which only a person may."""
+    return name.startswith(PREFIX) and "." in name
+
+
+@lru_cache(maxsize=32)
+def sampler_class(name: str) -> "type[BaseSampler]":
+    """Returns the class that ``name`` names; the part after the prefix has dots where the class is not Optuna's own.
+
+    Raises:
+        UsageError: when there is none, it does not import, or it is no sampler that can be made of a seed.
+    """
+    from optuna.samplers import BaseSampler
+
+    module, _, last = name.removeprefix(PREFIX).rpartition(".")
+    kind = _imported(name, module, last) if module else _own(name, last)
+    if not (inspect.isclass(kind) and issubclass(kind, BaseSampler)):
+        raise UsageError(
+            f"the sampler {name!r} is no class that extends optuna.samplers.BaseSampler; name one that does"
+        )
+    if inspect.isabstract(kind):
+        raise UsageError(f"the sampler {name!r} is abstract: it lacks {', '.join(sorted(kind.__abstractmethods__))}")
+    if needed := _needed(kind):
+        raise UsageError(
+            f"the sampler {name!r} needs {', '.join(needed)}, and is given a seed at most; "
+            f"write a class that extends it and name that, {PREFIX}package.module.Class"
+        )
+    return kind
+
+
+def arguments(kind: "type[BaseSampler]", seed: int) -> dict[str, Any]:
+    """Returns the options that a class is made with: those of a seed and of silence that it takes."""
+    taken = inspect.signature(kind).parameters
+    return {name: value for name, value in {"seed": seed, **QUIET}.items() if name in taken}
+
+
+def _own(name: str, last: str) -> Any:
+    import optuna
+
+    if last not in optuna.samplers.__all__:
+        raise UsageError(
+            f"Optuna {optuna.__version__} has no sampler {last!r} for {name!r} (there are: {', '.join(_usable())}); "
+            f"one of another package is {PREFIX}package.module.Class"
+        )
+    return getattr(optuna.samplers, last)
+
+
+def _imported(name: str, module: str, last: str) -> Any:
+    if not all(part.isidentifier() for part in (*module.split("."), last)):
+        raise UsageError(f"the sampler {name!r} is no name such as {PREFIX}package.module.Class")
+    try:
+        found = import_module(module)
+    except Exception as error:  # it is somebody else's module, and may raise anything
+        raise UsageError(
+            f"the sampler {name!r}: {module} does not import: {told(error)}; mend or install it"
+        ) from error
+    if not hasattr(found, last):
+        raise UsageError(f"the sampler {name!r}: {module} has no {last}; correct the name")
+    return getattr(found, last)
+
+
+def _usable() -> list[str]:
+    """Returns the names of Optuna's classes that can be made of a seed."""
+    import optuna
+
+    found = {name: getattr(optuna.samplers, name) for name in optuna.samplers.__all__}
+    return sorted(
+        name
+        for name, kind in found.items()
+        if inspect.isclass(kind) and not (inspect.isabstract(kind) or _needed(kind))
+    )
+
+
+def _needed(kind: type) -> list[str]:
+    """Returns the arguments without a default that a class is not given."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        name
+        for name, parameter in inspect.signature(kind).parameters.items()
+        if parameter.default is parameter.empty and parameter.kind not in variadic and name != "seed"
+    ]
