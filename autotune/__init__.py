@@ -18,7 +18,7 @@ from . import kernels  # type: ignore[attr-defined]  # noqa: E402
 for _room in ("runtime", "sweep", "emit"):
     import_module(f".{_room}", __name__)
 
-from .api import emit, load, run, sweep  # noqa: E402
+from .api import emit, load, run, study, sweep  # noqa: E402
 from .core import (  # noqa: E402
     Array,
     Config,
@@ -74,6 +74,7 @@ __all__ = [
     "run",
     "run_kernel",
     "runtime",
+    "study",
     "sweep",
     "tune_kernel",
     "unpack_samples",

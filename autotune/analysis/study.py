@@ -1,0 +1,145 @@
+"""A recorded sweep as a study of Optuna's, for its importances and pictures."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.config import Value
+from ..core.errors import UsageError
+from ..records.folder import find_sweeps
+from ..records.outcome import Finalist
+from ..records.record import SweepRecord
+from ..records.trials import as_row, plain_number
+from ..system.limits import check_type
+from ..trial.row import Trial
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.distributions import CategoricalDistribution
+    from optuna.trial import FrozenTrial
+
+N_NAMED = 8  # sweeps that an error names
+LEFT_OUT = ("config", "median_s", "samples_s")  # the parameters, the value, and what would fill every hover text
+
+
+def study(path: str | os.PathLike[str]) -> "optuna.Study":
+    """Returns the sweep at or under ``path`` as a study of Optuna's in memory; autotune.study says what it holds.
+
+    Raises:
+        UsageError: when there is no recorded sweep, or more than one.
+    """
+    import optuna
+
+    check_type("path", path, (str, os.PathLike), "a path")
+    sweep = _only_sweep(Path(path))
+    distributions = _distributions(sweep.about.space, sweep.trials)
+    final = {finalist.config: finalist for finalist in sweep.finalists}
+    with _quiet():
+        made = optuna.create_study(study_name=sweep.title, direction="minimize")
+    for name, value in _about(sweep).items():
+        made.set_user_attr(name, value)
+    for trial in sweep.trials:
+        made.add_trial(_frozen(trial, distributions, final.get(trial.config), sweep.about.started))
+    return made
+
+
+def _only_sweep(path: Path) -> SweepRecord:
+    folders = find_sweeps(path)
+    if len(folders) > 1:
+        more = f" and {len(folders) - N_NAMED} more" if len(folders) > N_NAMED else ""
+        named = ", ".join(str(folder.path) for folder in folders[:N_NAMED])
+        raise UsageError(f"{path} holds {len(folders)} sweeps, and a study is of one; name one of {named}{more}")
+    return SweepRecord.of(folders[0])
+
+
+def _distributions(
+    space: Mapping[str, Iterable[Value]], trials: Iterable[Trial]
+) -> "dict[str, CategoricalDistribution]":
+    """Returns the values of each parameter: those of the space in its order, then what only trials have."""
+    from optuna.distributions import CategoricalDistribution
+
+    values: dict[str, dict[Value, None]] = {name: dict.fromkeys(given) for name, given in space.items()}
+    for trial in trials:
+        for name, value in trial.config.items():
+            values.setdefault(name, {})[value] = None
+    return {name: CategoricalDistribution(list(given)) for name, given in values.items() if given}
+
+
+def _frozen(
+    trial: Trial, distributions: "Mapping[str, CategoricalDistribution]", final: Finalist | None, sweep_started: str
+) -> "FrozenTrial":
+    from optuna.trial import FrozenTrial, TrialState
+
+    started, ended = _times(trial, sweep_started)
+    return FrozenTrial(
+        number=trial.number,  # the study numbers its trials itself
+        trial_id=trial.number,
+        state=TrialState.COMPLETE if trial.median_s else TrialState.FAIL,
+        value=trial.median_s or None,
+        params=dict(trial.config),
+        distributions={name: distributions[name] for name in trial.config},
+        user_attrs=_attributes(trial, final),
+        system_attrs={},
+        intermediate_values={},
+        datetime_start=started,
+        datetime_complete=ended,
+    )
+
+
+def _attributes(trial: Trial, final: Finalist | None) -> dict[str, Any]:
+    """Returns what the record says of a trial beside its parameters, its value and its samples, as JSON has it."""
+    said = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
+    if final is not None:
+        said["final_median_s"] = final.median_s
+    return {name: _plain(value) for name, value in said.items() if value not in (None, "", ())}
+
+
+def _about(sweep: SweepRecord) -> dict[str, Any]:
+    winner = sweep.winner
+    said = {
+        "kernel": sweep.kernel,
+        "problem": dict(sweep.problem),
+        "device": sweep.device.name,
+        "clock": sweep.about.clock,
+        "path": str(sweep.path),
+        "default": dict(sweep.about.default),
+        "winner": dict(winner.config) if winner else None,
+        "winner_median_s": winner.median_s if winner else None,
+    }
+    return {name: _plain(value) for name, value in said.items() if value not in (None, "")}
+
+
+def _times(trial: Trial, sweep_started: str) -> tuple[datetime, datetime]:
+    """Returns when a trial began and ended on the device, in local time as Optuna's own trials have it.
+
+    A trial that does not say begins with its sweep, or in 1970: Optuna takes none without.
+    """
+    started = datetime.fromtimestamp(0)
+    for text in (trial.at, sweep_started):
+        with suppress(ValueError, OverflowError):
+            started = datetime.fromisoformat(text).astimezone().replace(tzinfo=None)
+            break
+    with suppress(OverflowError):
+        return started, started + timedelta(seconds=(trial.verify_s or 0.0) + (trial.measure_s or 0.0))
+    return started, started
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=plain_number))
+
+
+@contextmanager
+def _quiet() -> "Iterator[None]":
+    """Keeps Optuna from telling that there is a new study; what it tells afterwards is the caller's choice."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
