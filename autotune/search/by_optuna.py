@@ -83,8 +83,9 @@ class _Study:
         self._space = {name: _distribution(values) for name, values in choices.items()}
         self._storage = optuna.storages.InMemoryStorage()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            with warnings.catch_warnings():  # the arguments are ours, and the choice of the class was made
+                for category in (optuna.exceptions.ExperimentalWarning, FutureWarning):
+                    warnings.simplefilter("ignore", category)
                 sampler = kind(**arguments(kind, seed))
             self._study = optuna.create_study(storage=self._storage, sampler=sampler)
         except Exception as error:  # the class may be anybody's

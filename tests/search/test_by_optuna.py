@@ -59,6 +59,12 @@ def test_a_population_is_of_the_configs_that_were_tried() -> None:
     assert generations == [0] * 50 + [1] * (len(generations) - 50)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "optuna:TPESampler"])
+def test_samplers_say_nothing(name: str, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    drive(searcher(name, CONFIGS, DEFAULT, None, (), 0)[1], 16, ahead=3)
+    assert not recwarn.list and capfd.readouterr().err == ""
+
+
 OWN = """
 from optuna.samplers import BaseSampler, RandomSampler
 class Shy(RandomSampler):
