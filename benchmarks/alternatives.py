@@ -10,7 +10,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from autotune.cli.console import seconds
+from autotune.analysis.units import seconds
 from autotune.cli.tables import print_table
 from autotune.core.errors import UsageError
 from autotune.sweep.final_round import side_by_side

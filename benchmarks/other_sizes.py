@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune import Config
-from autotune.cli.console import seconds
+from autotune.analysis.units import seconds
 from autotune.cli.tables import print_table
 from autotune.runtime.lookup import report_choice
 from autotune.sweep.final_round import side_by_side

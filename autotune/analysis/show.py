@@ -11,6 +11,7 @@ from ..records.as_measured import told
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..trial.row import Trial
+from .fields import assignments
 from .importance import importances
 
 PROOF = (
@@ -57,6 +58,12 @@ def overview(sweep: SweepRecord) -> Overview:
         speed_up=sweep.speed_up,
         config=dict(winner.config) if winner else None,
     )
+
+
+def place(line: Overview) -> tuple[Any, ...]:
+    """Returns the sort key of a line: devices and kernels by name, problems by their numbers."""
+    fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line.problem.values()]
+    return line.device, line.kernel, fields
 
 
 def clock(sweep: SweepRecord) -> str:
@@ -128,6 +135,13 @@ def speed_up_interval(sweep: SweepRecord) -> tuple[float, float] | None:
         return None
     (best_low, best_high), (low, high) = winner.interval_s, default.interval_s
     return low / best_high, high / best_low
+
+
+def verified_sizes(verified_on: Sequence[str], problem: Mapping[str, Any]) -> str:
+    """Returns the fields in which each verified problem differs from the timed one."""
+    own = set(assignments(problem).split(","))
+    different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
+    return "; ".join(different)
 
 
 @dataclass(frozen=True)

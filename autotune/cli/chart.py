@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import log
 
-from .console import seconds
+from ..analysis.units import seconds
 
 RIGHTWARD, UPWARD = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
 

@@ -16,6 +16,7 @@ from rich.progress import Progress as Bar
 from rich.table import Column
 from rich.text import Text
 
+from ..analysis.units import seconds
 from ..core.errors import Status
 from ..trial.row import Trial
 
@@ -226,25 +227,12 @@ def clock(value: float) -> str:
     return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
 
 
-def seconds(value: float | None) -> str:
-    """Formats a time with four digits in a suitable unit."""
-    if value is None:
-        return "-"
-    unit, size = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if value >= s), ("us", 1e-6))
-    return f"{value / size:.4g} {unit}"
-
-
 def middle(text: str, width: int) -> str:
     """Returns ``text`` in at most ``width`` characters: what is too long has .. in place of its middle."""
     if len(text) <= width:
         return text
     n = max(0, width - 2)
     return text[: n - n // 2] + ".."[: max(0, width)] + text[len(text) - n // 2 :]
-
-
-def percent(value: float | None) -> str:
-    """Formats a share as a percentage, or "-" for None."""
-    return "-" if value is None else f"{100 * value:.1f} %"
 
 
 def print_json(value: object) -> None:

@@ -4,6 +4,7 @@ import inspect
 from dataclasses import fields
 from typing import Any
 
+from ..analysis.units import percent, seconds
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
@@ -12,7 +13,7 @@ from ..records.outcome import Finalist
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
 from ..trial.row import Trial
-from .console import percent, seconds, stdout
+from .console import stdout
 from .tables import print_table
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...analysis.fields import assignments, common_fields, own_fields, told_common
+from ...analysis.units import percent, seconds
 from ...core.errors import UsageError
 from ...system.installation import install_with
 from ...system.shell import command, definition_words
-from ..common import assignments, common_fields, own_fields, told_common
-from ..console import Line, Told, note, percent, print_json, seconds, stdout
+from ..console import Line, Told, note, print_json, stdout
 from ..stopped import STANDS, stopped
 from ..tables import print_table
 from .options import JsonOption

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from ...analysis.fields import assignments, common_fields, own_fields, told_common
 from ...analysis.noise import noise, pairs
+from ...analysis.units import percent, seconds
 from ...core.errors import UsageError
 from ...records.folder import find_sweeps
 from ...records.outcome import Relation
 from ...records.record import SweepRecord
-from ..common import assignments, common_fields, own_fields, told_common
-from ..console import percent, print_json, seconds, stdout
+from ..console import print_json, stdout
 from ..tables import print_table
 from .options import JsonOption
 

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from ...analysis.units import percent, seconds
 from ...core.errors import UsageError
 from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run
-from ..console import note, percent, seconds, stdout
+from ..console import note, stdout
 from ..stopped import stopped
 from .engine_options import (
     BitsOption,

@@ -1,12 +1,12 @@
 """`autotune show`: recorded sweeps for people, and with --json for programs."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from ...analysis.fields import assignments, common_fields, own_fields, told_common
 from ...analysis.importance import Importance, importances
 from ...analysis.show import (
     Overview,
@@ -17,10 +17,13 @@ from ...analysis.show import (
     failures,
     holds,
     overview,
+    place,
     proof,
     speed_up_interval,
     spent,
+    verified_sizes,
 )
+from ...analysis.units import percent, seconds
 from ...core.parameter import clause
 from ...core.schema import plain
 from ...records.folder import all_sweeps
@@ -28,8 +31,7 @@ from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
-from ..common import assignments, common_fields, own_fields, told_common
-from ..console import percent, print_json, seconds, stdout
+from ..console import print_json, stdout
 from ..tables import broken_at_commas, print_table
 
 
@@ -63,7 +65,7 @@ def show(
 
 def _print_overview(sweeps: list[SweepRecord]) -> None:
     """Prints one line per sweep, with columns for the device, the kernel and fields of the problem that differ."""
-    lines = sorted(map(overview, sweeps), key=_place)
+    lines = sorted(map(overview, sweeps), key=place)
     devices, kernels = {line.device for line in lines}, {line.kernel for line in lines}
     stdout.print(
         f"{len(lines)} sweeps of {', '.join(sorted(kernels))} on {', '.join(sorted(devices))}",
@@ -86,12 +88,6 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
     }
     shown = {name: cells for name, cells in columns.items() if cells is not None}
     print_table(tuple(shown), list(zip(*shown.values(), strict=True)), cut="winner")
-
-
-def _place(line: Overview) -> tuple[Any, ...]:
-    """Returns the sort key: devices and kernels by name, problems by their numbers."""
-    fields = [(0, v, "") if isinstance(v, (int, float)) else (1, 0, str(v)) for v in line.problem.values()]
-    return line.device, line.kernel, fields
 
 
 def _winner(line: Overview) -> str:
@@ -137,7 +133,7 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", f"{winner.registers} registers, {sizes}; variant {winner.key or '-'}")
     if winner.verified_on:
         error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
-        _line("", f"verified against the reference at {_sizes(winner.verified_on, sweep.problem)}{error}")
+        _line("", f"verified against the reference at {verified_sizes(winner.verified_on, sweep.problem)}{error}")
     if winner.checked_launches:
         _line("", f"{winner.checked_launches} further launches checked, all correct")
     if proven.reproduce:
@@ -223,13 +219,6 @@ def _time(measured: Finalist) -> str:
         low, high = measured.interval_s
         return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
     return f"{text} (quartiles {seconds(measured.q1_s)} .. {seconds(measured.q3_s)})"
-
-
-def _sizes(verified_on: Sequence[str], problem: Mapping[str, Any]) -> str:
-    """Returns the fields in which each verified problem differs from the timed one."""
-    own = set(assignments(problem).split(","))
-    different = [",".join(p for p in name.split(",") if p not in own) or "the timed size" for name in verified_on]
-    return "; ".join(different)
 
 
 def _figure(name: str, value: float) -> str:
