@@ -20,7 +20,7 @@ from ..source.registry import all_kernels, load_kernel
 from ..source.render import render as render_variant
 from ..sweep.request import parse_config, parse_values, problems_on
 from ..system.installation import VERSION
-from . import report
+from . import report as kernel_report
 from .commands.campaign import campaign, worker
 from .commands.channelise import channelise
 from .commands.compare import compare
@@ -33,6 +33,7 @@ from .commands.new import new
 from .commands.options import ConfigOption, JsonOption, KernelOption, ProblemOption
 from .commands.portfolio import portfolio
 from .commands.replay import replay
+from .commands.report import report
 from .commands.show import show
 from .commands.sky import sky
 from .commands.sweep import sweep
@@ -94,11 +95,11 @@ def list_kernels(
     here = [] if arch else cuda.identifiers()
     device = cuda.describe(here[0]) if here else cuda.of_architecture(arch or "sm_90")
     listed = [load_kernel(kernel)] if kernel else all_kernels().values()
-    kernels = [report.kernel_summary(each, device) for each in listed]
+    kernels = [kernel_report.kernel_summary(each, device) for each in listed]
     if json:
         return print_json(kernels)
     for summary in kernels:
-        report.print_kernel(summary, with_refused=bool(kernel))
+        kernel_report.print_kernel(summary, with_refused=bool(kernel))
 
 
 @app.command(cls=Command)
@@ -127,6 +128,7 @@ app.command(cls=Command)(tune)
 app.command(cls=Command)(campaign)
 app.command(cls=Command)(worker)
 app.command(cls=Command)(show)
+app.command(cls=Command)(report)
 app.command(cls=Command)(compare)
 app.command(cls=Command)(export)
 app.command(cls=Command)(emit)

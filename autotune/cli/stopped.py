@@ -15,6 +15,7 @@ STANDS = {
     "verify": "nothing is recorded; what was compiled is kept for the next time",
     "emit": "no package is half written; run the same command again",
     "export": "no file is half written; run the same command again",
+    "report": "no page is half written; run the same command again",
     "replay": "records are as they were; run the same command again to start anew",
     **dict.fromkeys(
         ("channelise", "correlate"),

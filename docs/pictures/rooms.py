@@ -15,6 +15,7 @@ ROOMS = {
     "porting": ("kernels of plain .cu files", TEAL),
     "emit": ("packages of winners", TEAL),
     "campaign": ("many sweeps, on many devices", TEAL),
+    "report": ("pages with pictures", TEAL),
     "sweep": ("the loop, the final round", ORANGE),
     "analysis": ("noise, importance, portfolios", ORANGE),
     "search": ("samplers, warm start, replay", PURPLE),

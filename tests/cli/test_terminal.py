@@ -36,6 +36,7 @@ WORDS = {  # the fewest that each command takes
     "campaign": ["plan.toml"],
     "worker": ["tls://host:8786"],
     "show": ["results"],
+    "report": ["results", "--out", "report.html"],
     "compare": ["before", "after"],
     "export": ["results"],
     "emit": ["results", "--out", "tuned"],

@@ -42,6 +42,8 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("show", FILTER),
     ("show", OTHER),
     ("show", ONE, "--json"),
+    ("report", FILTER, "--out", "out/one.html"),
+    ("report", "results", "--out", "out/many.html"),
     ("compare", "whole", "results"),
     ("compare", "results", "whole", "--json"),
     ("export", "results"),

@@ -1,0 +1,105 @@
+"""The parts that a page is made of: headings, facts, tables and pictures. They hold text, which the page escapes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, ClassVar
+
+Figure = dict[str, Any]  # plotly's: data and layout
+
+INK, MUTED, GRID = "#1f2328", "#57606a", "#e4e8ec"
+BLUE, ORANGE, RED, GREEN = "#2563a8", "#d9731a", "#c2302e", "#2a7d46"
+SCALE = [[0.0, "#eef4fb"], [0.5, "#7fb0de"], [1.0, "#174a80"]]  # from little to much, of one hue
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Begins a section of the page."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name and what is said of it, line by line; ``is_code``: what a config or a command says."""
+
+    name: str
+    lines: tuple[str, ...]
+    is_code: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A list of facts, one below the other."""
+
+    kind: ClassVar[str] = "facts"
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under their columns; cells of the columns in ``code`` are written as code."""
+
+    kind: ClassVar[str] = "table"
+    title: str
+    reading: str  # one sentence: how it is read
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[object]]
+    code: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with a title that says what is seen, and a sentence that says how it is read."""
+
+    kind: ClassVar[str] = "picture"
+    title: str
+    reading: str
+    figure: Figure = field(repr=False)
+
+
+Block = Heading | Facts | Table | Picture
+
+
+def label(text: object) -> str:
+    """Returns text of a record as plotly shows it letter by letter: its labels may hold some HTML otherwise."""
+    return escape(str(text))
+
+
+def layout(height: int, **more: Any) -> dict[str, Any]:
+    """Returns the layout that all figures share, of that height in pixels, with ``more``."""
+    font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13, "color": INK}
+    shared = {"paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest"}
+    margin = {"l": 70, "r": 20, "t": 20, "b": 50}
+    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+    return {**shared, "height": height, "margin": margin, "legend": legend, **more}
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """Returns an axis with a quiet grid; ``title`` is shown letter by letter."""
+    named = {"title": {"text": label(title), "standoff": 8}} if title else {}
+    return {**named, "gridcolor": GRID, "zeroline": False, "linecolor": MUTED, "automargin": True, **more}
+
+
+def log_axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """Returns a logarithmic axis, whose labels are whole numbers rather than their last digits."""
+    return axis(title, type="log", minorloglabels="complete", exponentformat="none", **more)
+
+
+def in_unit(value: float, size: float) -> float:
+    """Returns a time in a unit of that many seconds, with five digits: a picture shows no more."""
+    return float(f"{value / size:.5g}")
+
+
+def error_bars(values: Sequence[float], intervals: Sequence[tuple[float, ...]]) -> dict[str, Any]:
+    """Returns bars from the low to the high end of the interval of each value."""
+    pairs = list(zip(values, intervals, strict=True))
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(0.0, interval[-1] - value) for value, interval in pairs],
+        "arrayminus": [max(0.0, value - interval[0]) for value, interval in pairs],
+        "color": MUTED,
+        "thickness": 1.5,
+    }

@@ -1,0 +1,12 @@
+"use strict";
+// Nothing leaves the page: newer versions of plotly have a button, on unless told otherwise, that uploads a chart.
+const config = {
+  responsive: true,
+  displaylogo: false,
+  showSendToCloud: false,
+  showLink: false,
+  plotlyServerURL: "",
+  modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "select2d", "lasso2d", "autoScale2d"],
+};
+const figures = JSON.parse(document.getElementById("figures").textContent);
+figures.forEach((figure, i) => Plotly.newPlot(`picture-${i}`, figure.data, figure.layout, config));

@@ -1,0 +1,139 @@
+"""Many sweeps: for each device and kernel a map over the problems' fields, the gains over the default, and a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from ..analysis.fields import assignments, common_fields, own_fields
+from ..analysis.show import Overview, overview, place, proof, speed_up_interval
+from ..analysis.units import percent, seconds
+from ..core.config import Value
+from ..records.record import SweepRecord
+from . import maps, roofs
+from .blocks import BLUE, MUTED, Block, Fact, Facts, Heading, Picture, Table, axis, error_bars, label, layout, log_axis
+
+
+@dataclass(frozen=True)
+class Line:
+    """A sweep beside others: its overview, and the fields of its problem that differ among them."""
+
+    sweep: SweepRecord
+    told: Overview
+    fields: dict[str, Value]
+    efficiency: float | None  # share of the measured roofline
+
+
+def title(sweeps: Sequence[SweepRecord]) -> str:
+    """Returns what the page is of."""
+    kernels, devices = sorted({s.kernel for s in sweeps}), sorted({s.device.name for s in sweeps})
+    return f"{len(sweeps)} sweeps of {', '.join(kernels)} on {', '.join(devices)}"
+
+
+def blocks(sweeps: Sequence[SweepRecord]) -> list[Block]:
+    """Returns what the page says and shows of each device and kernel, in the order of their names."""
+    told = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
+    found: list[Block] = []
+    for device, of_device in groupby(told, key=lambda pair: pair[0].device):
+        its_own = list(of_device)
+        if roof := roofs.of_sweeps([sweep for _, sweep in its_own]):
+            found += [Heading(device), roof]
+        for kernel, pairs in groupby(its_own, key=lambda pair: pair[0].kernel):
+            found += _of_kernel(kernel, device, list(pairs))
+    return found
+
+
+def _of_kernel(kernel: str, device: str, pairs: list[tuple[Overview, SweepRecord]]) -> list[Block]:
+    common = common_fields([kernel] * len(pairs), [told.problem for told, _ in pairs])[kernel]
+    lines = [
+        Line(
+            sweep,
+            told,
+            own_fields(told.problem, common),
+            proven.efficiency if (proven := proof(sweep, sweep.winner)) else None,
+        )
+        for told, sweep in pairs
+    ]
+    facts = [Fact("sweeps", (str(len(lines)),))]
+    if common:
+        facts.append(Fact("all have", (assignments(common),), is_code=True))
+    measured = [(line.fields, line.efficiency, _hover(line)) for line in lines if line.efficiency is not None]
+    possible: list[Block | None] = [
+        Heading(f"{kernel} on {device}"),
+        Facts(tuple(facts)),
+        maps.efficiency(measured),
+        _gains(lines),
+        _table(lines),
+    ]
+    return [block for block in possible if block is not None]
+
+
+def _gains(lines: Sequence[Line]) -> Picture | None:
+    """Shows the speed-up of each winner over the default; None where no default was measured."""
+    known = [line for line in lines if line.told.speed_up]
+    if not known:
+        return None
+    speed_ups = [line.told.speed_up or 1.0 for line in known]
+    intervals = [speed_up_interval(line.sweep) or (s, s) for line, s in zip(known, speed_ups, strict=True)]
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "y": [_name(line) for line in known],
+        "x": [round(s, 4) for s in speed_ups],
+        "marker": {"color": BLUE, "size": 7},
+        "error_x": error_bars(speed_ups, intervals),
+        "text": [_hover(line) for line in known],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    at_one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MUTED, "width": 1}}
+    shown = layout(
+        90 + 17 * len(known),
+        xaxis=log_axis("speed-up over the default (times)"),
+        yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
+        shapes=[at_one],
+    )
+    return Picture(
+        "What tuning gains: the winner over the default config",
+        "A dot is the default's median over the winner's; its bar is what both 95 % intervals allow; 1 is no gain.",
+        {"data": [dots], "layout": shown},
+    )
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    names = list(dict.fromkeys(name for line in lines for name in line.fields))
+    columns = (*names, "trials", "failed", "best", "default", "speed-up", "of roofline", "winner")
+    rows = [
+        (
+            *(line.fields.get(name, "-") for name in names),
+            line.told.n_trials,
+            line.told.n_failed,
+            seconds(line.told.best_s),
+            seconds(line.told.default_s),
+            "-" if line.told.speed_up is None else f"{line.told.speed_up:.3f}",
+            percent(line.efficiency),
+            _config(line.told),
+        )
+        for line in lines
+    ]
+    return Table(
+        "Problems",
+        "One line for each sweep, with the fields of the problem that differ; times are medians.",
+        columns,
+        rows,
+        code=("winner",),
+    )
+
+
+def _config(told: Overview) -> str:
+    config = assignments(told.config) if told.config else "no config timed"
+    return config if told.finished else f"{config} (so far)"
+
+
+def _name(line: Line) -> str:
+    return label(assignments(line.fields) or line.told.kernel)
+
+
+def _hover(line: Line) -> str:
+    told = line.told
+    speed_up = "" if told.speed_up is None else f", {told.speed_up:.3f} x the default"
+    share = "" if line.efficiency is None else f", {percent(line.efficiency)} of the roofline"
+    return f"{_name(line)}<br>{seconds(told.best_s)}{speed_up}{share}"

@@ -1,0 +1,86 @@
+"""Maps of efficiency over two fields of the problems, which a menu chooses."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+from ..core.config import Value
+from .blocks import SCALE, Figure, Picture, axis, label, layout
+
+Known = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
+
+
+def efficiency(found: Sequence[Known]) -> Picture | None:
+    """Shows the efficiency over each pair of fields, first over the two with most values; None for less than two."""
+    values = {name: _values(found, name) for name in dict.fromkeys(n for fields, *_ in found for n in fields)}
+    varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
+    if len(varied) < 2:
+        return None
+    pairs = [(y, x) for x, y in combinations(varied, 2)]
+    maps = [_map(found, values, *pair) for pair in pairs]
+    (y, x), first = pairs[0], maps[0]
+    heat = {
+        "type": "heatmap",
+        **first,
+        "zmin": 0,
+        "zmax": 100,
+        "colorscale": SCALE,
+        "texttemplate": "%{z:.0f}",
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "hoverongaps": False,
+        "xgap": 2,
+        "ygap": 2,
+        "colorbar": {"title": {"text": "%"}, "outlinewidth": 0, "thickness": 14},
+    }
+    n_most = max(len(values[name]) for name in varied)
+    shown = layout(150 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y))
+    if len(pairs) > 1:
+        shown["margin"] = {**shown["margin"], "t": 60}
+        shown["updatemenus"] = [_menu(pairs, maps)]
+    return Picture(
+        "Efficiency of the winners, over two fields of the problem",
+        "A cell is the share of the measured roofline, in percent; where several problems fall into one, it is their "
+        "median, and pointing at it names them." + (" The menu chooses the fields." if len(pairs) > 1 else ""),
+        {"data": [heat], "layout": shown},
+    )
+
+
+def _axis(name: str) -> Figure:
+    return axis(name, type="category", showgrid=False)
+
+
+def _values(found: Sequence[Known], name: str) -> list[Value]:
+    """Returns the values of a field, numbers in their order."""
+    own = {fields[name] for fields, *_ in found if name in fields}
+    return sorted(own, key=lambda v: (0, float(v), "") if isinstance(v, (int, float)) else (1, 0.0, str(v)))
+
+
+def _map(found: Sequence[Known], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, Any]:
+    """Returns the cells of a heat map, rows of ``y`` and columns of ``x``; a cell without a problem is empty."""
+    cells: dict[tuple[Value | None, Value | None], list[tuple[float, str]]] = {}
+    for fields, share, text in found:
+        cells.setdefault((fields.get(y), fields.get(x)), []).append((share, text))
+    rows = [[cells.get((v, u), []) for u in values[x]] for v in values[y]]
+    return {
+        "x": [label(value) for value in values[x]],
+        "y": [label(value) for value in values[y]],
+        "z": [[round(100 * median(s for s, _ in cell), 2) if cell else None for cell in row] for row in rows],
+        "customdata": [["<br>".join(text for _, text in cell[:8]) for cell in row] for row in rows],
+    }
+
+
+def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, Any]]) -> Figure:
+    buttons = [
+        {
+            "label": label(f"{y} over {x}"),
+            "method": "update",
+            "args": [
+                {member: [cells] for member, cells in of_pair.items()},
+                {"xaxis.title.text": label(x), "yaxis.title.text": label(y)},
+            ],
+        }
+        for (y, x), of_pair in zip(pairs, maps, strict=True)
+    ]
+    place = {"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
+    return {"buttons": buttons, "bgcolor": "#ffffff", **place}

@@ -1,0 +1,151 @@
+"""The pictures of one sweep: its search, its finalists and where its time went."""
+
+from collections.abc import Sequence
+
+from ..analysis.fields import assignments
+from ..analysis.show import Spent, best_so_far
+from ..analysis.units import percent, seconds, unit_of
+from ..records.outcome import Finalist
+from ..records.record import SweepRecord
+from ..trial.row import Trial
+from .blocks import BLUE, GREEN, ORANGE, RED, Figure, Picture, axis, error_bars, in_unit, label, layout, log_axis
+
+FAR = 1.3  # times the winner's median: what is slower would squeeze the intervals of the others
+
+
+def search(sweep: SweepRecord) -> Picture | None:
+    """Shows every trial in its order, and the best time so far; None where nothing was measured."""
+    if not sweep.measured:
+        return None
+    unit, size = unit_of(sweep.measured[0].median_s or 1.0)
+    measured: list[tuple[int, Trial]] = []
+    failed: list[tuple[int, Trial]] = []
+    for place, trial in enumerate(sweep.trials, 1):
+        (measured if trial.median_s else failed).append((place, trial))
+    floor = (sweep.measured[0].median_s or 1.0) / 1.15
+    bests = best_so_far(sweep.trials)
+    line = {
+        "name": "best so far",
+        "mode": "lines",
+        "line": {"color": ORANGE, "width": 2, "shape": "hv"},
+        "x": list(range(1, len(bests) + 1)),
+        "y": [None if best is None else in_unit(best, size) for best in bests],
+        "hoverinfo": "skip",
+    }
+    dots = _marks("a config", {"color": BLUE, "size": 5, "opacity": 0.55}, measured, size)
+    crosses = _marks("failed", {"color": RED, "size": 7, "symbol": "x-thin-open"}, failed, size, floor)
+    traces = [dots, line, *([crosses] if failed else [])]
+    shown = layout(380, xaxis=axis("trial"), yaxis=log_axis(f"median time ({unit})"))
+    return Picture(
+        "Time of every config, in the order of the search",
+        "A dot is the median of one config; the line is the best so far"
+        + ("; crosses at the bottom are configs that failed." if failed else "."),
+        {"data": [{"type": "scatter", **trace} for trace in traces], "layout": shown},
+    )
+
+
+def finalists(sweep: SweepRecord) -> Picture | None:
+    """Shows the final round with its intervals; None where there was none."""
+    if not sweep.finalists:
+        return None
+    unit, size = unit_of(sweep.finalists[0].median_s)
+    names = [_rank(i, finalist, sweep) for i, finalist in enumerate(sweep.finalists, 1)]
+    medians = [in_unit(finalist.median_s, size) for finalist in sweep.finalists]
+    intervals = [
+        tuple(in_unit(end, size) for end in finalist.interval_s or (finalist.median_s,) * 2)
+        for finalist in sweep.finalists
+    ]
+    low_s, high_s, n_beyond = _range(sweep.finalists)
+    room = max(0.06 * (high_s - low_s), 1e-3 * high_s)
+    shown_range = [in_unit(max(0.0, low_s - room), size), in_unit(high_s + room, size)]
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "y": names,
+        "x": medians,
+        "marker": {"color": [GREEN, *[BLUE] * (len(names) - 1)], "size": 9},
+        "error_x": error_bars(medians, intervals),
+        "text": [
+            f"{seconds(finalist.median_s)}<br>{_wrapped(assignments(finalist.config))}" for finalist in sweep.finalists
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    shown = layout(
+        90 + 28 * len(names),
+        xaxis=axis(f"median time ({unit})", range=shown_range),
+        yaxis=axis(type="category", range=[len(names) - 0.5, -0.5]),
+    )
+    return Picture(
+        "The final round: the best configs measured again, interleaved",
+        "A dot is a median, its bar the 95 % confidence interval; where bars overlap, the round cannot tell which "
+        "config is faster." + (f" Beyond the right edge: {n_beyond} that took far longer." if n_beyond else ""),
+        {"data": [dots], "layout": shown},
+    )
+
+
+def spending(where: Spent) -> Picture | None:
+    """Shows where the wall time of the sweep went; None where that is not known."""
+    parts = sorted(((what, each) for what, each in where.seconds.items() if each > 0), key=lambda part: -part[1])
+    if not parts:
+        return None
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [label(what) for what, _ in parts],
+        "x": [each for _, each in parts],
+        "text": [f"{seconds(each)}, {percent(where.shares[what])}" for what, each in parts],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "marker": {"color": BLUE},
+        "hoverinfo": "skip",
+    }
+    shown = layout(
+        80 + 26 * len(parts),
+        xaxis=axis("wall time (s)", range=[0, 1.2 * parts[0][1]]),
+        yaxis=axis(type="category", autorange="reversed", ticks="outside", ticklen=4, tickcolor="#ffffff"),
+    )
+    return Picture(
+        f"Where the time of the sweep went: {seconds(where.total_s)}",
+        "Wall time by activity; compiling goes on beside the others, and counts only while the device waited for it.",
+        {"data": [bars], "layout": shown},
+    )
+
+
+def _marks(name: str, marker: Figure, placed: Sequence[tuple[int, Trial]], size: float, floor: float = 0.0) -> Figure:
+    """Returns a mark for each trial, at its time; where it has none, at ``floor``."""
+    return {
+        "name": name,
+        "mode": "markers",
+        "marker": marker,
+        "x": [place for place, _ in placed],
+        "y": [in_unit(trial.median_s or floor, size) for _, trial in placed],
+        "text": [_told(trial) for _, trial in placed],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _range(finalists: Sequence[Finalist]) -> tuple[float, float, int]:
+    """Returns the least and the largest time to show, and how many finalists are beyond: far slower than the winner."""
+    near = [each for each in finalists if each.median_s <= FAR * finalists[0].median_s]
+    spreads = [each.interval_s or (each.median_s, each.median_s) for each in near]
+    return min(low for low, _ in spreads), max(high for _, high in spreads), len(finalists) - len(near)
+
+
+def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
+    is_default = ", default" if finalist.config == sweep.about.default else ""
+    return label(f"{place}: {finalist.relation or 'measured'}{is_default}")
+
+
+def _told(trial: Trial) -> str:
+    what = seconds(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
+    return f"trial {trial.number}: {label(what)}<br>{_wrapped(assignments(trial.config))}"
+
+
+def _wrapped(text: str, width: int = 70) -> str:
+    """Returns assignments in lines of about ``width`` characters, for the box that a pointer opens."""
+    lines = [""]
+    for part in text.split(","):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += ("," if lines[-1] else "") + part
+    return "<br>".join(map(label, lines))

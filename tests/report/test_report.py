@@ -1,0 +1,192 @@
+"""`autotune report`: the page has the record's numbers, loads nothing, and shows text from anywhere as text."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from autotune import Config
+from autotune.cli.commands.report import report
+from autotune.core.errors import UsageError
+from autotune.records.folder import SweepFolder
+from autotune.records.record import SweepRecord
+from autotune.records.trials import append
+from autotune.report import page as pages
+from autotune.trial.row import Trial
+
+from .. import outcomes
+from ..commands import ended
+
+pytestmark = pytest.mark.quick
+
+EVIL = '<script>alert(1)</script><img src="https://example.org/x.png" onerror="alert(2)">'
+ROOT = Path(__file__).parents[2]
+DDC = ROOT / "results" / "NVIDIA_H200" / "ddc"
+
+
+class Page(HTMLParser):
+    """What a browser sees of a page: its text, what it would load or run, and the figures."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words: list[str] = [""]
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.feed(html)
+        self.text = "\n".join(" ".join(word.split()) for word in self.words if word.strip())
+        (data,) = [script for script in self.scripts if script.startswith("[")]
+        self.figures: list[dict[str, Any]] = json.loads(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "wbr":
+            return
+        (self.scripts if tag == "script" else self.words).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+        self.words.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.words[-1] += data
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page without the 5 MB of plotly's script, but in the test of that."""
+    monkeypatch.setattr(pages, "_plotly", lambda: "const Plotly = {};")
+
+
+def seen(out: Path, *paths: Path) -> Page:
+    report(list(paths), out)
+    return Page(out.read_text())
+
+
+def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
+    page = seen(tmp_path / "pages" / "x.html", outcomes.sweep(tmp_path / "results"))
+    for part in (
+        "filter taps=16,n_samples=4096 on NVIDIA H200",
+        "ALGORITHM=register,WGS=128,PHASES=4",
+        "204 us (95 % interval 202 us .. 206 us), median of 3 launches, cold L2, GPU time",
+        "49.0 % of the measured roofline",
+        "against the reference at n_samples=1; the timed size; largest error 1.5e-07 of rms(reference)",
+        "autotune verify 4",
+        "2.000 x the default (1.960 to 2.040 from the 95 % intervals)",
+        "Among equals the rule was: fewer registers.",
+        "why wrong",
+        "autotune verify 13",
+        "a block has a warp",
+        "Where the time of the sweep went: 8 s",
+    ):
+        assert part in page.text, f"{part!r} is not in\n{page.text}"
+    final, search, _, parameters, spent = page.figures
+    assert final["data"][0]["x"] == [204.0, 306.0, 408.0]
+    assert final["data"][0]["error_x"]["array"] == pytest.approx([2.04, 3.06, 4.08])
+    dots, best, failed = search["data"]
+    assert dots["y"] == [400.0, 300.0, 900.0, 500.0, 200.0, 800.0] and len(failed["x"]) == 10
+    assert best["y"] == [400.0, 300.0, 300.0, 300.0, *[200.0] * 12]
+    assert spent["data"][0]["x"] == [6.0, 2.0]
+    notes = [note["text"] for note in parameters["layout"]["annotations"]]
+    (phases,) = [box for note, box in zip(notes, parameters["data"], strict=True) if "PHASES" in note]
+    timed = dict(zip(phases["y"], phases["x"], strict=True))
+    assert timed == {1e6 * s: str(config["PHASES"]) for config, s in outcomes.MEDIANS_S.items()}
+
+
+def test_many_sweeps_are_compared(tmp_path: Path) -> None:
+    for taps in (16, 32):
+        outcomes.sweep(tmp_path / "results", taps=taps)
+    outcomes.sweep(tmp_path / "results", taps=64, verdict=False)
+    page = seen(tmp_path / "x.html", tmp_path / "results")
+    assert "3 sweeps of filter on NVIDIA H200" in page.text and "n_samples=4096" in page.text
+    assert f"{outcomes.BEST} (so far)" in page.text
+    (gains,) = page.figures
+    assert gains["data"][0]["y"] == ["taps=16", "taps=32", "taps=64"]
+    assert gains["data"][0]["x"] == [2.0, 2.0, 2.0]
+
+
+def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
+    page = seen(tmp_path / "x.html", DDC)
+    roof, heat, gains = page.figures
+    assert len(gains["data"][0]["x"]) == 64 and len(roof["data"][-1]["x"]) == 64
+    assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("decimation", "16")
+    assert [len(row) for row in heat["data"][0]["z"]] == [7] * 4
+    assert heat["data"][0]["z"][0][-1] is None, "no sweep has 1024 taps and decimates by 4"
+    assert len(heat["layout"]["updatemenus"][0]["buttons"]) == 3
+    one = seen(tmp_path / "y.html", DDC / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432")
+    for figure in (*page.figures, *one.figures):
+        go.Figure(without_newer(figure))  # raises where plotly knows no such member
+
+
+def without_newer(figure: dict[str, Any]) -> dict[str, Any]:
+    """The figure without what plotly before 6.3 does not know, which its script ignores."""
+    text = re.sub(r'"minorloglabels": "\w+",? ?', "", json.dumps(figure))
+    return json.loads(text.replace(", }", "}"))  # type: ignore[no-any-return]
+
+
+def test_text_of_a_record_stays_text(tmp_path: Path) -> None:
+    path = outcomes.sweep(tmp_path / "results", compiler=EVIL, refused={EVIL: 3})
+    bad = Config(ALGORITHM=EVIL, WGS=64)
+    failed = Trial(number=90, status="noisy", config=bad, key=None, stamp="s90", message=EVIL, reproduce=EVIL)
+    append(path, failed)
+    append(path, replace(failed, number=91, status="measured", config=Config(ALGORITHM=EVIL, WGS=32), median_s=1e-3))
+    (path / "verdict.json").unlink()
+    page = seen(tmp_path / "x.html", path)
+    html = (tmp_path / "x.html").read_text()
+    assert "<script>alert" not in html and "<img" not in html
+    assert page.text.count("<script>alert(1)</script>") >= 3, "it is shown"
+    assert not re.search(r"<(script|img)", "".join(map(json.dumps, page.figures))), "plotly's labels hold no HTML"
+    assert "&lt;script&gt;alert(1)" in json.dumps(page.figures)
+
+
+def test_a_page_loads_nothing_and_runs_what_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    html = pages.page([SweepRecord.of(SweepFolder(outcomes.sweep(tmp_path)))])
+    page, style = Page(html), html.partition("</style>")[0]
+    loading = [(tag, name) for tag, own in page.tags for name in own if name in ("src", "href", "srcset", "action")]
+    assert loading == [] and "@import" not in style and "url(" not in style
+    policy = next(own["content"] or "" for tag, own in page.tags if own.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "http" not in policy
+    runs = [script for script in page.scripts if not script.startswith("[")]
+    assert len(runs) == 2 and "plotly.js v" in runs[0]
+    assert 'plotlyServerURL: ""' in runs[1] and "showSendToCloud: false" in runs[1], "no button uploads a chart"
+    assert all(f"'{pages._digest(script)}'" in policy for script in runs)
+
+
+def test_what_goes_wrong_is_told_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.html"
+    code, told = ended(["report", str(tmp_path), "--out", str(out)], capsys, monkeypatch)
+    assert code == 2 and told.count("\n") == 1 and str(tmp_path) in told and not out.exists()
+    path = outcomes.sweep(tmp_path / "results")
+    code, told = ended(["report", str(path), "--out", str(tmp_path)], capsys, monkeypatch)
+    assert code == 2 and "is a folder; a report is one file" in told
+    out.write_text("as it was")
+
+    def broken(*_: object) -> str:
+        raise UsageError("no page")
+
+    monkeypatch.setattr(pages, "_rendered", broken)
+    with pytest.raises(UsageError):
+        report([path], out)
+    assert out.read_text() == "as it was" and not list(tmp_path.glob(".x.html*"))
+
+
+def test_without_plotly_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plotly"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with pytest.raises(UsageError, match=r"need plotly, which is not installed: pip install plotly, or .*\[report\]"):
+        pages.page([])
