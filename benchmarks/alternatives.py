@@ -10,9 +10,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from autotune.analysis.units import seconds
 from autotune.cli.tables import print_table
 from autotune.core.errors import UsageError
+from autotune.core.units import seconds
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet
 from autotune.sweep.request import problems_on, resolve

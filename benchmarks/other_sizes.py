@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune import Config
-from autotune.analysis.units import seconds
 from autotune.cli.tables import print_table
+from autotune.core.units import seconds
 from autotune.runtime.lookup import report_choice
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet

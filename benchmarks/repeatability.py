@@ -11,9 +11,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.analysis.units import seconds
 from autotune.cli.console import ConsoleProgress
 from autotune.cli.tables import print_table
+from autotune.core.units import seconds
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.request import problems_on, resolve
 from autotune.sweep.run import run_sweep

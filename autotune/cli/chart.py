@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import log
 
-from ..analysis.units import seconds
+from ..core.units import seconds
 
 RIGHTWARD, UPWARD = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
 

@@ -16,8 +16,8 @@ from rich.progress import Progress as Bar
 from rich.table import Column
 from rich.text import Text
 
-from ..analysis.units import seconds
 from ..core.errors import Status
+from ..core.units import seconds
 from ..trial.row import Trial
 
 LINE_EVERY_S = 5.0  # between plain progress lines

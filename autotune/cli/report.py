@@ -4,10 +4,10 @@ import inspect
 from dataclasses import fields
 from typing import Any
 
-from ..analysis.units import percent, seconds
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
+from ..core.units import percent, seconds
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist
 from ..sweep.run import Sweep

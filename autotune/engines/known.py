@@ -92,6 +92,9 @@ class Records:
         of_kernel = [path for path, about in abouts.items() if about.kernel == kernel.name]
         if not any(abouts[path].baked_values == baked_values(problem) for path in of_kernel):
             return NOTHING
+        of_kernel = [path for path in of_kernel if abouts[path].device.arch == device.arch]
+        if not any(abouts[path].baked_values == baked_values(problem) for path in of_kernel):
+            return f"{NOTHING} on {device.name}, nor on another device of {device.arch}"
         try:
             wisdom = gather(of_kernel)[0]  # with other baked fields, too: they tell what a tier of the lookup loses
         except UsageError as error:  # nothing measured there holds any more

@@ -6,8 +6,8 @@ from itertools import groupby
 
 from ..analysis.fields import assignments, common_fields, own_fields
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
-from ..analysis.units import percent, seconds
 from ..core.config import Value
+from ..core.units import percent, seconds
 from ..records.record import SweepRecord
 from . import maps, roofs
 from .blocks import BLUE, MUTED, Block, Fact, Facts, Heading, Picture, Table, axis, error_bars, label, layout, log_axis

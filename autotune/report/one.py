@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..analysis.fields import assignments
 from ..analysis.importance import Importance, importances
 from ..analysis.show import clock, failures, proof, speed_up_interval, spent, verified_sizes
-from ..analysis.units import percent, seconds
+from ..core.units import percent, seconds
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from . import parameters, pictures, roofs

@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any
 
 from ..analysis.importance import Importance
-from ..analysis.units import seconds, unit_of
+from ..core.units import seconds, unit_of
 from ..records.record import SweepRecord
 from ..trial.row import Trial
 from .blocks import BLUE, MUTED, Figure, Picture, axis, in_unit, label, layout, log_axis

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..analysis.fields import assignments
 from ..analysis.show import Spent, best_so_far
-from ..analysis.units import percent, seconds, unit_of
+from ..core.units import percent, seconds, unit_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..trial.row import Trial

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...analysis.fields import assignments, common_fields, own_fields, told_common
-from ...analysis.units import percent, seconds
 from ...core.errors import UsageError
+from ...core.units import percent, seconds
 from ...system.installation import install_with
 from ...system.shell import command, definition_words
 from ..console import Line, Told, note, print_json, stdout

@@ -8,8 +8,8 @@ import typer
 
 from ...analysis.fields import assignments, common_fields, own_fields, told_common
 from ...analysis.noise import noise, pairs
-from ...analysis.units import percent, seconds
 from ...core.errors import UsageError
+from ...core.units import percent, seconds
 from ...records.folder import find_sweeps
 from ...records.outcome import Relation
 from ...records.record import SweepRecord

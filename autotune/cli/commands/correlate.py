@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ...analysis.units import percent, seconds
 from ...core.errors import UsageError
+from ...core.units import percent, seconds
 from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run

@@ -23,9 +23,9 @@ from ...analysis.show import (
     spent,
     verified_sizes,
 )
-from ...analysis.units import percent, seconds
 from ...core.parameter import clause
 from ...core.schema import plain
+from ...core.units import percent, seconds
 from ...records.folder import all_sweeps
 from ...records.outcome import Finalist
 from ...records.record import SweepRecord
