@@ -72,7 +72,7 @@ class Raw:
 
 
 class Unordered:
-    """As much of ``gpu.Order`` as is called."""
+    """Offers as much of ``gpu.Order`` as is called."""
 
     def begin(self, stream: Any) -> None:
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.config import Value
 from ..core.errors import Status
+from ..core.units import seconds
 from ..records.as_measured import told
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
@@ -208,3 +209,12 @@ def spent(sweep: SweepRecord) -> Spent:
     content = sweep.outcome.content if sweep.outcome else {}
     others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
     return Spent(dict(content.get("spent_s") or {}), others)
+
+
+def finalist_time(measured: Finalist) -> str:
+    """Returns a finalist's median with its interval, or its quartiles where there is none."""
+    text = seconds(measured.median_s)
+    if measured.interval_s is not None:
+        low, high = measured.interval_s
+        return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
+    return f"{text} (quartiles {seconds(measured.q1_s)} .. {seconds(measured.q3_s)})"

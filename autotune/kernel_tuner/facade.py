@@ -84,6 +84,8 @@ def tune_kernel(
         UsageError: for what cannot be served, by name.
     """
     refuse(others, lang)
+    if objective not in ("time", *(metrics or {})):
+        raise UsageError(f"objective {objective!r} is neither time nor a metric ({', '.join(metrics or {})})")
     note = silent if quiet else print
     if cache is not None:
         note(f"cache={cache!r} is not written: records are in {results}, where a repeated call resumes")
@@ -106,14 +108,14 @@ def tune_kernel(
     settings = settings_of(strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, note)
     if verify is not None and answer is None:
         raise UsageError("verify judges outputs by an answer: give answer, too")
-    lines = Lines(note, metrics or {}, verbose)
-    ported = tune(call, answer, atol, verify, device_of(device), settings, lines)
+    ported = tune(call, answer, atol, verify, device_of(device), settings, Lines(note, verbose))
     found = results_of(ported, call, metrics or {})
     higher = objective != "time" if objective_higher_is_better is None else objective_higher_is_better
-    if found and not quiet:
-        if objective not in found[0]:
-            raise UsageError(f"objective {objective!r} is neither time nor a metric ({', '.join(metrics or {})})")
+    if found:
         best = (max if higher else min)(found, key=lambda result: result[objective])
+        winner = ported.sweep.best  # of the final round
+        if objective == "time" and not higher and winner is not None:
+            best = next(result for result in found if all(result[name] == v for name, v in winner.config.items()))
         note(f"best: {shown(best, call, objective)}")
     return found, environment_of(ported)
 

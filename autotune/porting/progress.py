@@ -10,11 +10,10 @@ class Lines:
     """Implements ``sweep.progress.Progress``: a line for each config that was measured, and one for each that failed.
 
     Args:
-        metrics: are computed when all is measured, and not shown here.
         is_long: whether failures are told whole.
     """
 
-    def __init__(self, print_line: Callable[[str], Any], metrics: Mapping[str, Any], is_long: bool) -> None:
+    def __init__(self, print_line: Callable[[str], Any], is_long: bool) -> None:
         self.note, self._is_long = print_line, is_long
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:

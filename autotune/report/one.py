@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ..analysis.fields import assignments
 from ..analysis.importance import Importance, importances
-from ..analysis.show import clock, failures, proof, speed_up_interval, spent, verified_sizes
+from ..analysis.show import clock, failures, finalist_time, proof, speed_up_interval, spent, verified_sizes
 from ..core.units import percent, seconds
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
@@ -59,7 +59,7 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
     yield Fact("winner", (assignments(winner.config),), is_code=True)
     launches = f", median of {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
-    yield Fact("time", (f"{_time(winner)}{launches}{cache}, {clock(sweep)}",))
+    yield Fact("time", (f"{finalist_time(winner)}{launches}{cache}, {clock(sweep)}",))
     if proven.efficiency is not None:
         yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline",))
     yield from _correct(sweep, winner)
@@ -89,7 +89,7 @@ def _default(sweep: SweepRecord, winner: Finalist) -> Iterator[Fact]:
         yield Fact("default", ("the same config as the winner",))
         return
     yield Fact("default", (assignments(default.config),), is_code=True)
-    yield Fact("its time", (_time(default),))
+    yield Fact("its time", (finalist_time(default),))
     if sweep.speed_up is not None:
         interval = speed_up_interval(sweep)
         sure = f" ({interval[0]:.3f} to {interval[1]:.3f} from the 95 % intervals)" if interval else ""
@@ -159,11 +159,3 @@ def _refused(sweep: SweepRecord) -> Table | None:
         ("configs", "constraint that they violate"),
         rows,
     )
-
-
-def _time(measured: Finalist) -> str:
-    text = seconds(measured.median_s)
-    if measured.interval_s is not None:
-        low, high = measured.interval_s
-        return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
-    return f"{text} (quartiles {seconds(measured.q1_s)} .. {seconds(measured.q3_s)})"

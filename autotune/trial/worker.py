@@ -19,12 +19,13 @@ from ..devices import Target, device_module
 from ..devices.base import Binary, Session
 from ..source.registry import load_kernel
 from ..system.processes import Child, Died, keep_freed_memory
-from .case import Case, Placed, read_case
+from .case import Case, Placed, bytes_of, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
 from .measure import Measurement, Protocol, Sustained, measure, repeated, sustained
 from .verify import Verdict, case_of_oracle, verify
 
+LARGE_BYTES = 1 << 26  # of arrays that a verification of their own would place, poison and compare three times
 T = TypeVar("T")
 
 
@@ -200,9 +201,10 @@ def _trial(job: Job, protocol: Protocol) -> Iterator[Verified | Measurement]:
 
 
 def _verdict(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Verdict:
-    """Verifies at the edge sizes. A binary of which only the timed size is known is checked there, when it is timed."""
-    is_timed_size = kernel.edge_problems(problem, job.config) == (problem,)
-    if is_timed_size and tuple(session.check_builds) == (session.timed_build,):
+    """Verifies at the edge sizes. Where only the timed size is known, and is large, it is checked when it is timed."""
+    only_timed = kernel.edge_problems(problem, job.config) == (problem,)
+    is_one_build = tuple(session.check_builds) == (session.timed_build,)
+    if only_timed and is_one_build and bytes_of(kernel.arrays(problem)) > LARGE_BYTES:
         return Verdict((), 0.0, 0.0)
     return verify(session, kernel, problem, job.config, job.binary)
 

@@ -64,7 +64,7 @@ def _sky() -> Sky:
     )
 
 
-def _dump(theory, info, number, present, rng):  # type: ignore[no-untyped-def]
+def _dump(theory, info, number, present, rng):
     """Returns int32 [C, n_baselines, 4, 2]: both polarisations have the same sky, and their own noise."""
     channels = 1.4e9 + (np.arange(C) - C / 2) * info.channel_width_hz
     band = 1 + 0.4 * np.sin(np.linspace(0, 7, C))

@@ -32,6 +32,7 @@ X, N = np.zeros(8, np.float32), np.int32(8)
         ({"observers": [1]}, "observers are not served"),
         ({"lang": "OpenCL"}, "kernels are CUDA C"),
         ({"compiler_options": ["--use_fast_math"]}, "--use_fast_math is not served"),
+        ({"objective": "speed"}, "objective 'speed' is neither time nor a metric"),
         ({"nonsense": 1}, "no argument 'nonsense'"),
         ({"verify": lambda a, b: True}, "give answer, too"),
     ],

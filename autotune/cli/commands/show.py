@@ -15,6 +15,7 @@ from ...analysis.show import (
     clock,
     details,
     failures,
+    finalist_time,
     holds,
     overview,
     place,
@@ -27,7 +28,6 @@ from ...core.parameter import clause
 from ...core.schema import plain
 from ...core.units import percent, seconds
 from ...records.folder import all_sweeps
-from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
@@ -122,7 +122,7 @@ def _print_winner(sweep: SweepRecord) -> None:
     launches = f", {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
     _line("winner", assignments(winner.config), is_config=True)
-    _line("", f"{_time(winner)}{launches}{cache}, {clock(sweep)}")
+    _line("", f"{finalist_time(winner)}{launches}{cache}, {clock(sweep)}")
     if figure := winner.sustained:
         short, long = seconds(figure.short_s), seconds(figure.sustained_s)
         _line("", f"{long} sustained, {short} in a short run ({figure.n} launches back to back)")
@@ -140,7 +140,7 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", proven.reproduce)
     if default and default.config == winner.config:
         return _line("default", "same config as the winner")
-    text = f"{_time(default)}; {assignments(default.config)}" if default else "not measured"
+    text = f"{finalist_time(default)}; {assignments(default.config)}" if default else "not measured"
     _line("default", text, is_config=True)
     if sweep.speed_up is not None:
         interval = speed_up_interval(sweep)
@@ -211,14 +211,6 @@ def _print_importance(found: tuple[Importance, ...]) -> None:
         rows.append((each.name, chart.bar(each.share or 0.0), share.rjust(5), best.value, costs, among))
     stdout.print()
     print_table(("parameter", "share of the variance of log time", "", "best", "others at their best", ""), rows)
-
-
-def _time(measured: Finalist) -> str:
-    text = seconds(measured.median_s)
-    if measured.interval_s is not None:
-        low, high = measured.interval_s
-        return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
-    return f"{text} (quartiles {seconds(measured.q1_s)} .. {seconds(measured.q3_s)})"
 
 
 def _figure(name: str, value: float) -> str:
