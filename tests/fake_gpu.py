@@ -31,6 +31,7 @@ class Launched:
     shared_bytes: int
     stream: Any
     constants: dict[str, bytes]  # what constant memory holds
+    function: str
 
 
 @dataclass
@@ -61,12 +62,12 @@ class FakeGpu:
 class Raw:
     """As much of a cupy.RawKernel as a launcher uses."""
 
-    def __init__(self, gpu: FakeGpu, source: str) -> None:
+    def __init__(self, gpu: FakeGpu, source: str, name: str) -> None:
         self.max_dynamic_shared_size_bytes = 0
 
         def kernel(grid: Any, block: Any, arguments: Any, shared: int, stream: Any) -> None:
             held = {name: memory.tobytes() for name, memory in gpu.constants.items()}
-            gpu.launched.append(Launched(source, grid, block, arguments, shared, stream, held))
+            gpu.launched.append(Launched(source, grid, block, arguments, shared, stream, held, name))
 
         self.kernel = kernel
 
@@ -117,7 +118,7 @@ def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Devi
         return [array(np.zeros(spec.shape, spec.dtype), index=index) for spec in specs]
 
     def load(cubin: Any, name: str) -> Raw:
-        fake.loaded.append(Raw(fake, cubin.key))
+        fake.loaded.append(Raw(fake, cubin.key, name))
         return fake.loaded[-1]  # type: ignore[no-any-return]
 
     replacements: dict[str, Callable[..., Any]] = {
@@ -130,6 +131,8 @@ def install(monkeypatch: pytest.MonkeyPatch, package: ModuleType, *devices: Devi
         "copy_to": fake.copy_to,
         "current_stream": lambda: None,
         "Order": Unordered,
+        "memory": lambda n_bytes: array(np.zeros(n_bytes, np.uint8), index=fake.current),
+        "synchronize": lambda: None,
     }
     for name, function in replacements.items():
         monkeypatch.setattr(gpu, name, function)

@@ -103,6 +103,11 @@ def array_inout(dtype: Any, *shape: int, align: int = 16, longer: tuple[int, str
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align, longer=longer)
 
 
+def array_workspace(dtype: Any, *shape: int, align: int = 256) -> Array:
+    """Declares an array that a ``Launch`` needs only while it runs: allocated for it, and begins with any content."""
+    return Array(np.dtype(dtype), shape, read=False, written=True, align=align, compared=False)
+
+
 def array_scratch(dtype: Any, *shape: int, align: int = 16) -> Array:
     """Declares an array that is read and written, and whose content nobody compares with a reference."""
     return Array(np.dtype(dtype), shape, read=True, written=True, align=align, compared=False)

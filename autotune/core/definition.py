@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -29,6 +29,7 @@ from .array import array_in as array_in
 from .array import array_inout as array_inout
 from .array import array_out as array_out
 from .array import array_scratch as array_scratch
+from .array import array_workspace as array_workspace
 from .config import Config
 from .derived import Shapes, arguments_in, asked_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
@@ -43,6 +44,7 @@ from .structures import wrong_scalars
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P", bound=Problem)
+T = TypeVar("T")
 Inputs = Mapping[str, Any]
 
 
@@ -66,6 +68,11 @@ class Launch:
     """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps.
 
     ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
+    ``then``: the launch that follows on the same stream, and may have another that follows it.
+    ``function``: the ``__global__`` function; by default, and in the first launch, the one that bears the kernel's
+    name. ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
+    follows them, and counts them.
+    ``workspace``: arrays, by name, that the first launch and those after it need while they run.
     """
 
     grid: tuple[int, int, int]
@@ -73,10 +80,33 @@ class Launch:
     shared_bytes: int = 0
     maps: tuple[TensorMap, ...] = ()
     most_blocks: int = 0
+    then: "Launch | None" = dataclasses.field(default=None, repr=False)
+    function: str = dataclasses.field(default="", repr=False)
+    arguments: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    workspace: Mapping[str, Array] = dataclasses.field(default_factory=dict, repr=False, hash=False)
+    positions: tuple[int, ...] | None = dataclasses.field(default=None, repr=False)  # filled in by ``Kernel``
 
     @property
     def n_threads(self) -> int:
         return prod(self.block)
+
+    @property
+    def steps(self) -> tuple["Launch", ...]:
+        """Returns this launch and those that follow, in order."""
+        return (self, *(self.then.steps if self.then is not None else ()))
+
+    @property
+    def is_empty(self) -> bool:
+        """Returns whether nothing is launched, since all grids are empty."""
+        return all(0 in step.grid for step in self.steps)
+
+    @property
+    def workspace_bytes(self) -> int:
+        return sum(array.n_bytes for array in self.workspace.values())
+
+    def own(self, arguments: Sequence[T]) -> list[T]:
+        """Returns the arguments of this launch, from those of the kernel followed by the workspace."""
+        return list(arguments) if self.positions is None else [arguments[i] for i in self.positions]
 
 
 @dataclass(frozen=True)
@@ -231,7 +261,7 @@ class Kernel(ABC, Generic[P]):
 
     @abstractmethod
     def launch(self, problem: P, config: Config) -> Launch:
-        """Returns the launch geometry of a configuration."""
+        """Returns the launch geometry of a configuration: one launch, or the first of several."""
 
     @abstractmethod
     def inputs(self, problem: P, rng: np.random.Generator) -> dict[str, Any]:
@@ -424,6 +454,8 @@ def _held_to_contract(name: str, method: Any) -> Any:
             why = None if is_right(answer) else f"returns {_brief(answer)}; it must return {wanted}"
             if why is None and name == "scalars":
                 why = wrong_scalars(answer)
+            if why is None and name == "launch":
+                answer, why = _with_positions(self.name, answer, self.arguments_for(*arguments[:1], **more))
             if why is None:
                 return answer
             wrong = fault(self, name, why)
@@ -432,6 +464,29 @@ def _held_to_contract(name: str, method: Any) -> Any:
         raise wrong
 
     return checked
+
+
+def _with_positions(kernel: str, first: Launch, names: tuple[str, ...]) -> tuple[Launch, str | None]:
+    """Returns launches with the positions of their arguments, and what is wrong with them, if anything.
+
+    A launch that is alone and takes what the kernel is called with stays as it is.
+    """
+    if first.then is None and not (first.function or first.arguments or first.workspace):
+        return first, None
+    if first.function not in ("", kernel):
+        return first, f"begins with {first.function}(); the first launch must be of {kernel}()"
+    places = {name: i for i, name in enumerate((*names, *first.workspace))}
+    done: Launch | None = None
+    for step in reversed(first.steps):
+        own = step.arguments or names
+        if unknown := [name for name in own if name not in places]:
+            given = f"has {step.function or kernel}() take {', '.join(unknown)}"
+            return first, f"{given}; it may take the kernel's arguments and workspace ({', '.join(places)})"
+        if step is not first and (step.workspace or not step.function):
+            return first, "has a later launch without a function or with a workspace; state the workspace in the first"
+        function = step.function or kernel
+        done = dataclasses.replace(step, then=done, function=function, positions=tuple(places[name] for name in own))
+    return done or first, None
 
 
 def _brief(value: object) -> str:

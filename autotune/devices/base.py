@@ -4,14 +4,15 @@ A device has two faces. ``DeviceModule`` describes and compiles and needs no har
 compile processes. ``Session`` owns the hardware; it lives in the device's worker process, which may die.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..core.definition import Device, Launch, Tolerance
+from ..runtime.nvrtc import Figures
 from ..source.render import Variant
 
 CANARY_BYTES = 16  # least bytes on each side of a buffer: the widest store of a thread, so that an overrun is seen
@@ -34,6 +35,11 @@ class Binary:
     cached: bool = False  # whether it came from the cache
     log: str = ""
     parameters: tuple[str, ...] = ()  # names in the source's signature, as far as it says; for messages
+    also: Mapping[str, Figures] = field(default_factory=dict)  # of the other functions that are launched
+
+    def of(self, function: str) -> Figures:
+        """Returns what is known of a function that is launched; "" is the kernel's own."""
+        return self.also.get(function, Figures(self.registers, self.spill_bytes, self.shared_bytes))
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,10 @@ Argument = Buffer | np.generic | Constant
 
 
 class Function(Protocol):
-    """A loaded kernel."""
+    """A loaded kernel. Where a ``Launch`` has others that follow it, each call makes all of them, on one stream.
+
+    ``arguments``: those of the kernel, the workspace, and constants; each launch takes its ``own``.
+    """
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         """Launch and wait. ``seed`` varies what the hardware leaves open (such as the schedule), if the device can.
@@ -118,7 +127,9 @@ class Function(Protocol):
         """
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
-        """Times ``n`` launches; if ``cold``, no argument is in the last-level cache when one begins."""
+        """Times ``n`` launches, each with those that follow it; if ``cold``, no argument is in the last-level
+        cache when one begins.
+        """
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
         """Launches back to back for about ``seconds``; returns the seconds from the end of each launch to the next."""

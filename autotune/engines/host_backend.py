@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import Device, Kernel
+from ..core.definition import Array, Device, Kernel
 from ..core.errors import TrialFailure, UsageError
 from ..devices import host
 from ..devices.base import Argument, Constant
@@ -71,6 +71,7 @@ class HostLauncher:
         except TrialFailure as failure:
             raise UsageError(f"{kernel.name} cannot be compiled for {device.name}: {failure.message}") from failure
         self._function = HostFunction(device, binary, "plain")
+        self._workspace: dict[str, np.ndarray] = {}
         self._geometry = lru_cache(maxsize=256)(self._geometry_of)
 
     def __call__(
@@ -84,11 +85,18 @@ class HostLauncher:
             self._memory(name, arrays[name], specs[name].written) if name in specs else scalars[name]
             for name in self._kernel.arguments_for(problem)
         ]
+        arguments += [self._space(name, spec) for name, spec in geometry.workspace.items()]
         arguments += [Constant(name, arrays[name]) for name, spec in specs.items() if spec.constant]
         try:
             self._function.launch(geometry, arguments)
         except TrialFailure as failure:
             raise UsageError(f"{self._kernel.name} failed: {failure.message}") from failure
+
+    def _space(self, name: str, spec: Array) -> HostMemory:
+        """Returns workspace, which is kept and grows."""
+        if name not in self._workspace or self._workspace[name].nbytes < spec.n_bytes:
+            self._workspace[name] = aligned((spec.n_bytes,), np.uint8, spec.align)
+        return self._memory(name, self._workspace[name], True)
 
     @staticmethod
     def _memory(name: str, array: np.ndarray, written: bool) -> HostMemory:

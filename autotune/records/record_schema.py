@@ -58,6 +58,15 @@ def _status(value: Any) -> Status:
     return Status(_status_word(value))
 
 
+_launch = fields(
+    {
+        "function": name,
+        **dict.fromkeys(("grid", "block"), sequence(count)),
+        **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), optional(count)),
+    },
+    needed=("function", "grid", "block"),
+)
+
 # ---------------------------------------------------------------------- a line of trials.jsonl
 TRIAL = {
     "number": _number,
@@ -72,6 +81,8 @@ TRIAL = {
     **dict.fromkeys(("compile_s", "verify_s", "measure_s"), optional(amount)),
     **dict.fromkeys(("registers", "spill_bytes", "shared_bytes", "n_throttled"), optional(count)),
     **dict.fromkeys(("grid", "block"), optional(sequence(count))),
+    "launches": sequence(_launch),
+    "workspace_bytes": count,
     **dict.fromkeys(("median_s", "q1_s", "q3_s"), optional(seconds)),
     "samples_s": sequence(seconds),
     **dict.fromkeys(("cold", "stopped_early"), optional(flag)),

@@ -3,7 +3,7 @@
 import logging
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -70,17 +70,17 @@ def describe(index: int) -> Device:
     )
 
 
-def cubin_of(source: str, name: str, arch: str) -> nvrtc.Cubin:
-    """Returns the compiled kernel as a file: from the user's cache, or compiled into it.
+def cubin_of(source: str, name: str, arch: str, also: Sequence[str] = ()) -> nvrtc.Cubin:
+    """Returns the compiled kernel, and the functions ``also``, as a file: from the user's cache, or compiled into it.
 
     Raises:
         UsageError: when it does not compile, or NVRTC is missing; says what to install.
     """
     try:
         try:
-            return nvrtc.cached_cubin(_trusted_folder(), source, name, arch)
+            return nvrtc.cached_cubin(_trusted_folder(), source, name, arch, also=also)
         except OSError:  # there may be no home, space or permission; a folder of this process works as well
-            return nvrtc.cached_cubin(_own_folder(), source, name, arch)
+            return nvrtc.cached_cubin(_own_folder(), source, name, arch, also=also)
     except TrialFailure as failure:
         raise UsageError(f"{name} cannot be compiled for {arch}: {failure.message}") from failure
 
@@ -90,6 +90,20 @@ def load(cubin: nvrtc.Cubin, name: str) -> Any:
     import cupy
 
     return cupy.RawModule(path=str(cubin.path)).get_function(name)
+
+
+def memory(n_bytes: int) -> Any:
+    """Returns uninitialised memory on the current GPU, as a cupy.ndarray of bytes."""
+    import cupy
+
+    return cupy.empty(n_bytes, np.uint8)
+
+
+def synchronize() -> None:
+    """Waits for all that the current GPU was asked for."""
+    import cupy
+
+    cupy.cuda.runtime.deviceSynchronize()
 
 
 def constant_address(loaded: Any, name: str) -> int:

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.definition import Array, Device, Kernel, baked_values, problem_name, runtime_fields
+from ..core.definition import Array, Device, Kernel, Launch, baked_values, problem_name, runtime_fields
 from ..core.errors import UsageError
 from ..core.problem import Problem
 from . import gpu
 from .arrays import HOST, Layout, allocate, check_fit, check_kind, layout, read_constant, reader_for, readers
 from .constants import ConstantMemory, memory_for
+from .loaded import Enqueue, LoadedKernel
 from .lookup import Choice, choose, device_named
-from .nvrtc import Cubin
-from .prepared import PreparedKernel, bound, by_value
+from .prepared import PreparedKernel, by_value
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
 from .wisdom import Wisdom, fields_text
 
@@ -50,8 +50,9 @@ class LaunchPlan:
 class _Loaded(NamedTuple):
     """A loaded binary with its geometry."""
 
-    launch: Callable[[tuple[Any, ...], Any], None]
-    cubin: Cubin
+    launch: Enqueue
+    geometry: Launch
+    kernel: LoadedKernel
     constants: ConstantMemory | None  # None: it has no array there
 
 
@@ -80,8 +81,7 @@ class TunedKernel:
         self._told: set[str] = set()
         self._lock = threading.Lock()
         self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
-        self._loaded: dict[tuple[str, int], Any] = {}
-        self._opted_in: dict[tuple[str, int], int] = {}  # dynamic shared bytes opted in so far
+        self._loaded: dict[tuple[str, int], LoadedKernel] = {}
         sizes = {name: values[name] for name in runtime_fields(type(problem)) if name in values}
         self._last: tuple[Any, Choice] = (problem, self._choose(sizes or None, self._device or self._device_here()))
         known = next(f for f in wisdom.fallbacks if f.kernel == kernel.name and f.baked == self._baked)
@@ -119,6 +119,11 @@ class TunedKernel:
 
     def __repr__(self) -> str:
         return f"<{self._kernel.name}[{fields_text(self._baked)}], {self.choice.tier} on {self.choice.device}>"
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Returns the bytes of device memory that its launches so far use besides their arguments."""
+        return sum(loaded.workspace_bytes for loaded in self._loaded.values())
 
     def prepare(self, **sizes: object) -> PreparedKernel:
         """Returns the kernel as it runs at these sizes on the current GPU, loaded: nothing is chosen later.
@@ -206,7 +211,7 @@ class TunedKernel:
             arguments.extend([readers[type(array)](array)[1] for array in outputs])
         if plan.loaded is not None:
             arguments.extend(scalars)
-            launch, _, memory = plan.loaded
+            launch, _, _, memory = plan.loaded
             ordered = plan.arguments(arguments)
             if memory is None:
                 launch(ordered, stream)
@@ -259,23 +264,16 @@ class TunedKernel:
     def _load(self, problem: Problem, choice: Choice, device: Device, index: int) -> _Loaded | None:
         """Returns the loaded binary with its geometry; None when the grid is empty."""
         name, geometry = self._kernel.name, self._kernel.launch(problem, choice.config)
-        if 0 in geometry.grid:
+        if geometry.is_empty:
             return None
-        dynamic = int(geometry.shared_bytes)
-        cubin = gpu.cubin_of(self._source(choice.source_key), name, device.arch)
-        shared = dynamic + (cubin.shared_bytes or 0)
-        if shared > device.max_shared_bytes:
-            most = device.max_shared_bytes
-            raise UsageError(f"{name} needs {shared} bytes of shared memory in a block, {device.name} has {most}")
         place = (choice.source_key, index)
         with self._lock, gpu.made_current(index):
             if place not in self._loaded:
-                self._loaded[place] = gpu.load(cubin, name)
-            if dynamic > self._opted_in.get(place, 0):  # never lowered: earlier plans need theirs
-                self._loaded[place].max_dynamic_shared_size_bytes = dynamic
-                self._opted_in[place] = dynamic
-            launch = bound(name, self._loaded[place].kernel, geometry)
-            return _Loaded(launch, cubin, memory_for(name, cubin, self._loaded[place], self._kernel.arrays(problem)))
+                source = self._source(choice.source_key)
+                self._loaded[place] = LoadedKernel(self._kernel, geometry, source, device, index)
+            loaded = self._loaded[place]
+            memory = memory_for(name, loaded.cubin, loaded.own, self._kernel.arrays(problem))
+            return _Loaded(loaded.bound(geometry), geometry, loaded, memory)
 
     def _choose(self, sizes: Mapping[str, object] | None, device: Device) -> Choice:
         """Calls ``lookup.choose`` and logs once if the choice is not exact."""
@@ -316,7 +314,7 @@ class TunedKernel:
         """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
         found = self._kernel.scalars(plan.problem, self._signature.checked_scalars(values))
         if plan.loaded is not None:
-            found = by_value(self._kernel, plan.problem, plan.loaded.cubin, found)
+            found = by_value(self._kernel, plan.problem, plan.loaded.geometry, plan.loaded.kernel, found)
         arguments = [found[name] for name in self._signature.passed]
         plan.scalars = (values, arguments)
         return arguments

@@ -272,7 +272,11 @@ def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, 
 
 
 def _beyond(launch: Launch, device: Device) -> str | None:
-    """Returns the first limit of the device that a launch exceeds, or None."""
+    """Returns the first limit of the device that a launch, or one that follows it, exceeds; or None."""
+    return next((why for step in launch.steps if (why := _exceeded(step, device)) is not None), None)
+
+
+def _exceeded(launch: Launch, device: Device) -> str | None:
     limits = [("threads in a block", prod(launch.block), device.max_threads_per_block)]
     limits += [(f"blockDim.{a}", n, most) for a, n, most in zip("xyz", launch.block, device.max_block, strict=True)]
     limits += [(f"gridDim.{a}", n, most) for a, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)]

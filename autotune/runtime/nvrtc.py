@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -25,8 +25,18 @@ N_ERRORS_TOLD = 3
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What ptxas reports about one ``__global__`` function."""
+
+    registers: int | None = None  # registers of one thread
+    spill_bytes: int | None = None  # stores and loads, for one thread
+    shared_bytes: int | None = None  # static, for one block
+    stack_bytes: int | None = None  # local memory frame of one thread
+
+
+@dataclass(frozen=True)
 class Cubin:
-    """A compiled cubin, and what ptxas reports about one kernel in it."""
+    """A compiled cubin, and what ptxas reports about one kernel in it, and about others that ``also`` names."""
 
     data: bytes = field(repr=False)
     arch: str
@@ -39,6 +49,12 @@ class Cubin:
     cached: bool = False  # whether it came from the cache
     path: Path | None = None  # its file, if it is in the cache
     log: str = field(default="", repr=False)
+    also: Mapping[str, Figures] = field(default_factory=dict)
+
+    def of(self, function: str) -> Figures:
+        """Returns what is known of a function: of the kernel, unless ``also`` has it."""
+        own = Figures(self.registers, self.spill_bytes, self.shared_bytes, self.stack_bytes)
+        return self.also.get(function, own)
 
 
 def available() -> str | None:
@@ -77,8 +93,12 @@ def native_arch(arch: str) -> str:
     return f"{arch}a" if number and int(number[1]) >= 90 else arch
 
 
-def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OPTIONS) -> Cubin:
+def compile_cubin(
+    source: str, name: str, arch: str, options: Sequence[str] = OPTIONS, also: Sequence[str] = ()
+) -> Cubin:
     """Compile ``source`` for ``arch`` (``sm_80``; ``sm_90`` includes wgmma); the figures are of the kernel ``name``.
+
+    ``also``: other ``__global__`` functions that are wanted.
 
     Raises:
         TrialFailure: compile_failed with the first errors, or when there is no kernel of that name; resources when a
@@ -98,16 +118,22 @@ def compile_cubin(source: str, name: str, arch: str, options: Sequence[str] = OP
         data, log = nvrtc.getCUBIN(program), nvrtc.getProgramLog(program).replace("\0", "").strip()
     finally:
         nvrtc.destroyProgram(program)
-    if f".text.{name}\0".encode() not in data:
-        why = f'the source defines no kernel called {name}; it must say: extern "C" __global__ void {name}(...)'
-        raise TrialFailure(Status.COMPILE_FAILED, why)
+    for wanted in (name, *also):
+        if f".text.{wanted}\0".encode() not in data:
+            why = f'the source defines no kernel called {wanted}; it must say: extern "C" __global__ void {wanted}(...)'
+            raise TrialFailure(Status.COMPILE_FAILED, why)
     # CuPy hands over all but the last byte of the file, which is a zero
     cubin = Cubin(data + b"\0", arch, key, compile_s=time.perf_counter() - start, log=log)
-    return replace(cubin, **_resources(log, name))
+    return replace(cubin, **_resources(log, name), also={other: Figures(**_resources(log, other)) for other in also})
 
 
 def cached_cubin(
-    directory: str | os.PathLike[str], source: str, name: str, arch: str, options: Sequence[str] = OPTIONS
+    directory: str | os.PathLike[str],
+    source: str,
+    name: str,
+    arch: str,
+    options: Sequence[str] = OPTIONS,
+    also: Sequence[str] = (),
 ) -> Cubin:
     """Returns the cubin in ``directory``, compiled unless it is there; its figures lie beside it as JSON.
 
@@ -121,9 +147,11 @@ def cached_cubin(
     key = cubin_key(source, arch, options)
     path = folder / f"{name}-{key}.cubin"
     if (found := take(path)) is not None:
-        with suppress(TypeError):  # another version wrote the facts
-            return Cubin(data=found[0], cached=True, path=path, **found[1])
-    cubin = compile_cubin(source, name, arch, options)
+        with suppress(TypeError, KeyError):  # another version wrote the facts
+            facts = found[1]
+            figures_of = {other: Figures(**facts["also"][other]) for other in also}
+            return Cubin(data=found[0], cached=True, path=path, **{**facts, "also": figures_of})
+    cubin = compile_cubin(source, name, arch, options, also)
     figures: dict[str, Any] = asdict(replace(cubin, data=b""))
     del figures["data"], figures["cached"], figures["path"]
     keep(path, cubin.data, figures)

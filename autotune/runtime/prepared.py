@@ -4,12 +4,12 @@ An engine that runs for hours wants no surprise after its first sample: at a cal
 allocated. The sizes are those of the call, and arrays may be parts of longer ones.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.config import Config
-from ..core.definition import Array, Device, Kernel, problem_name
+from ..core.definition import Array, Device, Kernel, Launch, problem_name
 from ..core.errors import TrialFailure, UsageError
 from ..core.parameter import clause
 from ..core.problem import Problem
@@ -17,8 +17,7 @@ from . import gpu
 from .arrays import whole_lengths
 from .constants import ConstantMemory, memory_for, source_of
 from .cubin import as_passed, check_structures
-from .nvrtc import Cubin
-from .tensor_map import addresses, encoded
+from .loaded import Enqueue, LoadedKernel
 
 N_SIZES = 1024  # problems whose launch geometries are kept
 N_LAYOUTS = 4096  # layouts of arrays for which it is kept what their launches share
@@ -29,7 +28,8 @@ class _Plan(NamedTuple):
 
     specs: dict[str, Array]
     names: tuple[str, ...]  # the arguments in the kernel's order
-    launch: Callable[[tuple[Any, ...], Any], None]
+    geometry: Launch
+    launch: Enqueue
     constants: ConstantMemory | None = None  # None: no array is there
 
 
@@ -53,13 +53,15 @@ class PreparedKernel:
     ) -> None:
         self.kernel, self.problem, self.config = kernel, problem, config
         self._device, self._index = device, index
-        self._cubin = gpu.cubin_of(source, kernel.name, device.arch)
-        with gpu.made_current(index):
-            self._loaded = gpu.load(self._cubin, kernel.name)
-        self._opted_in = 0  # dynamic shared bytes
+        self._loaded = LoadedKernel(kernel, kernel.launch(problem, config), source, device, index)
         self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._plan(problem)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Returns the bytes of device memory that it uses besides its arguments."""
+        return self._loaded.workspace_bytes
 
     def __call__(self, *, sizes: Mapping[str, int] | None = None, stream: Any = None, **given: object) -> None:
         """Launch on CuPy arrays; ``sizes``: runtime fields that differ from those that it was prepared for.
@@ -85,7 +87,7 @@ class PreparedKernel:
             known = self._know(layout, problem, arrays, inputs)
         plan, lengths, values = known
         if values is None:
-            values = self._scalars(problem, inputs, lengths)
+            values = self._scalars(plan, problem, inputs, lengths)
         ordered = tuple([arrays[name] if name in arrays else values[name] for name in plan.names])
         if plan.constants is None:
             plan.launch(ordered, stream)
@@ -102,14 +104,16 @@ class PreparedKernel:
         lengths = whole_lengths(self.kernel.name, plan.specs, arrays)
         if len(self._known) >= N_LAYOUTS:
             self._known.clear()
-        self._known[layout] = plan, lengths, None if inputs else self._scalars(problem, {}, lengths)
+        self._known[layout] = plan, lengths, None if inputs else self._scalars(plan, problem, {}, lengths)
         return self._known[layout]
 
-    def _scalars(self, problem: Problem, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, Any]:
+    def _scalars(
+        self, plan: _Plan, problem: Problem, inputs: Mapping[str, object], lengths: Mapping[str, int]
+    ) -> dict[str, Any]:
         scalars = self.kernel.scalars(problem, inputs)
         for name, length in lengths.items():
             scalars[name] = type(scalars[name])(length)
-        return by_value(self.kernel, problem, self._cubin, scalars)
+        return by_value(self.kernel, problem, plan.geometry, self._loaded, scalars)
 
     def _plan_of(self, problem: Problem) -> _Plan:
         kernel = self.kernel
@@ -117,50 +121,31 @@ class PreparedKernel:
         if (broken := kernel.space.broken(problem, self.config, self._device)) is not None:
             raise UsageError(f"{where}: {self.config} does not serve; it {clause(broken.reason)}")
         geometry = kernel.launch(problem, self.config)
-        if 0 in geometry.grid:
-            return _Plan(kernel.arrays(problem), kernel.arguments_for(problem), lambda arguments, stream: None)
-        if geometry.shared_bytes + (self._cubin.shared_bytes or 0) > self._device.max_shared_bytes:
-            n_bytes, most = geometry.shared_bytes, self._device.max_shared_bytes
-            raise UsageError(
-                f"{where} needs {n_bytes} bytes of shared memory in a block, {self._device.name} has {most}"
-            )
-        if geometry.shared_bytes > self._opted_in:
-            with gpu.made_current(self._index):
-                self._loaded.max_dynamic_shared_size_bytes = geometry.shared_bytes
-            self._opted_in = geometry.shared_bytes
-        specs, launch = kernel.arrays(problem), bound(kernel.name, self._loaded.kernel, geometry)
+        specs, names = kernel.arrays(problem), kernel.arguments_for(problem)
+        if geometry.is_empty:
+            return _Plan(specs, names, geometry, lambda arguments, stream: None)
+        try:
+            launch = self._loaded.bound(geometry)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from error
         with gpu.made_current(self._index):
-            constants = memory_for(kernel.name, self._cubin, self._loaded, specs)
-        return _Plan(specs, kernel.arguments_for(problem), launch, constants)
+            constants = memory_for(kernel.name, self._loaded.cubin, self._loaded.own, specs)
+        return _Plan(specs, names, geometry, launch, constants)
 
 
-def by_value(kernel: Kernel[Problem], problem: Problem, cubin: Cubin, scalars: Mapping[str, Any]) -> dict[str, Any]:
+def by_value(
+    kernel: Kernel[Problem], problem: Problem, geometry: Launch, loaded: LoadedKernel, scalars: Mapping[str, Any]
+) -> dict[str, Any]:
     """Returns the scalars as CuPy passes them.
 
     Raises:
         UsageError: when a structure has another size in the source.
     """
     try:
-        names = kernel.arguments_for(problem)
-        check_structures(kernel.name, cubin.data, {name: scalars.get(name) for name in names})
+        names = (*kernel.arguments_for(problem), *geometry.workspace)
+        for step in geometry.steps:
+            given = {name: scalars.get(name) for name in step.own(names)}
+            check_structures(step.function or kernel.name, loaded.cubin.data, given)
     except TrialFailure as failure:
         raise UsageError(failure.message) from failure
     return {name: as_passed(value) for name, value in scalars.items()}
-
-
-def bound(name: str, function: Any, geometry: Any) -> Callable[[tuple[Any, ...], Any], None]:
-    """Returns ``launch(arguments, stream)`` of a loaded function in this geometry; it encodes the tensor maps."""
-    grid, block = tuple(map(int, geometry.grid)), tuple(map(int, geometry.block))
-    dynamic, maps = int(geometry.shared_bytes), geometry.maps
-    if not maps:
-        return lambda arguments, stream: function(grid, block, arguments, dynamic, stream)
-
-    def launch(arguments: tuple[object, ...], stream: object) -> None:
-        at = addresses(arguments)
-        try:
-            made = [encoded(m, at[m.argument]) for m in maps]
-        except TrialFailure as failure:
-            raise UsageError(f"{name} cannot be launched: {failure.message}") from failure
-        function(grid, block, (*arguments, *made), dynamic, stream)
-
-    return launch

@@ -1,7 +1,7 @@
 """Refuses what rendered source and definition cannot say together: arguments, constant memory, textures."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.definition import CONSTANT_BYTES, Array, Kernel, P, fault
@@ -14,7 +14,7 @@ TEXTURE = re.compile(
 )
 
 
-def check_order(kernel: Kernel[P], arguments: tuple[str, ...], source: str, path: Path) -> None:
+def check_order(kernel: Kernel[P], function: str, arguments: Sequence[str], source: str, path: Path) -> None:
     """Refuses ``arguments`` in another order than the signature's: pointers of one type would be swapped unseen.
 
     A name that only one of them has is no mistake, and parameters may follow the arguments (tensor maps).
@@ -23,12 +23,12 @@ def check_order(kernel: Kernel[P], arguments: tuple[str, ...], source: str, path
         TrialFailure: definition_failed, with both orders.
     """
     text = COMMENT.sub(" ", source)
-    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(kernel.name)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
+    found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^;{{}}]*?)\)\s*\{{", text)
     if found is None:
         return
     parameters = [(re.findall(r"\w+", part) or [""])[-1] for part in found[1].split(",")]
     if any(name in parameters and parameters.index(name) != i for i, name in enumerate(arguments)):
-        why = f"has arguments = ({', '.join(arguments)}), but {kernel.name}() in {path.name} takes"
+        why = f"has arguments = ({', '.join(arguments)}), but {function}() in {path.name} takes"
         why += f" ({', '.join(parameters)}); give both the same order"
         raise TrialFailure(Status.DEFINITION_FAILED, str(fault(kernel, "", why)))
 

@@ -34,6 +34,7 @@ class Variant:
     numbered: str  # the source with #line directives
     config: Config
     constants: tuple[tuple[str, Array], ...] = ()  # arrays in constant memory, by name
+    also: tuple[str, ...] = ()  # the other __global__ functions that are launched
 
 
 def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
@@ -59,13 +60,16 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
             raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel)) from error
     source = header + texts[0]
     arguments = kernel.arguments_for(problem)
-    check_order(kernel, arguments, source, path)
+    launch = kernel.launch(problem, config)
+    for step in launch.steps:
+        check_order(kernel, step.function or kernel.name, step.own((*arguments, *launch.workspace)), source, path)
     specs = kernel.arrays(problem)
     check_arrays(kernel, arguments, specs)
     check_textures(texts[1], path)
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
     constants = tuple((array, spec) for array, spec in specs.items() if spec.constant)
-    return Variant(kernel.name, name, key, source, header + texts[1], config, constants)
+    also = tuple(dict.fromkeys(step.function for step in launch.steps if step.function not in ("", kernel.name)))
+    return Variant(kernel.name, name, key, source, header + texts[1], config, constants, also)
 
 
 def template_path(kernel: Kernel[P]) -> Path:

@@ -125,7 +125,10 @@ def arrays_of(folder: Path, kind: str) -> dict[str, np.ndarray]:
 
 # ---------------------------------------------------------------------- device memory
 class Placed:
-    """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states."""
+    """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states.
+
+    The workspace of a launch is made when that is known, and kept until one that differs is needed.
+    """
 
     def __init__(
         self,
@@ -137,6 +140,8 @@ class Placed:
     ) -> None:
         self.kernel = kernel
         self.problem = problem
+        self._session, self._align, self._pattern = session, align, POISONS[0]
+        self._workspace: dict[str, tuple[Array, Buffer]] = {}
         self.specs: dict[str, Array] = kernel.arrays(problem)
         self.buffers: dict[str, Buffer] = {}
         for name, spec in self.specs.items():
@@ -154,18 +159,38 @@ class Placed:
         if missing:
             why = f"has the argument {', '.join(missing)}, which is neither in arrays() nor in scalars(), nor a runtime"
             raise fault(kernel, "", f"{why} field of the problem; call it as one of these, or add it to them")
-        self.arguments: list[Argument] = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
-        self.arguments += constants_of(kernel, self.specs, inputs)
+        self._arguments: list[Argument] = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
+        self._constants = constants_of(kernel, self.specs, inputs)
 
     def __enter__(self) -> "Placed":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for buffer in self.buffers.values():
+        for buffer in (*self.buffers.values(), *(buffer for _, buffer in self._workspace.values())):
             buffer.free()
 
+    def arguments(self, geometry: Launch) -> list[Argument]:
+        """Returns the arguments of a launch, with its workspace."""
+        return [*self._arguments, *(self._space(*item) for item in geometry.workspace.items()), *self._constants]
+
+    def _space(self, name: str, spec: Array) -> Buffer:
+        known = self._workspace.get(name)
+        if known is not None and known[0] == spec:
+            return known[1]
+        if known is not None:
+            del self._workspace[name]
+            known[1].free()
+        at = spec.align if self._align is None else max(spec.align, self._align)
+        buffer = self._session.buffer(name, spec.shape, spec.dtype, written=True, align=at)
+        buffer.poison(self._pattern)
+        self._workspace[name] = spec, buffer
+        return buffer
+
     def poison(self, pattern: int) -> None:
-        """Outputs get a pattern that is no result; accumulators their initial values again."""
+        """Outputs and workspace get a pattern that is no result; accumulators their initial values again."""
+        self._pattern = pattern
+        for _, buffer in self._workspace.values():
+            buffer.poison(pattern)
         for name, spec in self.specs.items():
             if spec.written and not spec.read:
                 self.buffers[name].poison(pattern)
@@ -173,8 +198,8 @@ class Placed:
                 self.buffers[name].restore()
 
     def launch(self, function: Function, geometry: Launch, seed: int = 0) -> None:
-        if 0 not in geometry.grid:
-            function.launch(geometry, self.arguments, seed=seed)
+        if not geometry.is_empty:
+            function.launch(geometry, self.arguments(geometry), seed=seed)
 
     def check(self, case: Case) -> tuple[float, float]:
         """Returns the (largest, rms) error over all outputs; nothing else may have been written.
@@ -182,7 +207,7 @@ class Placed:
         Raises:
             TrialFailure: wrong.
         """
-        for name, buffer in self.buffers.items():
+        for name, buffer in (*self.buffers.items(), *((n, buffer) for n, (_, buffer) in self._workspace.items())):
             if (damage := buffer.damage()) is not None:
                 raise TrialFailure(Status.WRONG, f"{name}: {damage}")
         errors = self.check_outputs(case)

@@ -1,6 +1,6 @@
 """Digests what a trial's outcome depends on besides its machine code: the meaning, not the text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, problem_name
+from ..core.definition import Kernel, Launch, P, problem_name
 from ..core.digest import digest
 from .case import small_case
 from .contract import tolerance_of
@@ -25,7 +25,7 @@ def conditions_of(kernel: Kernel[P], problem: P, config: Config, protocol: Proto
         TrialFailure: definition_failed.
     """
     edges = kernel.edge_problems(problem, config)
-    geometry = [(problem_name(p), replace(kernel.launch(p, config), most_blocks=0)) for p in (problem, *edges)]
+    geometry = [(problem_name(p), *_geometry(kernel.launch(p, config))) for p in (problem, *edges)]
     small = min(edges, key=lambda edge: sum(array.n_bytes for array in kernel.arrays(edge).values()))
     return digest(geometry, mathematics(kernel, problem, small), protocol, f"measuring {MEASURING}")
 
@@ -44,6 +44,14 @@ def mathematics(kernel: Kernel[P], problem: P, small: P) -> str:
         _values(case.inputs),
         _values(case.reference),
     )
+
+
+def _geometry(launch: Launch) -> Iterator[object]:
+    """Yields what a launch demands, and what several demand together."""
+    for step in launch.steps:
+        yield replace(step, most_blocks=0)
+        if step.positions is not None:
+            yield step.function, step.positions, sorted(step.workspace.items())
 
 
 def _plain(values: tuple[Any, ...]) -> list[Any]:

@@ -101,9 +101,9 @@ def sustained(
         TrialFailure: what the device raises.
     """
     function = session.load(binary, session.timed_build)
-    placed = timed_arguments(session, kernel, case)
+    placed, geometry = timed_arguments(session, kernel, case), kernel.launch(case.problem, config)
     time.sleep(REST_S)
-    taken = function.stream(kernel.launch(case.problem, config), placed.arguments, seconds)
+    taken = function.stream(geometry, placed.arguments(geometry), seconds)
     return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
 
 
@@ -124,7 +124,7 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
         if i > 0 and time.monotonic() > end:
             return i
         placed.poison(POISONS[i % 2])
-        function.samples(geometry, placed.arguments, 1, cold=i % 4 < 2)  # each poison, cold and warm
+        function.samples(geometry, placed.arguments(geometry), 1, cold=i % 4 < 2)  # each poison, cold and warm
         try:
             placed.check_outputs(case)
         except TrialFailure as failure:
@@ -154,12 +154,12 @@ class Samples:
         return median(s.seconds for s in self.kept)
 
     def warm_up(self, function: Function, geometry: Launch, placed: Placed, n: int) -> None:
-        function.samples(geometry, placed.arguments, n, cold=self.cold)
+        function.samples(geometry, placed.arguments(geometry), n, cold=self.cold)
 
     def take(self, function: Function, geometry: Launch, placed: Placed, until: int) -> None:
         """Takes samples until ``until`` good ones are kept."""
         while len(self.kept) < until:
-            new = function.samples(geometry, placed.arguments, until - len(self.kept), cold=self.cold)
+            new = function.samples(geometry, placed.arguments(geometry), until - len(self.kept), cold=self.cold)
             good = [s for s in new if not 0 < s.clock_hz < self.lowest_clock]
             self.kept += good
             if len(good) == len(new):

@@ -1,6 +1,8 @@
 """The row that a sweep records for each trial."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..core.config import Config
 from ..core.errors import Status, TrialFailure
@@ -33,6 +35,8 @@ class Trial:
     shared_bytes: int | None = None  # static and dynamic
     grid: tuple[int, ...] | None = None
     block: tuple[int, ...] | None = None
+    launches: tuple[Mapping[str, Any], ...] = ()  # of several launches, each one's function, geometry and figures
+    workspace_bytes: int = 0
     median_s: float | None = None
     q1_s: float | None = None
     q3_s: float | None = None

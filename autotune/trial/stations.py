@@ -2,18 +2,20 @@
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Device, Launch, P, Work, problem_name
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Ceilings
+from ..runtime.nvrtc import Figures
 from ..source.render import Variant, render
 from .compile import MOST_CACHES_LOST, Compiled
 from .context import Context
@@ -89,13 +91,18 @@ def stamp(context: Context[P], config: Config, variant: Variant | None = None) -
 
 
 def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
-    """Refuses, with the figures, what the driver would refuse at the launch.
+    """Refuses, with the figures, what the driver would refuse at the launch, or at one that follows it.
 
     Raises:
         TrialFailure: resources.
     """
-    shared = launch.shared_bytes + (binary.shared_bytes or 0)
-    registers = (binary.registers or 0) * launch.n_threads
+    for step in launch.steps:
+        _check_limits(binary.of(step.function), step, device)
+
+
+def _check_limits(figures: Figures, launch: Launch, device: Device) -> None:
+    shared = launch.shared_bytes + (figures.shared_bytes or 0)
+    registers = (figures.registers or 0) * launch.n_threads
     for what, value, limit in (
         ("threads in a block", launch.n_threads, device.max_threads_per_block),
         ("bytes of shared memory in a block", shared, device.max_shared_bytes),
@@ -104,7 +111,8 @@ def check_limits(binary: Binary, launch: Launch, device: Device) -> None:
         *((f"gridDim.{axis}", n, most) for axis, n, most in zip("xyz", launch.grid, device.max_grid, strict=True)),
     ):
         if value > limit:
-            raise TrialFailure(Status.RESOURCES, f"{value} {what}; {device.name} has {limit}")
+            where = f"{launch.function}(): " if launch.function else ""
+            raise TrialFailure(Status.RESOURCES, f"{where}{value} {what}; {device.name} has {limit}")
 
 
 def with_rates(trial: Trial, context: Context[P]) -> Trial:
@@ -154,17 +162,38 @@ def _is_there(oracle: Oracle, binary: Binary) -> bool:
 
 
 def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) -> Trial:
+    """Returns ``trial`` with what compiling gave; of several launches the largest figures, and each one's own."""
+    steps = geometry.steps
     return replace(
         trial,
         compiler=compiler,
         code=binary.code,
         compile_s=binary.compile_s,
-        registers=binary.registers,
-        spill_bytes=binary.spill_bytes,
-        shared_bytes=(binary.shared_bytes or 0) + geometry.shared_bytes,
+        registers=_largest(binary.of(step.function).registers for step in steps),
+        spill_bytes=_largest(binary.of(step.function).spill_bytes for step in steps),
+        shared_bytes=max((binary.of(step.function).shared_bytes or 0) + step.shared_bytes for step in steps),
         grid=geometry.grid,
         block=geometry.block,
+        launches=tuple(_told(binary, step) for step in steps) if geometry.then is not None else (),
+        workspace_bytes=geometry.workspace_bytes,
     )
+
+
+def _told(binary: Binary, step: Launch) -> dict[str, Any]:
+    """Returns what a row says of one of several launches."""
+    figures = binary.of(step.function)
+    return {
+        "function": step.function,
+        "grid": step.grid,
+        "block": step.block,
+        "registers": figures.registers,
+        "spill_bytes": figures.spill_bytes,
+        "shared_bytes": (figures.shared_bytes or 0) + step.shared_bytes,
+    }
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _measured(trial: Trial, context: Context[P], oracle: Oracle, verdict: Verdict, found: Measurement) -> Trial:

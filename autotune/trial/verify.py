@@ -95,9 +95,9 @@ def _check_parts(
         TrialFailure: wrong, also where the rest of a longer array was written.
     """
     specs = kernel.arrays(problem)
-    if not any(spec.longer for spec in specs.values()) or 0 in geometry.grid:
+    if not any(spec.longer for spec in specs.values()) or geometry.is_empty:
         return 0.0, 0.0
-    of_buffers = {name: spec for name, spec in specs.items() if not spec.constant}
+    of_buffers = {name: spec for name, spec in {**specs, **geometry.workspace}.items() if not spec.constant}
     scalars = dict(kernel.scalars(problem, case.inputs))
     buffers: dict[str, Buffer] = {}
     before: dict[str, np.ndarray] = {}
@@ -115,7 +115,7 @@ def _check_parts(
             before[name] = content
             buffers[name] = session.buffer(name, tuple(whole), spec.dtype, written=spec.written, align=spec.align)
             buffers[name].write(content)
-        names = kernel.arguments_for(problem)
+        names = (*kernel.arguments_for(problem), *geometry.workspace)
         arguments = [buffers[name] if name in buffers else scalars[name] for name in names]
         function.launch(geometry, [*arguments, *constants_of(kernel, specs, case.inputs)])
         worst = (0.0, 0.0)

@@ -69,7 +69,7 @@ def compiler(device: Device) -> str:
 
 def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
     """Compile to a cubin in the cache."""
-    cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch)
+    cubin = nvrtc.cached_cubin(cache_dir("cubin"), variant.numbered, variant.kernel, device.arch, also=variant.also)
     assert cubin.path is not None  # it was cached
     if variant.constants:
         check_constants(variant.kernel, dict(variant.constants), constant_bytes(cubin.data))
@@ -85,16 +85,18 @@ def compile(variant: Variant, device: Device, builds: Sequence[str] | None = Non
         compile_s=cubin.compile_s,
         cached=cubin.cached,
         log=cubin.log,
+        also=cubin.also,
     )
 
 
 def compiled_anew(variant: Variant, device: Device) -> str:
     """Returns the digest of what NVRTC makes of ``variant`` this time."""
-    return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, nvrtc.OPTIONS))
+    return _code(nvrtc.compile_cubin(variant.numbered, variant.kernel, device.arch, nvrtc.OPTIONS, variant.also))
 
 
 def _code(cubin: nvrtc.Cubin) -> str:
-    return machine_code.of_cubin(cubin.data, cubin.registers, cubin.spill_bytes, cubin.shared_bytes)
+    others = ((f.registers, f.spill_bytes, f.shared_bytes) for f in cubin.also.values())
+    return machine_code.of_cubin(cubin.data, cubin.registers, cubin.spill_bytes, cubin.shared_bytes, *others)
 
 
 def open(identifier: str) -> "CudaSession":

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
@@ -84,23 +84,44 @@ class CudaBuffer:
             self._mapping = None
 
 
+class _Ready(NamedTuple):
+    """One launch with its function, its arguments as CuPy takes them, and its tensor maps behind those."""
+
+    function: "_Entry"
+    launch: Launch
+    pointers: tuple[Any, ...]
+
+
+class _Entry:
+    """One ``__global__`` function of a loaded kernel."""
+
+    def __init__(self, function: Any) -> None:
+        self.raw = function
+        self._opted_in = 0  # dynamic shared bytes opted in so far
+
+    def enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
+        if launch.shared_bytes > self._opted_in:  # needed beyond 48 KiB, static bytes included
+            self.raw.max_dynamic_shared_size_bytes = self._opted_in = launch.shared_bytes
+        self.raw(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)
+
+
 class CudaFunction:
     """A loaded kernel."""
 
     def __init__(self, session: "CudaSession", binary: Binary) -> None:
         self._session = session
-        self._function = cupy.RawModule(path=str(binary.files["cubin"])).get_function(binary.kernel)
+        module = cupy.RawModule(path=str(binary.files["cubin"]))
+        self._functions = {name: _Entry(module.get_function(name)) for name in (binary.kernel, *binary.also)}
         self._name, self._path = binary.kernel, binary.files["cubin"]
-        self._opted_in = 0  # dynamic shared bytes opted in so far
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
         with _faults(self._name):
-            self._enqueue(launch, self._ready(launch, arguments))
+            _enqueue(self._ready(launch, arguments))
             cupy.cuda.runtime.deviceSynchronize()
 
     def samples(self, launch: Launch, arguments: Sequence[Argument], n: int, *, cold: bool) -> list[Sample]:
         """Times ``n`` launches, each queued behind a spin kernel and, if cold, a read of twice the L2."""
-        session, pointers = self._session, self._ready(launch, arguments)
+        session, ready = self._session, self._ready(launch, arguments)
         passed = cupy.zeros((n, 2), dtype=cupy.uint64)
         events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(n)]
         with _faults(self._name):
@@ -109,7 +130,7 @@ class CudaFunction:
                 if cold:
                     session.flush_l2()
                 begin.record()
-                self._enqueue(launch, pointers)
+                _enqueue(ready)
                 end.record()
             cupy.cuda.runtime.deviceSynchronize()
         cycles_and_ns = passed.get()
@@ -120,16 +141,16 @@ class CudaFunction:
 
     def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
         """Times launches between events; if there are too many launches, several share an event."""
-        pointers = self._ready(launch, arguments)
+        ready = self._ready(launch, arguments)
         with _faults(self._name):
-            each = _best_of(3, lambda: self._enqueue(launch, pointers))
+            each = _best_of(3, lambda: _enqueue(ready))
             n_together = 1 + int(seconds / each) // MOST_EVENTS
             n = max(1, int(seconds / (each * n_together)))
             events = [cupy.cuda.Event() for _ in range(n + 1)]
             events[0].record()
             for event in events[1:]:
                 for _ in range(n_together):
-                    self._enqueue(launch, pointers)
+                    _enqueue(ready)
                 event.record()
             cupy.cuda.runtime.deviceSynchronize()
         return [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
@@ -138,19 +159,21 @@ class CudaFunction:
     def _cubin(self) -> bytes:
         return self._path.read_bytes()
 
-    def _ready(self, launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
-        """Fills constant memory; returns the other arguments as CuPy takes them, followed by tensor maps."""
+    def _ready(self, launch: Launch, arguments: Sequence[Argument]) -> list[_Ready]:
+        """Fills constant memory; returns the launches that are not empty with their arguments."""
         constants = [a for a in arguments if isinstance(a, Constant)]
         given = [a.array if isinstance(a, CudaBuffer) else a for a in arguments if not isinstance(a, Constant)]
         if constants:
             self._fill(constants)
+        return [self._step(step, step.own(given)) for step in launch.steps if 0 not in step.grid]
+
+    def _step(self, launch: Launch, given: list[Any]) -> _Ready:
+        name = launch.function or self._name
         if any(isinstance(a, np.void) for a in given):
-            check_structures(self._name, self._cubin, {f"parameter {i}": a for i, a in enumerate(given)})
+            check_structures(name, self._cubin, {f"parameter {i}": a for i, a in enumerate(given)})
             given = [as_passed(a) for a in given]
-        if not launch.maps:
-            return tuple(given)
-        at = addresses(given)
-        return (*given, *(encoded(m, at[m.argument]) for m in launch.maps))
+        at = addresses(given) if launch.maps else ()
+        return _Ready(self._functions[name], launch, (*given, *(encoded(m, at[m.argument]) for m in launch.maps)))
 
     def _fill(self, constants: Sequence[Constant]) -> None:
         """Copies to constant memory.
@@ -165,13 +188,13 @@ class CudaFunction:
             runtime.deviceSynchronize()  # launches before may still read it
             for c in constants:
                 values = np.ascontiguousarray(c.values)
-                address = self._function.kernel.module.get_global_var(c.name)
+                address = self._functions[self._name].raw.kernel.module.get_global_var(c.name)
                 runtime.memcpy(address, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice)
 
-    def _enqueue(self, launch: Launch, pointers: tuple[object, ...]) -> None:
-        if launch.shared_bytes > self._opted_in:  # needed beyond 48 KiB, static bytes included
-            self._function.max_dynamic_shared_size_bytes = self._opted_in = launch.shared_bytes
-        self._function(launch.grid, launch.block, pointers, shared_mem=launch.shared_bytes)
+
+def _enqueue(ready: Sequence[_Ready]) -> None:
+    for function, launch, pointers in ready:
+        function.enqueue(launch, pointers)
 
 
 class CudaSession:

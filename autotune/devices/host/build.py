@@ -20,6 +20,7 @@ from ...core.errors import Status, TrialFailure, UsageError, clipped
 from ...core.kept import facts_of, keep, take
 from ...runtime.cubin import check_constants
 from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
+from ...runtime.nvrtc import Figures
 from ...source.render import Variant
 from ...system.cache import cache_dir
 from .. import machine_code
@@ -135,6 +136,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         compile_s=sum(fact.compile_s for fact in facts),
         cached=all(found),
         parameters=arguments_in(variant.source, variant.kernel) or (),
+        also={function: Figures(shared_bytes=shared_bytes) for function in variant.also},
     )
 
 
@@ -178,9 +180,10 @@ def translate(variant: Variant) -> str:
     source = DYNAMIC_SHARED.sub(r"CUDA_HOST_DYNAMIC_SHARED(\1, \2);", variant.numbered)
     source = EXTERN_C.sub('extern "C++"', source)
     source = CUDA_INCLUDE.sub(r"\1", source)
+    exports = "".join(f"CUDA_HOST_EXPORT({function})\n" for function in (variant.kernel, *variant.also))
     return (
         f'namespace cuda_user {{ namespace {{\n#line 1 "{variant.kernel}.cu"\n{source}\n}} }}\n'
-        f'#line 1 "export of {variant.kernel}"\nCUDA_HOST_EXPORT({variant.kernel})\n'
+        f'#line 1 "export of {variant.kernel}"\n{exports}'
     )
 
 
@@ -275,8 +278,9 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
 
 def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
-    if not re.search(rf"__global__[^;{{]*\b{variant.kernel}\s*\(", variant.source):
-        return f"the source defines no __global__ function called {variant.kernel}"
+    for function in (variant.kernel, *variant.also):
+        if not re.search(rf"__global__[^;{{]*\b{function}\s*\(", variant.source):
+            return f"the source defines no __global__ function called {function}"
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
     if lines and not was_killed(outcome):
         return clipped("\n".join(lines[:N_ERRORS_TOLD]))

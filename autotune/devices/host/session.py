@@ -51,12 +51,11 @@ class HostSession:
 
 
 class HostFunction:
-    """A kernel of a loaded library, in one of its builds."""
+    """A kernel of a loaded library, in one of its builds: its functions, launched one after another."""
 
     def __init__(self, device: Device, binary: Binary, build: str) -> None:
         self._device = device
         self._kernel = binary.kernel
-        self._parameters = binary.parameters
         self._path = Path(binary.files[build])
         self._checks = build == "check"
         facts = read_facts(self._path)
@@ -67,9 +66,10 @@ class HostFunction:
         except OSError as error:
             raise TrialFailure(Status.LAUNCH_FAILED, f"{binary.kernel} cannot be loaded: {error}") from error
         weakref.finalize(self, _ctypes.dlclose, library._handle)
-        self._info = KernelInfo()
-        library.cuda_host_describe(ctypes.byref(self._info))
-        base = _load_address(library)
+        parameters = {binary.kernel: binary.parameters}
+        names = (binary.kernel, *binary.also)
+        self._entries = {name: _Entry(library, name, parameters.get(name, ())) for name in names}
+        base = _load_address(library, binary.kernel)
         self._variables = [_variable_range(base, variable) for variable in facts.variables]
         self._constant_bytes = facts.constant_bytes
 
@@ -79,19 +79,19 @@ class HostFunction:
         Raises:
             TrialFailure: resources, before anything runs; launch_failed, for what the runtime or the checker found.
         """
-        self._check_geometry(launch)
-        self._call(*self._prepare(launch, arguments, seed))
+        for prepared in self._prepare(launch, arguments, seed):
+            self._call(*prepared)
 
     def samples(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], n: int, *, cold: bool
     ) -> list[Sample]:
         """Times ``n`` launches by the wall clock. ``cold`` has no effect: a CPU's caches differ from the GPU's."""
-        self._check_geometry(launch)
         prepared = self._prepare(launch, arguments, 0)
         taken = []
         for _ in range(n):
             start = time.perf_counter()
-            self._call(*prepared)
+            for each in prepared:
+                self._call(*each)
             taken.append(Sample(time.perf_counter() - start))
         return taken
 
@@ -102,15 +102,14 @@ class HostFunction:
             taken += [sample.seconds for sample in self.samples(launch, arguments, 1, cold=False)]
         return taken
 
-    def _call(self, options: Options, pointers: object, ranges: Any, keep: list[object]) -> None:
+    def _call(self, entry: "_Entry", options: Options, pointers: object, ranges: Any, keep: list[object]) -> None:
         library = runtime()
-        name = self._kernel.encode()
-        info = ctypes.byref(self._info)
-        if library.cuda_host_launch(name, info, pointers, ctypes.byref(options), ranges, len(ranges)):
+        info = ctypes.byref(entry.info)
+        if library.cuda_host_launch(entry.name.encode(), info, pointers, ctypes.byref(options), ranges, len(ranges)):
             message = library.cuda_host_error().decode(errors="replace")
             raise TrialFailure(Status.LAUNCH_FAILED, name_lines(message, self._path))
 
-    def _check_geometry(self, launch: Launch) -> None:
+    def _check_geometry(self, entry: "_Entry", launch: Launch) -> None:
         device = self._device
         problems = []
         if launch.n_threads > device.max_threads_per_block:
@@ -125,16 +124,29 @@ class HostFunction:
         if self._shared_bytes > MAX_STATIC_SHARED_BYTES:
             problems.append(f"{self._shared_bytes} bytes of static shared memory, CUDA has {MAX_STATIC_SHARED_BYTES}")
         if problems:
-            raise TrialFailure(Status.RESOURCES, f"{self._kernel}: {'; '.join(problems)}")
+            raise TrialFailure(Status.RESOURCES, f"{entry.name}: {'; '.join(problems)}")
 
     def _prepare(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], seed: int
-    ) -> tuple[Options, Any, Any, list[Any]]:
-        """Returns (options, argument pointers, accessible ranges, objects that must stay alive)."""
+    ) -> "list[tuple[_Entry, Options, Any, Any, list[Any]]]":
+        """Returns the launches; of several, those that are empty are left out."""
         constants = {a.name: a for a in arguments if isinstance(a, Constant)}
-        arguments = [a for a in arguments if not isinstance(a, Constant)]
+        given = [a for a in arguments if not isinstance(a, Constant)]
+        steps = [step for step in launch.steps if launch.then is None or 0 not in step.grid]
+        return [self._step(step, step.own(given), constants, seed) for step in steps]
+
+    def _step(
+        self,
+        launch: Launch,
+        arguments: list[Argument | HostMemory],
+        constants: Mapping[str, Constant],
+        seed: int,
+    ) -> "tuple[_Entry, Options, Any, Any, list[Any]]":
+        """Returns (function, options, argument pointers, accessible ranges, objects that must stay alive)."""
+        entry = self._entries[launch.function or self._kernel]
+        self._check_geometry(entry, launch)
         arguments += [_box_map(m, arguments) for m in launch.maps]
-        self._check_arguments(arguments)
+        entry.check_arguments(arguments)
         schedule, block_order, poison = schedule_of(seed)
         options = Options(launch.grid, launch.block, launch.shared_bytes, seed, schedule, block_order, poison)
         options.check = self._checks
@@ -148,7 +160,7 @@ class HostFunction:
             else:
                 keep.append(_aligned(np.asarray(argument).tobytes()))
         pointers = (ctypes.c_void_p * max(1, len(keep)))(*map(ctypes.addressof, keep))
-        return options, pointers, (Range * len(ranges))(*ranges), keep
+        return entry, options, pointers, (Range * len(ranges))(*ranges), keep
 
     def _filled(self, constants: Mapping[str, Constant]) -> list[Range]:
         """Fills constant memory; returns the ranges of the library's variables, those of constants not to be written.
@@ -168,8 +180,17 @@ class HostFunction:
             ranges.append(variable)
         return ranges
 
-    def _check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
-        info = self._info
+
+class _Entry:
+    """One ``__global__`` function of a loaded library, with the names of its parameters as far as they are known."""
+
+    def __init__(self, library: ctypes.CDLL, name: str, parameters: tuple[str, ...]) -> None:
+        self.name, self.info, self._parameters = name, KernelInfo(), parameters
+        getattr(library, f"cuda_host_describe_{name}")(ctypes.byref(self.info))
+
+    def check_arguments(self, arguments: Sequence[Argument | HostMemory]) -> None:
+        """Raises TrialFailure: launch_failed, unless number, kinds and sizes are those of the signature."""
+        info = self.info
         if len(arguments) != info.n_parameters:
             named = f" ({', '.join(self._parameters)})" if self._parameters else ""
             self._refuse(f"it has {info.n_parameters} parameters{named}, {len(arguments)} arguments were given")
@@ -188,7 +209,7 @@ class HostFunction:
                 self._refuse(f"{parameter} is {wanted} of {size} bytes, the argument is {value.dtype} {argument!r}")
 
     def _refuse(self, why: str) -> None:
-        raise TrialFailure(Status.LAUNCH_FAILED, f"the arguments do not fit the signature of {self._kernel}: {why}")
+        raise TrialFailure(Status.LAUNCH_FAILED, f"the arguments do not fit the signature of {self.name}: {why}")
 
 
 def _aligned(raw: bytes) -> Any:
@@ -219,10 +240,10 @@ class _SymbolPlace(ctypes.Structure):
     )
 
 
-def _load_address(library: ctypes.CDLL) -> int:
+def _load_address(library: ctypes.CDLL, kernel: str) -> int:
     """Returns the address of the file's offset 0 in this process."""
     place = _SymbolPlace()
-    function = ctypes.cast(library.cuda_host_describe, ctypes.c_void_p)
+    function = ctypes.cast(library[f"cuda_host_describe_{kernel}"], ctypes.c_void_p)
     ctypes.CDLL(None).dladdr(function, ctypes.byref(place))
     return int(place.base)
 

@@ -32,6 +32,7 @@ struct Export<kernel> {
 }  // namespace cuda_host
 
 #define CUDA_HOST_EXPORT(name)                                                                            \
-    extern "C" __attribute__((visibility("default"))) void cuda_host_describe(cuda_host::KernelInfo* info) { \
+    extern "C" __attribute__((visibility("default"))) void cuda_host_describe_##name(                       \
+        cuda_host::KernelInfo* info) {                                                                    \
         *info = cuda_host::Export<&cuda_user::name>::info();                                              \
     }
