@@ -69,8 +69,8 @@ class Launch:
 
     ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
     ``then``: the launch that follows on the same stream, and may have another that follows it.
-    ``function``: the ``__global__`` function; by default, and in the first launch, the one that bears the kernel's
-    name. ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
+    ``function``: the ``__global__`` function; by default the one that bears the kernel's name, which one of them must
+    be. ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
     follows them, and counts them.
     ``workspace``: arrays, by name, that the first launch and those after it need while they run.
     """
@@ -473,8 +473,8 @@ def _with_positions(kernel: str, first: Launch, names: tuple[str, ...]) -> tuple
     """
     if first.then is None and not (first.function or first.arguments or first.workspace):
         return first, None
-    if first.function not in ("", kernel):
-        return first, f"begins with {first.function}(); the first launch must be of {kernel}()"
+    if all(step.function not in ("", kernel) for step in first.steps):
+        return first, f"has no launch of {kernel}(), whose name is the kernel's; one must be"
     places = {name: i for i, name in enumerate((*names, *first.workspace))}
     done: Launch | None = None
     for step in reversed(first.steps):
@@ -482,8 +482,8 @@ def _with_positions(kernel: str, first: Launch, names: tuple[str, ...]) -> tuple
         if unknown := [name for name in own if name not in places]:
             given = f"has {step.function or kernel}() take {', '.join(unknown)}"
             return first, f"{given}; it may take the kernel's arguments and workspace ({', '.join(places)})"
-        if step is not first and (step.workspace or not step.function):
-            return first, "has a later launch without a function or with a workspace; state the workspace in the first"
+        if step is not first and step.workspace:
+            return first, "has a later launch with a workspace; state it in the first"
         function = step.function or kernel
         done = dataclasses.replace(step, then=done, function=function, positions=tuple(places[name] for name in own))
     return done or first, None

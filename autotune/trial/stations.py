@@ -164,6 +164,7 @@ def _is_there(oracle: Oracle, binary: Binary) -> bool:
 def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) -> Trial:
     """Returns ``trial`` with what compiling gave; of several launches the largest figures, and each one's own."""
     steps = geometry.steps
+    own = next(step for step in steps if step.function in ("", binary.kernel))
     return replace(
         trial,
         compiler=compiler,
@@ -172,8 +173,8 @@ def _with_binary(trial: Trial, compiler: str, binary: Binary, geometry: Launch) 
         registers=_largest(binary.of(step.function).registers for step in steps),
         spill_bytes=_largest(binary.of(step.function).spill_bytes for step in steps),
         shared_bytes=max((binary.of(step.function).shared_bytes or 0) + step.shared_bytes for step in steps),
-        grid=geometry.grid,
-        block=geometry.block,
+        grid=own.grid,
+        block=own.block,
         launches=tuple(_told(binary, step) for step in steps) if geometry.then is not None else (),
         workspace_bytes=geometry.workspace_bytes,
     )

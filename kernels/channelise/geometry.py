@@ -1,0 +1,201 @@
+"""The geometry of a variant of channelise, derived once: the template prints it, launches and constraints read it.
+
+Attributes are constants of the template under their names in capitals: ``slice_values`` is ``SLICE_VALUES``.
+"""
+
+from dataclasses import dataclass
+from math import gcd
+
+from autotune import Config, ceil_div
+
+from .problem import Problem
+
+WARP = 32
+MOST_RADIX = 32  # points of a transform in registers
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How N = n1 n2 points, of which a spectrum's channels are made, and its spectra are shared out."""
+
+    problem: Problem
+    config: Config
+
+    # ------------------------------------------------------------------ the transform
+    @property
+    def n_points(self) -> int:
+        """Returns N: even and odd samples are the parts of one complex point."""
+        return self.problem.n_channels
+
+    @property
+    def n1(self) -> int:
+        """Returns the points of the transform of ``channelise_columns``; 1: there is none."""
+        return int(self.config.COLUMN_POINTS) if self.config.ALGORITHM == "two" else 1
+
+    @property
+    def n2(self) -> int:
+        """Returns the points of the transform of ``channelise``, of a row, by ``radix_1`` and ``radix_2``."""
+        return self.n_points // self.n1
+
+    @property
+    def radix_2(self) -> int:
+        """Returns the radix of a row's second pass, and the threads of a row: the lesser of two like factors."""
+        return 1 << ((self.n2.bit_length() - 1) // 2)
+
+    @property
+    def radix_1(self) -> int:
+        return self.n2 // self.radix_2
+
+    # ------------------------------------------------------------------ channelise
+    @property
+    def spectra(self) -> int:
+        """Returns the consecutive spectra of a block of ``channelise``."""
+        return int(self.config.ROW_SPECTRA if self.config.ALGORITHM == "two" else self.config.SPECTRA)
+
+    @property
+    def pols_at_once(self) -> int:
+        return self.problem.n_pols if self.config.POLS == "together" else 1
+
+    @property
+    def halves(self) -> int:
+        """Returns the rows of a spectrum that a block has: the two whose bins are pairs."""
+        return 2 if self.n1 > 1 else 1
+
+    @property
+    def n_rows(self) -> int:
+        return self.halves * self.spectra * self.pols_at_once
+
+    @property
+    def slice_values(self) -> int:
+        """Returns the complex values from row to row: rows of one warp meet all banks alike, and a bin has its pair."""
+        least = max(self.radix_1 * (self.radix_2 + 1), self.n2 + 1)
+        lanes = self.radix_2
+        return least if lanes >= 16 else least + (lanes - least) % 16
+
+    @property
+    def n_pairs(self) -> int:
+        """Returns the pairs of bins of a block."""
+        return self.n2 * self.halves // 2
+
+    @property
+    def n_pair_groups(self) -> int:
+        """Returns the blocks that share the bins of a spectrum."""
+        return max(1, self.n1 // 2)
+
+    @property
+    def post_spectra(self) -> int:
+        return min(int(self.config.POST_SPECTRA), self.spectra)
+
+    @property
+    def n_units(self) -> int:
+        """Returns the units of work of the last step: a pair of bins and ``post_spectra`` spectra."""
+        return self.n_pairs * (self.spectra // self.post_spectra)
+
+    @property
+    def units_per_thread(self) -> int:
+        return ceil_div(self.n_units, int(self.config.THREADS))
+
+    @property
+    def shared_bytes(self) -> int:
+        """Returns the bytes of dynamic shared memory of ``channelise``, as asserted."""
+        pols = self.problem.n_pols
+        members = (
+            8 * self.n_rows * self.slice_values,
+            8 * pols * self.spectra,
+            8 * pols * self.n_runs,
+            8 * pols * int(self.config.THREADS) // WARP,
+        )
+        return sum(ceil_div(member, 16) * 16 for member in members)
+
+    # ------------------------------------------------------------------ parts: the spectra that blocks share out
+    @property
+    def part_spectra(self) -> int:
+        """Returns the spectra of a part, which lies in one heap: what a block filters."""
+        return int(self.config.SPECTRA)
+
+    @property
+    def parts_per_heap(self) -> int:
+        return ceil_div(self.problem.spectra_per_heap, self.part_spectra)
+
+    def part_of(self, spectrum: int) -> int:
+        heap, at = divmod(spectrum, self.problem.spectra_per_heap)
+        return heap * self.parts_per_heap + at // self.part_spectra
+
+    @property
+    def n_parts(self) -> int:
+        """Returns the parts that the spectra of the problem touch."""
+        problem = self.problem
+        last = problem.first_spectrum + problem.n_spectra - 1
+        return self.part_of(last) - self.part_of(problem.first_spectrum) + 1
+
+    # ------------------------------------------------------------------ the filter
+    @property
+    def fir_spectra(self) -> int:
+        """Returns the consecutive spectra of which a thread holds the sums of one column."""
+        return min(int(self.config.FIR_SPECTRA), self.part_spectra)
+
+    @property
+    def fir_taps(self) -> int:
+        """Returns the weights of a column that a thread holds."""
+        return min(int(self.config.FIR_TAPS), self.problem.taps)
+
+    @property
+    def part_runs(self) -> int:
+        """Returns the runs of ``fir_spectra`` spectra of a part."""
+        return self.part_spectra // self.fir_spectra
+
+    @property
+    def n_runs(self) -> int:
+        """Returns those that a block of ``channelise`` filters, or 1."""
+        return self.part_runs if self.n1 == 1 else 1
+
+    @property
+    def sums_of_squares(self) -> str:
+        """Returns the type that holds a thread's sum of squares of one column exactly."""
+        most = 2 * self.fir_spectra << (2 * self.problem.sample_bits - 2)
+        return "float" if most <= 2**24 else "unsigned" if most < 2**32 else "unsigned long long"
+
+    # ------------------------------------------------------------------ channelise_columns
+    @property
+    def column_width(self) -> int:
+        """Returns the points of a tile: ``n1`` times neighbouring columns."""
+        return self.n1 * int(self.config.COLUMNS) if self.n1 > 1 else 0
+
+    @property
+    def column_shared_bytes(self) -> int:
+        warps = int(self.config.COLUMN_THREADS) // WARP
+        members = (8 * self.part_spectra * self.column_width, 8 * self.part_runs, 8 * warps)
+        return sum(ceil_div(member, 16) * 16 for member in members)
+
+    @property
+    def between_values(self) -> int:
+        """Returns the complex values between the launches."""
+        return self.problem.n_pols * self.n_parts * self.part_spectra * self.n_points if self.n1 > 1 else 0
+
+    # ------------------------------------------------------------------ tables
+    @property
+    def n_first_twiddles(self) -> int:
+        return self.n1 * self.radix_1 // 2 if self.n1 > 1 else 0
+
+    @property
+    def n_twiddles(self) -> int:
+        """Returns the twiddles of the passes: of the first one for each row, then of the second one."""
+        return self.n_first_twiddles + self.n1 * (self.radix_2 // 2) * self.radix_1
+
+    @property
+    def n_all_pairs(self) -> int:
+        return self.n_pairs * self.n_pair_groups
+
+    # ------------------------------------------------------------------ stores
+    @property
+    def vector_bytes(self) -> int:
+        """Returns the widest store that all of a unit's runs of voltages are made of."""
+        problem = self.problem
+        size = problem.voltage_bytes
+        if problem.layout == "batches" or problem.n_pols == 1:
+            runs = self.post_spectra * problem.n_pols * size, problem.spectra_per_heap * problem.n_pols * size
+        else:
+            times = problem.times_per_block
+            run = self.post_spectra * size * (problem.n_pols if self.post_spectra >= times else 1)
+            runs = run, times * problem.n_pols * size
+        return gcd(16, *runs)

@@ -1,0 +1,128 @@
+"""The variants of channelise: its parameters, and what they may be together."""
+
+from autotune import Config, Device, Space, when
+
+from .geometry import MOST_RADIX, WARP, Geometry
+from .problem import Problem
+
+LEAST_CHANNELS, MOST_CHANNELS = 64, 65536
+LEAST_ROW, MOST_ROW = 64, 1024  # points of a transform by two passes
+
+SPACE = Space(
+    ALGORITHM=("one", "two"),  # launches that samples pass through: a whole spectrum in a block, or a part in each
+    COLUMN_POINTS=when((2, 4, 8, 16, 32, 64), ALGORITHM="two"),  # points of the first launch's transform
+    SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
+    POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
+    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
+    MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
+    FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
+    FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
+    POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
+    COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
+    COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
+    COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
+    ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
+    BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
+)
+
+
+def is_power_of_two(n: int) -> bool:
+    return n > 0 and n & (n - 1) == 0
+
+
+@SPACE.constraint("the channels are a power of two from 64 to 65536")
+def channels_served(problem: Problem, config: Config, device: Device) -> bool:
+    return is_power_of_two(problem.n_channels) and LEAST_CHANNELS <= problem.n_channels <= MOST_CHANNELS
+
+
+@SPACE.constraint("a block of one launch has a whole spectrum, of at most 1024 channels", ALGORITHM="one")
+def spectrum_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return LEAST_ROW <= problem.n_channels <= MOST_ROW
+
+
+@SPACE.constraint("a row has 64 to 1024 points", ALGORITHM="two")
+def row_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return LEAST_ROW <= problem.n_channels // int(config.COLUMN_POINTS) <= MOST_ROW
+
+
+@SPACE.heuristic("columns have at most 32 points, unless there are 65536 channels", ALGORITHM="two")
+def columns_short(problem: Problem, config: Config, device: Device) -> bool:
+    return config.COLUMN_POINTS <= MOST_RADIX or problem.n_channels == MOST_CHANNELS
+
+
+@SPACE.constraint("halves lie between launches only where the problem's precision allows it", ALGORITHM="two")
+def precision_kept(problem: Problem, config: Config, device: Device) -> bool:
+    return config.BETWEEN == "float32" or problem.precision == "half"
+
+
+@SPACE.constraint("polarisations are in turn only where there are two")
+def pols_differ(problem: Problem, config: Config, device: Device) -> bool:
+    return config.POLS == "together" or problem.n_pols == 2
+
+
+@SPACE.constraint("a part is less than twice as long as a heap, or the shortest there is")
+def part_fits_heap(problem: Problem, config: Config, device: Device) -> bool:
+    return config.SPECTRA <= max(4, 2 * problem.spectra_per_heap - 1)
+
+
+@SPACE.constraint("a part's spectra are shared out evenly")
+def spectra_divide(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    whole = config.SPECTRA >= max(config.FIR_SPECTRA, config.POST_SPECTRA)
+    return whole and shape.part_spectra % shape.spectra == 0 and shape.spectra >= config.POST_SPECTRA
+
+
+@SPACE.constraint("what a thread stores is whole words, or the spectra of whole blocks of times")
+def stores_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.POST_SPECTRA * problem.voltage_bytes >= 4)
+
+
+@SPACE.constraint("a thread holds no more weights than there are, unless it must")
+def taps_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return config.FIR_TAPS == 8 or config.FIR_TAPS < 2 * problem.taps
+
+
+@SPACE.constraint("a warp transforms whole rows")
+def rows_fill_warps(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    return shape.n_rows * shape.radix_2 % WARP == 0
+
+
+@SPACE.constraint("a block has work for its threads, and not more than 8 units of it for each")
+def threads_busy(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    return shape.units_per_thread <= 8 and (shape.n_units >= config.THREADS or config.THREADS == 128)
+
+
+@SPACE.constraint("a row's tile fits in shared memory")
+def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return device.has_shared(Geometry(problem, config).shared_bytes, n_blocks=int(config.MIN_BLOCKS))
+
+
+@SPACE.constraint("a thread has registers for the points of a transform")
+def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    least = max(2 * shape.radix_1 + 24, 2 * (shape.fir_spectra + shape.fir_taps) + 24 if shape.n1 == 1 else 0)
+    return least <= min(device.max_registers, device.registers_per_block // int(config.THREADS * config.MIN_BLOCKS))
+
+
+@SPACE.constraint("a tile of columns fits in shared memory", ALGORITHM="two")
+def column_tile_fits(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    return device.has_shared(shape.column_shared_bytes, n_blocks=int(config.COLUMN_BLOCKS))
+
+
+@SPACE.constraint("a block of columns has work for its threads, and they have registers for it", ALGORITHM="two")
+def columns_busy(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    threads, runs = int(config.COLUMN_THREADS), shape.part_spectra // shape.fir_spectra
+    is_busy = shape.column_width * runs >= threads and config.COLUMNS * shape.part_spectra >= threads
+    least = max(2 * shape.n1, 2 * (shape.fir_spectra + shape.fir_taps)) + 24
+    enough = least <= min(device.max_registers, device.registers_per_block // (threads * int(config.COLUMN_BLOCKS)))
+    return (is_busy or threads == 128) and enough and config.COLUMNS <= shape.n2
+
+
+@SPACE.constraint("the grid has room for the parts, and for what shares a spectrum")
+def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    return shape.n_parts * (shape.part_spectra // shape.spectra) <= device.max_grid[0]

@@ -1,0 +1,73 @@
+// The first of two launches: one block <-> COLUMNS neighbouring columns n2, all n1, a part, one polarisation
+//   grid = (groups of columns, fastest, and parts; polarisations)
+{% if config.BETWEEN == "half" %}
+#include <cuda_fp16.h>
+
+typedef __half2 Between;
+__device__ __forceinline__ Between as_between(float2 value) { return __float22half2_rn(value); }
+__device__ __forceinline__ float2 from_between(Between value) { return __half22float2(value); }
+{% else %}
+typedef float2 Between;
+__device__ __forceinline__ Between as_between(float2 value) { return value; }
+__device__ __forceinline__ float2 from_between(Between value) { return value; }
+{% endif %}
+
+constexpr int COLUMNS = {{ config.COLUMNS }};
+constexpr int COLUMN_THREADS = {{ config.COLUMN_THREADS }};  // blockDim.x of channelise_columns
+constexpr int WIDTH = {{ shape.column_width }};  // points of a spectrum that a block has
+constexpr int PART_RUNS = {{ shape.part_runs }};  // of FIR_SPECTRA spectra
+
+struct ColumnShared {
+    alignas(16) float2 z[PART_SPECTRA][WIDTH];
+    alignas(16) long long starts[PART_RUNS];
+    alignas(16) unsigned long long sums[COLUMN_THREADS / 32];
+};
+static_assert(sizeof(ColumnShared) == {{ shape.column_shared_bytes }}, "what the definition asks for at launch");
+
+extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BLOCKS }}) channelise_columns(
+    Between* __restrict__ between,
+{% if problem.sample_bits != 64 %}
+    unsigned long long* __restrict__ total_power,
+{% endif %}
+    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
+    long long first_spectrum, long long n_spectra, long long row_bytes)
+{
+    extern __shared__ uint4 dynamic_shared[];
+    ColumnShared& shared = *reinterpret_cast<ColumnShared*>(dynamic_shared);
+    constexpr int GROUPS = N2 / COLUMNS;
+    const int pol = blockIdx.y, first_column = blockIdx.x % GROUPS * COLUMNS;
+    const long long index = blockIdx.x / GROUPS, n_parts = gridDim.x / GROUPS;
+    const Part part = part_at(index, 0, PART_SPECTRA, first_spectrum, n_spectra);
+    const Stream stream = {samples, weights, offsets, row_bytes, part};
+    if (threadIdx.x < PART_RUNS)
+        shared.starts[threadIdx.x] = stream.start_of_run(pol, threadIdx.x * FIR_SPECTRA);
+    __syncthreads();  // the starts are complete
+
+    unsigned long long power = 0;
+#pragma unroll 1
+    for (int unit = threadIdx.x; unit < WIDTH * PART_RUNS; unit += COLUMN_THREADS) {
+        const int c = unit % WIDTH, run = unit / WIDTH, s = run * FIR_SPECTRA;
+        const int n = c / COLUMNS * N2 + first_column + c % COLUMNS;
+        power += stream.filter_run(
+            pol, s, shared.starts[run], n, [&](int i, float2 sum) { shared.z[s + i][c] = sum; });
+    }
+{% if problem.sample_bits != 64 %}
+    add_sum<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
+{% else %}
+    __syncthreads();  // z is complete
+{% endif %}
+
+    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS) + first_column;
+#pragma unroll 1
+    for (int unit = threadIdx.x; unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
+        const int c = unit % COLUMNS, s = unit / COLUMNS;
+        float2 y[N1];
+#pragma unroll
+        for (int j = 0; j < N1; ++j)
+            y[reversed(j, log_2(N1))] = shared.z[s][j * COLUMNS + c];
+        transform<N1>(y);
+#pragma unroll
+        for (int k = 0; k < N1; ++k)
+            to[static_cast<long long>(s) * N_POINTS + k * N2 + c] = as_between(y[k]);
+    }
+}

@@ -1,0 +1,93 @@
+// Two samples that are the parts of one complex point, as floats: integers, times SAMPLE_SCALE.
+// A field of SAMPLE_BITS becomes the top of the mantissa of a number in [1, 2), its sign bit turned over:
+//     as_float((bits & FIELD) ^ PATTERN) = 1.5 + sample 2^-SAMPLE_BITS
+// and one exact subtraction leaves the sample.
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);
+constexpr int ROW_WORDS = COMPLEX ? 2 * STEP : STEP / 32 * SAMPLE_BITS;  // from one row of STEP samples to the next
+constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
+
+__device__ __forceinline__ float exact_float(unsigned bits)
+{
+    constexpr unsigned FIELD = ((1u << SAMPLE_BITS % 32) - 1) << (COMPLEX ? 0 : 23 - SAMPLE_BITS);
+    return __uint_as_float(and_xor(bits, FIELD, 0x3fc00000u)) - 1.5f;
+}
+
+// Points of one column: point number `row` is `row` STEP samples further on.
+class Column {
+public:
+    // `sample`: number of the first of all streams' samples, of which there are n_bytes.
+    __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
+        : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
+          bit(static_cast<unsigned>(first_bit) % 32),
+          left(n_bytes - first_bit / 32 * 4)
+    {
+    }
+
+    // GUARDED: the words may lie beyond the end.
+    template <bool GUARDED>
+    __device__ __forceinline__ float2 at(int row) const
+    {
+        const unsigned* from = words + static_cast<long long>(row) * ROW_WORDS;
+        if constexpr (COMPLEX) {
+            return __ldg(reinterpret_cast<const float2*>(from));
+        } else {
+            const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
+            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + 1);
+            return unpacked(a, b);
+        }
+    }
+
+    // Whether both words of a point may be loaded.
+    __device__ __forceinline__ bool is_inside(int row) const { return COMPLEX || (row * ROW_WORDS + 2) * 4ll <= left; }
+
+private:
+    const unsigned* words;  // of the first point
+    unsigned bit;  // of the first word, in which it begins
+    long long left;  // bytes from there to the end
+
+    __device__ __forceinline__ float2 unpacked(unsigned a, unsigned b) const
+    {
+        if constexpr (NARROW && SAMPLE_BITS >= 9) {
+            const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
+            return make_float2(
+                exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
+        } else {
+            unsigned top;  // the first sample's sign bit is its highest
+            if constexpr (NARROW)
+                top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
+            else
+                top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
+            return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
+        }
+    }
+
+    __device__ __forceinline__ unsigned guarded(long long offset) const
+    {
+        const unsigned char* bytes = reinterpret_cast<const unsigned char*>(words);
+        unsigned word = 0;
+        for (int i = 0; i < 4; ++i)
+            if (offset + i < left)
+                word |= static_cast<unsigned>(__ldg(bytes + offset + i)) << 8 * i;
+        return word;
+    }
+};
+
+// A sum of squares of samples. A float holds it exactly where Squares is one.
+__device__ __forceinline__ void add_squares(Squares& sum, float2 point)
+{
+    if constexpr (FLOAT_SQUARES) {
+        sum = static_cast<Squares>(__fmaf_rn(point.x, point.x, __fmaf_rn(point.y, point.y, static_cast<float>(sum))));
+    } else {
+        const int a = __float2int_rn(point.x * (1.0f / SAMPLE_SCALE)), b = __float2int_rn(point.y * (1.0f / SAMPLE_SCALE));
+        sum += static_cast<unsigned>(a * a);
+        sum += static_cast<unsigned>(b * b);
+    }
+}
+
+__device__ __forceinline__ unsigned long long whole(Squares sum)
+{
+    if constexpr (FLOAT_SQUARES)
+        return static_cast<unsigned>(static_cast<float>(sum) * (1.0f / (SAMPLE_SCALE * SAMPLE_SCALE)));
+    else
+        return static_cast<unsigned long long>(sum);
+}
