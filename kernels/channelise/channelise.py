@@ -63,7 +63,7 @@ class Channelise(Kernel[Problem]):
         Problem(taps=1, n_channels=64, sample_bits=2, n_pols=1, bits=4, spectra_per_heap=33, n_heaps=2),
         Problem(taps=33, n_channels=256, sample_bits=16, layout="blocks", spectra_per_heap=32, n_heaps=2),
     )
-    host_sizes: Mapping[str, int] = {"n_heaps": 1, "n_spectra": 70, "n_samples": 2**18}
+    host_sizes: Mapping[str, int] = {"n_heaps": 2, "n_spectra": 20, "n_samples": 0}
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
         """The sum of squares is exact in integers; complex floats have none."""

@@ -45,6 +45,11 @@ def row_fits(problem: Problem, config: Config, device: Device) -> bool:
     return LEAST_ROW <= problem.n_channels // int(config.COLUMN_POINTS) <= MOST_ROW
 
 
+@SPACE.heuristic("a spectrum of at most 1024 channels goes through one launch", ALGORITHM="two")
+def two_needed(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.n_channels > MOST_ROW
+
+
 @SPACE.heuristic("columns have at most 32 points, unless there are 65536 channels", ALGORITHM="two")
 def columns_short(problem: Problem, config: Config, device: Device) -> bool:
     return config.COLUMN_POINTS <= MOST_RADIX or problem.n_channels == MOST_CHANNELS
@@ -62,13 +67,13 @@ def pols_differ(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("a part is less than twice as long as a heap, or the shortest there is")
 def part_fits_heap(problem: Problem, config: Config, device: Device) -> bool:
-    return config.SPECTRA <= max(4, 2 * problem.spectra_per_heap - 1)
+    return bool(max(4, 2 * problem.spectra_per_heap - 1) >= config.SPECTRA)
 
 
 @SPACE.constraint("a part's spectra are shared out evenly")
 def spectra_divide(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
-    whole = config.SPECTRA >= max(config.FIR_SPECTRA, config.POST_SPECTRA)
+    whole = max(config.FIR_SPECTRA, config.POST_SPECTRA) <= config.SPECTRA
     return whole and shape.part_spectra % shape.spectra == 0 and shape.spectra >= config.POST_SPECTRA
 
 
@@ -79,7 +84,7 @@ def stores_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("a thread holds no more weights than there are, unless it must")
 def taps_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return config.FIR_TAPS == 8 or config.FIR_TAPS < 2 * problem.taps
+    return bool(config.FIR_TAPS == 8 or 2 * problem.taps > config.FIR_TAPS)
 
 
 @SPACE.constraint("a warp transforms whole rows")
@@ -92,6 +97,24 @@ def rows_fill_warps(problem: Problem, config: Config, device: Device) -> bool:
 def threads_busy(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
     return shape.units_per_thread <= 8 and (shape.n_units >= config.THREADS or config.THREADS == 128)
+
+
+@SPACE.heuristic("a thread makes voltages of all spectra that a block has of its pair, if all threads then have work")
+def post_is_long(problem: Problem, config: Config, device: Device) -> bool:
+    spectra = Geometry(problem, config).spectra
+    most = max((n for n in (2, 4, 8, 16) if n <= spectra), default=2)
+    longer = Geometry(problem, Config({**config, "POST_SPECTRA": most}))
+    return bool(most == config.POST_SPECTRA or longer.n_units < config.THREADS)
+
+
+@SPACE.heuristic("a multiprocessor has 8 to 32 warps")
+def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(8 * WARP <= config.THREADS * config.MIN_BLOCKS <= 32 * WARP)
+
+
+@SPACE.heuristic("a multiprocessor has 8 to 32 warps, of columns", ALGORITHM="two")
+def column_warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(8 * WARP <= config.COLUMN_THREADS * config.COLUMN_BLOCKS <= 32 * WARP)
 
 
 @SPACE.constraint("a row's tile fits in shared memory")
@@ -119,7 +142,7 @@ def columns_busy(problem: Problem, config: Config, device: Device) -> bool:
     is_busy = shape.column_width * runs >= threads and config.COLUMNS * shape.part_spectra >= threads
     least = max(2 * shape.n1, 2 * (shape.fir_spectra + shape.fir_taps)) + 24
     enough = least <= min(device.max_registers, device.registers_per_block // (threads * int(config.COLUMN_BLOCKS)))
-    return (is_busy or threads == 128) and enough and config.COLUMNS <= shape.n2
+    return (is_busy or threads == 128) and enough and shape.n2 >= config.COLUMNS
 
 
 @SPACE.constraint("the grid has room for the parts, and for what shares a spectrum")

@@ -76,7 +76,7 @@ struct Stream {
         if (!part.is_whole(s, FIR_SPECTRA))
             return -1;
         const long long first = start(pol, s);
-        bool is_regular = true;
+        bool is_regular = first >= 0;
         for (int i = 1; i < FIR_SPECTRA; ++i)
             is_regular &= start(pol, s + i) == first + static_cast<long long>(i) * STEP;
         return is_regular ? first : -1;
@@ -101,7 +101,7 @@ struct Stream {
 #pragma unroll 1
         for (int i = 0; i < FIR_SPECTRA; ++i) {  // one by one: wherever they start, and at the end of the samples
             float2 sum[1] = {make_float2(0.0f, 0.0f)};
-            if (part.has(s + i))
+            if (part.has(s + i) && start(pol, s + i) >= 0)
                 filter<1, true>(sum, squares, column(pol, start(pol, s + i), n), weights, n);
             put(i, sum[0]);
         }

@@ -15,7 +15,7 @@ __device__ __forceinline__ float exact_float(unsigned bits)
 // Points of one column: point number `row` is `row` STEP samples further on.
 class Column {
 public:
-    // `sample`: number of the first of all streams' samples, of which there are n_bytes.
+    // first_bit: of the first point, among all streams' samples, of which there are n_bytes.
     __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
         : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
           bit(static_cast<unsigned>(first_bit) % 32),
@@ -23,12 +23,14 @@ public:
     {
     }
 
-    // GUARDED: the words may lie beyond the end.
+    // GUARDED: the words may lie beyond the end, where they are 0.
     template <bool GUARDED>
     __device__ __forceinline__ float2 at(int row) const
     {
         const unsigned* from = words + static_cast<long long>(row) * ROW_WORDS;
         if constexpr (COMPLEX) {
+            if (GUARDED && !is_inside(row))
+                return make_float2(0.0f, 0.0f);
             return __ldg(reinterpret_cast<const float2*>(from));
         } else {
             const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
@@ -37,8 +39,8 @@ public:
         }
     }
 
-    // Whether both words of a point may be loaded.
-    __device__ __forceinline__ bool is_inside(int row) const { return COMPLEX || (row * ROW_WORDS + 2) * 4ll <= left; }
+    // Whether both words of a point lie before the end.
+    __device__ __forceinline__ bool is_inside(int row) const { return (row * static_cast<long long>(ROW_WORDS) + 2) * 4 <= left; }
 
 private:
     const unsigned* words;  // of the first point

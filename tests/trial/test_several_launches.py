@@ -103,7 +103,7 @@ def test_limits_hold_for_each_launch() -> None:
         (Launch((1, 1, 1), (32, 1, 1), function="other"), r"has no launch of centre\(\), whose name is the kernel's"),
         (Launch((1, 1, 1), (32, 1, 1), arguments=("sums",)), r"has centre\(\) take sums; it may take .*centred, val"),
         (
-            Launch((1, 1, 1), (32, 1, 1), then=Launch((1, 1, 1), (32, 1, 1), workspace={"a": array_workspace("f4", 1)})),
+            Launch((1, 1, 1), (32, 1, 1), then=Launch((1, 1, 1), (9, 1, 1), workspace={"a": array_workspace("f4", 1)})),
             "a later launch with a workspace",
         ),
     ],

@@ -1,0 +1,913 @@
+// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16]
+// z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
+// v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
+//   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
+//                               blocks:  [C][n_times / TIMES_PER_BLOCK][N_POLS][TIMES_PER_BLOCK][2]
+//                               4 bits: both parts in one byte, the real one in its low nibble
+//   saturated    inout  uint32  [n_heaps][N_POLS]          samples with a saturated part are added
+//   total_power  inout  uint64  [N_POLS]                   += squares of the newest STEP samples of each spectrum
+//   samples      in     uint8   [N_POLS][row_bytes]        SAMPLE_BITS wide, two's complement, most significant bit first
+//                               (float2 [N_POLS][row_bytes / 8])
+//   weights      in     float   [TAPS][STEP]
+//   offsets      in     int64   [n_times][N_POLS]          o, samples, to any bit of a byte
+//   delays       in     float   [n_times][N_POLS]          samples
+//   phases       in     float   [n_times][N_POLS]          radians
+//   gains        in     float2  [C][N_POLS]
+// Spectra first_spectrum to first_spectrum + n_spectra are made; of the others nothing is read or written.
+//
+// Real samples: even and odd ones are the parts of N = C complex points, and X[k], X[N - k] follow from Z[k], Z[N - k].
+// N = N1 N2, point n1 N2 + n2, bin k1 + N1 k2:
+//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][s][k1][n2]
+//   channelise                    (filters, if N1 is 1,) transforms rows of N2 = RADIX_1 RADIX_2 points, makes voltages
+//   channelise_tables             makes what they look up: twiddles, what splits pairs of bins, gains in polar form
+// Parts   a heap's spectra are cut into parts of PART_SPECTRA; a block has a part, or SPECTRA of it
+
+constexpr int TAPS = 16;  // spectra that a weighted sum spans
+constexpr int N_CHANNELS = 1024;  // C
+constexpr int SAMPLE_BITS = 10;  // 64: two floats
+constexpr int N_POLS = 2;
+constexpr int BITS = 8;  // of each part of a voltage
+constexpr bool BLOCKS = false;  // the layout
+constexpr int TIMES_PER_BLOCK = 1;  // batches: as if 1
+constexpr int SPECTRA_PER_HEAP = 256;
+
+constexpr int N1 = 1;  // points of a column's transform; 1: there is none
+constexpr int N2 = 1024;  // points of a row's transform
+constexpr int RADIX_1 = 32;  // of its first pass
+constexpr int RADIX_2 = 32;  // of its second one; also the threads of a row
+constexpr int PART_SPECTRA = 16;
+constexpr int PARTS_PER_HEAP = 16;
+constexpr int THREADS = 512;  // blockDim.x of channelise
+constexpr int SPECTRA = 16;  // of its blocks
+constexpr int POLS_AT_ONCE = 1;  // polarisations whose rows a block has at once
+constexpr int HALVES = 1;  // rows of a spectrum that a block has: those whose bins are pairs
+constexpr int SLICE_VALUES = 1056;  // complex values from row to row
+constexpr int N_PAIRS = 512;  // pairs of bins of a block
+constexpr int N_ALL_PAIRS = 512;
+constexpr int POST_SPECTRA = 16;  // spectra of a unit of work of the last step: its pair is one
+constexpr int N_UNITS = 512;
+constexpr int UNITS_PER_THREAD = 1;
+constexpr int FIR_SPECTRA = 16;  // sums of a column that a thread holds
+constexpr int FIR_TAPS = 16;  // weights of a column that it holds
+constexpr int N_FIRST_TWIDDLES = 0;
+constexpr int N_TWIDDLES = 512;
+constexpr int VECTOR_BYTES = 16;  // the widest store that all runs of voltages are made of
+
+constexpr bool COMPLEX = SAMPLE_BITS == 64;
+constexpr int STEP = COMPLEX ? N_CHANNELS : 2 * N_CHANNELS;  // samples from one spectrum to the next
+constexpr int N_POINTS = N_CHANNELS;
+constexpr int VOLTAGE_BYTES = BITS / 4;
+typedef float Squares;  // holds a thread's sum of squares of one column exactly
+constexpr bool FLOAT_SQUARES = true;
+
+// N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
+template <int N>
+struct alignas(4 * N) Floats {
+    float at[N];
+};
+
+template <int N>
+__device__ __forceinline__ Floats<N> load_floats(const float* address)
+{
+    return *reinterpret_cast<const Floats<N>*>(address);
+}
+
+template <int N>
+__device__ __forceinline__ void store_floats(float* address, Floats<N> floats)
+{
+    *reinterpret_cast<Floats<N>*>(address) = floats;
+}
+
+__host__ __device__ constexpr int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// (value & mask) ^ pattern in one instruction: a compiler that sees two constants makes two of it.
+__device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsigned pattern)
+{
+#ifdef AUTOTUNE_HOST
+    return (value & mask) ^ pattern;
+#else
+    unsigned result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(value), "r"(mask), "r"(pattern));
+    return result;
+#endif
+}
+
+// Some spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
+struct Part {
+    long long heap;
+    int in_heap;  // number of the first spectrum in the heap
+    int from, to;
+
+    __device__ __forceinline__ bool has(int s) const { return from <= s && s < to; }
+    __device__ __forceinline__ bool is_whole(int s, int n) const { return from <= s && s + n <= to; }
+    __device__ __forceinline__ long long first() const { return heap * SPECTRA_PER_HEAP + in_heap; }
+};
+
+__device__ __forceinline__ int clamped(long long value, int most)
+{
+    return value < 0 ? 0 : value > most ? most : static_cast<int>(value);
+}
+
+// Spectra `skipped` to skipped + n of part number `index`, counted from that of first_spectrum.
+__device__ __forceinline__ Part part_at(long long index, int skipped, int n, long long first_spectrum, long long n_spectra)
+{
+    const long long number = first_spectrum / SPECTRA_PER_HEAP * PARTS_PER_HEAP +
+                             first_spectrum % SPECTRA_PER_HEAP / PART_SPECTRA + index;
+    Part part;
+    part.heap = number / PARTS_PER_HEAP;
+    part.in_heap = static_cast<int>(number % PARTS_PER_HEAP) * PART_SPECTRA + skipped;
+    const long long first = part.first();
+    const int there = clamped(SPECTRA_PER_HEAP - part.in_heap, n);
+    part.from = clamped(first_spectrum - first, there);
+    part.to = clamped(first_spectrum + n_spectra - first, there);
+    return part;
+}
+
+// One addition for a block, of the sum over its threads. A barrier is behind it.
+template <int BLOCK>
+__device__ __forceinline__ void add_sum(
+    unsigned long long* total, unsigned long long (&of_warps)[BLOCK / 32], unsigned long long sum)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (threadIdx.x % 32 == 0)
+        of_warps[threadIdx.x / 32] = sum;
+    __syncthreads();  // the sums of all warps are there
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int warp = 1; warp < BLOCK / 32; ++warp)
+            sum += of_warps[warp];
+        if (sum != 0)
+            atomicAdd(total, sum);
+    }
+}
+
+// Two samples that are the parts of one complex point, as floats: integers, times SAMPLE_SCALE.
+// A field of SAMPLE_BITS becomes the top of the mantissa of a number in [1, 2), its sign bit turned over:
+//     as_float((bits & FIELD) ^ PATTERN) = 1.5 + sample 2^-SAMPLE_BITS
+// and one exact subtraction leaves the sample.
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);
+constexpr int ROW_WORDS = COMPLEX ? 2 * STEP : STEP / 32 * SAMPLE_BITS;  // from one row of STEP samples to the next
+constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
+
+__device__ __forceinline__ float exact_float(unsigned bits)
+{
+    constexpr unsigned FIELD = ((1u << SAMPLE_BITS % 32) - 1) << (COMPLEX ? 0 : 23 - SAMPLE_BITS);
+    return __uint_as_float(and_xor(bits, FIELD, 0x3fc00000u)) - 1.5f;
+}
+
+// Points of one column: point number `row` is `row` STEP samples further on.
+class Column {
+public:
+    // first_bit: of the first point, among all streams' samples, of which there are n_bytes.
+    __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
+        : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
+          bit(static_cast<unsigned>(first_bit) % 32),
+          left(n_bytes - first_bit / 32 * 4)
+    {
+    }
+
+    // GUARDED: the words may lie beyond the end, where they are 0.
+    template <bool GUARDED>
+    __device__ __forceinline__ float2 at(int row) const
+    {
+        const unsigned* from = words + static_cast<long long>(row) * ROW_WORDS;
+        if constexpr (COMPLEX) {
+            if (GUARDED && !is_inside(row))
+                return make_float2(0.0f, 0.0f);
+            return __ldg(reinterpret_cast<const float2*>(from));
+        } else {
+            const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
+            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + 1);
+            return unpacked(a, b);
+        }
+    }
+
+    // Whether both words of a point lie before the end.
+    __device__ __forceinline__ bool is_inside(int row) const { return (row * static_cast<long long>(ROW_WORDS) + 2) * 4 <= left; }
+
+private:
+    const unsigned* words;  // of the first point
+    unsigned bit;  // of the first word, in which it begins
+    long long left;  // bytes from there to the end
+
+    __device__ __forceinline__ float2 unpacked(unsigned a, unsigned b) const
+    {
+        if constexpr (NARROW && SAMPLE_BITS >= 9) {
+            const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
+            return make_float2(
+                exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
+        } else {
+            unsigned top;  // the first sample's sign bit is its highest
+            if constexpr (NARROW)
+                top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
+            else
+                top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
+            return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
+        }
+    }
+
+    __device__ __forceinline__ unsigned guarded(long long offset) const
+    {
+        const unsigned char* bytes = reinterpret_cast<const unsigned char*>(words);
+        unsigned word = 0;
+        for (int i = 0; i < 4; ++i)
+            if (offset + i < left)
+                word |= static_cast<unsigned>(__ldg(bytes + offset + i)) << 8 * i;
+        return word;
+    }
+};
+
+// A sum of squares of samples. A float holds it exactly where Squares is one.
+__device__ __forceinline__ void add_squares(Squares& sum, float2 point)
+{
+    if constexpr (FLOAT_SQUARES) {
+        sum = static_cast<Squares>(__fmaf_rn(point.x, point.x, __fmaf_rn(point.y, point.y, static_cast<float>(sum))));
+    } else {
+        const int a = __float2int_rn(point.x * (1.0f / SAMPLE_SCALE)), b = __float2int_rn(point.y * (1.0f / SAMPLE_SCALE));
+        sum += static_cast<unsigned>(a * a);
+        sum += static_cast<unsigned>(b * b);
+    }
+}
+
+__device__ __forceinline__ unsigned long long whole(Squares sum)
+{
+    if constexpr (FLOAT_SQUARES)
+        return static_cast<unsigned>(static_cast<float>(sum) * (1.0f / (SAMPLE_SCALE * SAMPLE_SCALE)));
+    else
+        return static_cast<unsigned long long>(sum);
+}
+
+// The weighted sums of one complex column. A thread holds FIR_TAPS weights and FIR_SPECTRA sums; each point is unpacked
+// once for each FIR_TAPS taps, and added to all sums that it is part of.
+constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
+constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
+
+// Weights of tap `tap` for both parts of column n.
+__device__ __forceinline__ float2 load_weights(const float* __restrict__ weights, int tap, int n)
+{
+    if constexpr (COMPLEX) {
+        const float w = __ldg(weights + tap * STEP + n);
+        return make_float2(w, w);
+    } else {
+        return __ldg(reinterpret_cast<const float2*>(weights + tap * STEP) + n);
+    }
+}
+
+// Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
+template <int S, int N, bool LAST, bool GUARDED>
+__device__ __forceinline__ void add_taps(
+    float2 (&sums)[S], Squares& squares, const Column& column, const float* __restrict__ weights, int n, int first)
+{
+    float2 w[N];
+#pragma unroll
+    for (int t = 0; t < N; ++t)
+        w[t] = load_weights(weights, first + t, n);
+#pragma unroll
+    for (int r = 0; r < S + N - 1; ++r) {
+        const float2 point = column.at<GUARDED>(first + r);
+        if constexpr (LAST && !COMPLEX)
+            if (r >= N - 1)
+                add_squares(squares, point);
+#pragma unroll
+        for (int s = 0; s < S; ++s) {
+            if (r >= s && r - s < N) {
+                sums[s].x = __fmaf_rn(w[r - s].x, point.x, sums[s].x);
+                sums[s].y = __fmaf_rn(w[r - s].y, point.y, sums[s].y);
+            }
+        }
+    }
+}
+
+// S spectra of which the second and later ones start STEP samples after the one before.
+template <int S, bool GUARDED>
+__device__ __forceinline__ void filter(
+    float2 (&sums)[S], Squares& squares, const Column& column, const float* __restrict__ weights, int n)
+{
+#pragma unroll
+    for (int s = 0; s < S; ++s)
+        sums[s] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int chunk = 0; chunk < TAP_CHUNKS - 1; ++chunk)
+        add_taps<S, FIR_TAPS, false, GUARDED>(sums, squares, column, weights, n, chunk * FIR_TAPS);
+    add_taps<S, LAST_TAPS, true, GUARDED>(sums, squares, column, weights, n, (TAP_CHUNKS - 1) * FIR_TAPS);
+}
+
+// What a block filters: its samples, and where its runs of FIR_SPECTRA spectra start.
+struct Stream {
+    const unsigned char* samples;
+    const float* weights;
+    const long long* offsets;
+    long long row_bytes;
+    Part part;
+
+    __device__ __forceinline__ Column column(int pol, long long start, int n) const
+    {
+        constexpr int POINT = COMPLEX ? 1 : 2;  // samples of it
+        const long long bit = pol * row_bytes * 8 + (start + POINT * n) * SAMPLE_BITS;
+        return Column(samples, bit, row_bytes * N_POLS);
+    }
+
+    __device__ __forceinline__ long long start(int pol, int s) const { return offsets[(part.first() + s) * N_POLS + pol]; }
+
+    // Where FIR_SPECTRA spectra from number s on start, or -1 where they do not follow each other or are not all made.
+    __device__ __forceinline__ long long start_of_run(int pol, int s) const
+    {
+        if (!part.is_whole(s, FIR_SPECTRA))
+            return -1;
+        const long long first = start(pol, s);
+        bool is_regular = first >= 0;
+        for (int i = 1; i < FIR_SPECTRA; ++i)
+            is_regular &= start(pol, s + i) == first + static_cast<long long>(i) * STEP;
+        return is_regular ? first : -1;
+    }
+
+    // Column n of FIR_SPECTRA spectra from number s on: put(i, sum) gets each; of those that are not made, 0.
+    template <class Put>
+    __device__ __forceinline__ unsigned long long filter_run(int pol, int s, long long run_start, int n, Put put) const
+    {
+        Squares squares = 0;
+        if (run_start >= 0) {
+            const Column its = column(pol, run_start, n);
+            if (its.is_inside(FIR_SPECTRA + TAPS - 2)) {
+                float2 sums[FIR_SPECTRA];
+                filter<FIR_SPECTRA, false>(sums, squares, its, weights, n);
+#pragma unroll
+                for (int i = 0; i < FIR_SPECTRA; ++i)
+                    put(i, sums[i]);
+                return whole(squares);
+            }
+        }
+#pragma unroll 1
+        for (int i = 0; i < FIR_SPECTRA; ++i) {  // one by one: wherever they start, and at the end of the samples
+            float2 sum[1] = {make_float2(0.0f, 0.0f)};
+            if (part.has(s + i) && start(pol, s + i) >= 0)
+                filter<1, true>(sum, squares, column(pol, start(pol, s + i), n), weights, n);
+            put(i, sum[0]);
+        }
+        return whole(squares);
+    }
+};
+
+// Transforms in registers, and of a row by two passes of them.
+__host__ __device__ constexpr int log_2(int n) { return n <= 1 ? 0 : 1 + log_2(n / 2); }
+
+// The lowest `bits` of i in reverse. There is no loop, which a compiler might keep.
+__host__ __device__ constexpr int reversed(int i, int bits)
+{
+    return ((i & 1) << 5 | (i & 2) << 3 | (i & 4) << 1 | (i & 8) >> 1 | (i & 16) >> 3 | (i & 32) >> 5) >> (6 - bits);
+}
+
+// cos(2 pi i / 64), i <= 32
+__host__ __device__ constexpr float cosine(int i)
+{
+    return i > 16 ? -cosine(32 - i)
+         : i == 0 ? 1.0f
+         : i == 1 ? 0.9951847195625305f
+         : i == 2 ? 0.9807852506637573f
+         : i == 3 ? 0.9569403529167175f
+         : i == 4 ? 0.9238795042037964f
+         : i == 5 ? 0.8819212913513184f
+         : i == 6 ? 0.8314695954322815f
+         : i == 7 ? 0.7730104327201843f
+         : i == 8 ? 0.7071067690849304f
+         : i == 9 ? 0.6343932747840881f
+         : i == 10 ? 0.5555702447891235f
+         : i == 11 ? 0.4713967442512512f
+         : i == 12 ? 0.3826834261417389f
+         : i == 13 ? 0.290284663438797f
+         : i == 14 ? 0.19509032368659973f
+         : i == 15 ? 0.0980171412229538f
+         : 0.0f;
+}
+
+__host__ __device__ constexpr float sine(int i) { return i <= 16 ? cosine(16 - i) : cosine(i - 16); }
+
+// (e, o) becomes (e + w o, e - w o): six multiply-adds.
+__device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float wi)
+{
+    const float x = __fmaf_rn(-wi, o.y, __fmaf_rn(wr, o.x, e.x));
+    const float y = __fmaf_rn(wi, o.x, __fmaf_rn(wr, o.y, e.y));
+    o = make_float2(__fmaf_rn(2.0f, e.x, -x), __fmaf_rn(2.0f, e.y, -y));
+    e = make_float2(x, y);
+}
+
+// The same for w = 1, and for w = -i.
+__device__ __forceinline__ void butterfly_one(float2& e, float2& o)
+{
+    const float2 a = e, b = o;
+    e = make_float2(a.x + b.x, a.y + b.y);
+    o = make_float2(a.x - b.x, a.y - b.y);
+}
+
+__device__ __forceinline__ void butterfly_minus_i(float2& e, float2& o)
+{
+    const float2 a = e, b = o;
+    e = make_float2(a.x + b.y, a.y - b.x);
+    o = make_float2(a.x - b.y, a.y + b.x);
+}
+
+// y in bit-reversed order becomes its DFT in natural order.
+template <int R>
+__device__ __forceinline__ void transform(float2* y)
+{
+#pragma unroll
+    for (int lg = 0; lg < log_2(R); ++lg) {
+        const int m = 1 << lg;
+#pragma unroll
+        for (int i = 0; i < R / 2; ++i) {
+            const int j = i % m, at = i / m * 2 * m + j;
+            if (j == 0)
+                butterfly_one(y[at], y[at + m]);
+            else if (2 * j == m)
+                butterfly_minus_i(y[at], y[at + m]);
+            else
+                butterfly(y[at], y[at + m], cosine(j * (32 / m)), -sine(j * (32 / m)));
+        }
+    }
+}
+
+// The same of y[j] omega^j. twiddles[i stride], i < R / 2, belong to omega: what twiddle() says.
+template <int R>
+__device__ __forceinline__ void transform_turned(float2* y, const float2* __restrict__ twiddles, int stride)
+{
+#pragma unroll
+    for (int lg = 0; lg < log_2(R); ++lg) {
+        const int m = 1 << lg, n = m > 1 ? m / 2 : 1, first = m > 1 ? m / 2 : 0;
+        float2 w[R / 4 > 1 ? R / 4 : 1];
+#pragma unroll
+        for (int i = 0; i < n; ++i)
+            w[i] = __ldg(twiddles + (first + i) * stride);
+#pragma unroll
+        for (int i = 0; i < R / 2; ++i) {
+            const int j = i % m, at = i / m * 2 * m + j;
+            if (j < n)
+                butterfly(y[at], y[at + m], w[j].x, w[j].y);
+            else  // a quarter of a turn further
+                butterfly(y[at], y[at + m], w[j - n].y, -w[j - n].x);
+        }
+    }
+}
+
+// Bins 0 and N / 2 of real samples are no pair. What makes them one, for split() with c = 1, s = 0.
+__device__ __forceinline__ void pair_up(float2& zero, float2& half)
+{
+    const float sum = zero.x + zero.y, p = sum + half.x, q = sum - half.x, u = half.y;
+    zero = make_float2(0.5f * (p + u), 0.5f * (q + u));
+    half = make_float2(0.5f * (p - u), 0.5f * (q - u));
+}
+
+// Transforms row k1 by RADIX_2 threads; load(n2) returns its points. The bins are in order in `slice`, and of row 0 of
+// real samples, with bin 0, bin N2 / 2 is in place N2.
+// Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
+template <class Load>
+__device__ __forceinline__ void transform_row(
+    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load)
+{
+    float2 y[RADIX_1];
+#pragma unroll
+    for (int j = 0; j < RADIX_1; ++j)
+        y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
+    if constexpr (N1 > 1)
+        transform_turned<RADIX_1>(y, twiddles + k1 * (RADIX_1 / 2), 1);
+    else
+        transform<RADIX_1>(y);
+    __syncwarp();  // all points are in registers
+#pragma unroll
+    for (int q = 0; q < RADIX_1; ++q)
+        slice[q * (RADIX_2 + 1) + lane] = y[q];
+    __syncwarp();  // the first pass is complete
+    const float2* of_row = twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1);
+#pragma unroll
+    for (int first = 0; first < RADIX_1; first += RADIX_2) {
+        const int q = first + lane;
+#pragma unroll
+        for (int l = 0; l < RADIX_2; ++l)
+            y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
+        transform_turned<RADIX_2>(y + first, of_row + q, RADIX_1);
+    }
+    __syncwarp();  // what the first pass left is in registers
+    if (!COMPLEX && lane == 0 && k1 == 0) {
+        pair_up(y[0], y[RADIX_2 / 2]);
+        slice[N2] = y[RADIX_2 / 2];
+    }
+#pragma unroll
+    for (int first = 0; first < RADIX_1; first += RADIX_2) {
+#pragma unroll
+        for (int r = 0; r < RADIX_2; ++r)
+            slice[r * RADIX_1 + first + lane] = y[first + r];
+    }
+}
+
+// Bins of pair `i` of group `group` of pairs: real samples give the second one from the first one's complex points.
+__device__ __forceinline__ int2 bins_of(int group, int i)
+{
+    if constexpr (COMPLEX)
+        return make_int2(group + N1 * i, group + N1 * i + (N1 > 1 ? N1 / 2 : N2 / 2));
+    const bool in_upper_row = N1 > 1 && group == 0 && i >= N2 / 2;
+    const int a = in_upper_row ? N1 / 2 + N1 * (i - N2 / 2) : group + N1 * i;
+    return make_int2(a, a == 0 ? N_POINTS / 2 : N_POINTS - a);
+}
+
+__device__ __forceinline__ float2 unit_vector(float turns)
+{
+    float2 z;
+    sincospif(2.0f * turns, &z.y, &z.x);
+    return z;
+}
+
+// Entry i of those that turn an R-point transform by omega = e^(-2 pi i turns): for i = 0 omega^(R/2), and for i = m/2 +
+// j, j < m/2, m a power of two, omega^(R / 2m) e^(-2 pi i j / 2m). Every angle is a float, exactly.
+__device__ __forceinline__ float2 twiddle(int i, int r, float turns)
+{
+    if (i == 0)
+        return unit_vector(-turns * (r / 2));
+    int m = 2;
+    while (i >= m)
+        m *= 2;
+    return unit_vector(-(turns * r + (i - m / 2)) / (2 * m));
+}
+
+// (size, angle) of a gain; the size takes a sum of scaled samples, twice as large where split() makes it, to where all
+// voltages, and half a step on each side, lie between -1/2 and 1/2.
+__device__ __forceinline__ float2 polar_form(float2 gain)
+{
+    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * (1 << BITS));
+    return make_float2(hypotf(gain.x, gain.y) * SIZE, atan2f(gain.y, gain.x));
+}
+
+extern "C" __global__ void __launch_bounds__(256) channelise_tables(
+    float2* __restrict__ twiddles, float2* __restrict__ splits, float4* __restrict__ polar,
+    const float2* __restrict__ gains)
+{
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < N_FIRST_TWIDDLES) {
+        constexpr int EACH = RADIX_1 / 2;
+        twiddles[i] = twiddle(i % EACH, RADIX_1, i / EACH * (1.0f / (N1 * RADIX_1)));
+    } else if (i < N_TWIDDLES) {
+        constexpr int EACH = RADIX_2 / 2 * RADIX_1;
+        const int j = i - N_FIRST_TWIDDLES, k1 = j / EACH, q = j % RADIX_1;
+        twiddles[i] = twiddle(j % EACH / RADIX_1, RADIX_2, (k1 + N1 * q) * (1.0f / N_POINTS));
+    }
+    if (i < N_POLS * N_ALL_PAIRS) {
+        const int pair = i % N_ALL_PAIRS, pol = i / N_ALL_PAIRS;
+        const int2 bins = bins_of(pair / N_PAIRS, pair % N_PAIRS);
+        const float2 a = polar_form(gains[bins.x * N_POLS + pol]), b = polar_form(gains[bins.y * N_POLS + pol]);
+        polar[i] = make_float4(a.x, a.y, b.x, b.y);
+        if (pol == 0)
+            splits[pair] = unit_vector(bins.x * (0.5f / N_POINTS));
+    }
+}
+
+// Two bins of a spectrum become voltages.
+constexpr int CODES = 1 << BITS;
+constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
+static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
+
+// What a unit of work knows of its pair of bins.
+struct Pair {
+    float2 split;  // e^(i pi k / N) of the first bin
+    float2 positions;  // (k - C/2) / C of both
+    float4 polar;  // (size, angle) of both gains
+};
+
+// What turns a spectrum of one polarisation: -pi delay, and the phase in [-pi, pi].
+__device__ __forceinline__ float2 turn_of(float delay, float phase)
+{
+    const double turns = phase * 0.15915494309189535;
+    return make_float2(-3.14159265f * delay, static_cast<float>((turns - rint(turns)) * 6.283185307179586));
+}
+
+__device__ __forceinline__ float position(int bin) { return (2 * bin - N_CHANNELS) / (2.0f * N_CHANNELS); }
+
+// X of both bins, twice as large, from the complex points' Z[k] and Z[N - k].
+__device__ __forceinline__ void split(float2& first, float2& second, float2 turned)
+{
+    const float2 a = first, b = second;
+    const float2 even = make_float2(a.x + b.x, a.y - b.y), odd = make_float2(a.x - b.x, a.y + b.y);
+    first.x = __fmaf_rn(turned.x, odd.y, __fmaf_rn(-turned.y, odd.x, even.x));
+    first.y = __fmaf_rn(-turned.y, odd.y, __fmaf_rn(-turned.x, odd.x, even.y));
+    second.x = __fmaf_rn(2.0f, even.x, -first.x);
+    second.y = __fmaf_rn(-2.0f, even.y, first.y);
+}
+
+// Both parts of a voltage, offset by CODES / 2, in the low bits. They are rounded to nearest, halves to even, because the
+// last place of 1.5 2^23 is worth 1. What saturates is 0 or CODES.
+struct Codes {
+    unsigned re, im;
+};
+
+__device__ __forceinline__ Codes quantise(float2 x, float2 turn, float position, float size, float angle)
+{
+    const float turned = __fmaf_rn(turn.x, position, turn.y) + angle;
+    const float c = __cosf(turned), s = __sinf(turned);
+    const float re = __saturatef(__fmaf_rn(__fmaf_rn(-x.y, s, x.x * c), size, 0.5f));
+    const float im = __saturatef(__fmaf_rn(__fmaf_rn(x.y, c, x.x * s), size, 0.5f));
+    return {__float_as_uint(__fmaf_rn(re, CODES, 12582912.0f)), __float_as_uint(__fmaf_rn(im, CODES, 12582912.0f))};
+}
+
+__device__ __forceinline__ bool is_saturated(unsigned code) { return code % CODES == 0; }
+
+// The code as it is, or that of the largest or smallest voltage.
+__device__ __forceinline__ unsigned clipped(unsigned code)
+{
+    return !is_saturated(code) ? code : (code & CODES) ? CODES - 1 : 1;
+}
+
+// Codes of consecutive spectra in a word.
+__device__ __forceinline__ unsigned packed(const Codes* codes)
+{
+    if constexpr (BITS == 8) {
+        return __byte_perm(
+            __byte_perm(codes[0].re, codes[0].im, 0x0040), __byte_perm(codes[1].re, codes[1].im, 0x0040), 0x5410);
+    } else {
+        unsigned word = 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            word |= (codes[i].re % 16 | codes[i].im % 16 << 4) << 8 * i;
+        return word;
+    }
+}
+
+// Whether a code in the word is 0. A borrow finds one too many only where there is one.
+__device__ __forceinline__ bool has_zero(unsigned word)
+{
+    constexpr unsigned ONES = BITS == 8 ? 0x01010101u : 0x11111111u;
+    return ((word - ONES) & ~word & ONES * (CODES / 2)) != 0;
+}
+
+// In two's complement; counts the saturated ones.
+__device__ __forceinline__ unsigned finished(Codes* codes, unsigned& saturated)
+{
+    constexpr unsigned OFFSETS = BITS == 8 ? 0x80808080u : 0x88888888u;
+    unsigned word = packed(codes);
+    if (has_zero(word)) {
+#pragma unroll
+        for (int i = 0; i < 4 / VOLTAGE_BYTES; ++i) {
+            saturated += is_saturated(codes[i].re) || is_saturated(codes[i].im);
+            codes[i].re = clipped(codes[i].re), codes[i].im = clipped(codes[i].im);
+        }
+        word = packed(codes);
+    }
+    return word ^ OFFSETS;
+}
+
+// Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
+// spectrum's row; turns: of the spectra.
+__device__ __forceinline__ void make_voltages(
+    unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* turns,
+    unsigned& saturated)
+{
+    constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) {
+        Codes codes[2][EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; ++i) {
+            const int s = w * EACH + i;
+            float2 a = first[s * SLICE_VALUES], b = second[s * SLICE_VALUES];
+            if constexpr (!COMPLEX)
+                split(a, b, pair.split);
+            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y);
+            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w);
+        }
+        words[0][w] = finished(codes[0], saturated);
+        words[1][w] = finished(codes[1], saturated);
+    }
+}
+
+// Where voltages go. A unit of work has POST_SPECTRA spectra of a bin: words[p] of polarisation p, time fastest.
+template <int N>
+struct alignas(4 * N) Words {
+    unsigned at[N];
+};
+
+constexpr int INTERLEAVED = TIMES_PER_BLOCK * VOLTAGE_BYTES;  // bytes of a polarisation before those of the next one
+constexpr bool ONE_RUN = N_POLS == 1 || POST_SPECTRA >= TIMES_PER_BLOCK;  // all of a unit is contiguous
+
+template <int N>
+__device__ __forceinline__ void store_words(unsigned char* to, const unsigned (&words)[N])
+{
+    constexpr int WIDTH = VECTOR_BYTES >= 4 * N ? N : VECTOR_BYTES >= 4 ? VECTOR_BYTES / 4 : 1;
+#pragma unroll
+    for (int i = 0; i < N; i += WIDTH) {
+        Words<WIDTH> some;
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j)
+            some.at[j] = words[i + j];
+        *reinterpret_cast<Words<WIDTH>*>(to + 4 * i) = some;
+    }
+}
+
+// Both polarisations' words in the order of memory.
+__device__ __forceinline__ void interleave(
+    unsigned (&out)[2 * WORDS], const unsigned (&first)[WORDS], const unsigned (&second)[WORDS])
+{
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i) {
+        if constexpr (INTERLEAVED == 1) {
+            out[2 * i] = __byte_perm(first[i], second[i], 0x5140);
+            out[2 * i + 1] = __byte_perm(first[i], second[i], 0x7362);
+        } else if constexpr (INTERLEAVED == 2) {
+            out[2 * i] = __byte_perm(first[i], second[i], 0x5410);
+            out[2 * i + 1] = __byte_perm(first[i], second[i], 0x7632);
+        } else {
+            constexpr int EACH = INTERLEAVED / 4;
+            out[i / EACH * 2 * EACH + i % EACH] = first[i];
+            out[i / EACH * 2 * EACH + EACH + i % EACH] = second[i];
+        }
+    }
+}
+
+struct Output {
+    unsigned char* voltages;
+    long long n_times;
+    Part part;
+
+    // The voltage of spectrum number s of the part.
+    __device__ __forceinline__ unsigned char* at(int bin, int s, int pol) const
+    {
+        const int in_heap = part.in_heap + s;
+        if constexpr (BLOCKS) {
+            const long long time = part.heap * SPECTRA_PER_HEAP + in_heap;
+            const long long block = bin * (n_times / TIMES_PER_BLOCK) + time / TIMES_PER_BLOCK;
+            return voltages + ((block * N_POLS + pol) * TIMES_PER_BLOCK + time % TIMES_PER_BLOCK) * VOLTAGE_BYTES;
+        } else {
+            return voltages + (((part.heap * N_CHANNELS + bin) * SPECTRA_PER_HEAP + in_heap) * N_POLS + pol) * VOLTAGE_BYTES;
+        }
+    }
+
+    // POST_SPECTRA spectra of a bin from number s on, as far as they are made.
+    __device__ __forceinline__ void store(
+        int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS]) const
+    {
+        if (VECTOR_BYTES < 4 || !part.is_whole(s, POST_SPECTRA)) {
+            store_each(bin, s, first, 0);
+            if (N_POLS == 2)
+                store_each(bin, s, second, 1);
+        } else if constexpr (N_POLS == 1) {
+            store_words(at(bin, s, 0), first);
+        } else if constexpr (ONE_RUN) {
+            unsigned both[2 * WORDS];
+            interleave(both, first, second);
+            store_words(at(bin, s, 0), both);
+        } else {
+            store_words(at(bin, s, 0), first);
+            store_words(at(bin, s, 1), second);
+        }
+    }
+
+private:
+    __device__ __forceinline__ void store_each(int bin, int s, const unsigned (&words)[WORDS], int pol) const
+    {
+#pragma unroll
+        for (int i = 0; i < POST_SPECTRA; ++i) {
+            const unsigned voltage = words[i * VOLTAGE_BYTES / 4] >> i * VOLTAGE_BYTES % 4 * 8;
+            if (!part.has(s + i))
+                continue;
+            if constexpr (BITS == 8)
+                *reinterpret_cast<unsigned short*>(at(bin, s + i, pol)) = static_cast<unsigned short>(voltage);
+            else
+                *at(bin, s + i, pol) = static_cast<unsigned char>(voltage);
+        }
+    }
+};
+
+// The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
+// polarisations, POLS_AT_ONCE at a time
+//   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
+//   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
+constexpr int N_ROWS = 16;
+constexpr int N_RUNS = 1;  // of FIR_SPECTRA spectra that a block filters
+constexpr int TURNS = N_POLS / POLS_AT_ONCE;
+constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
+static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
+
+struct Shared {
+    alignas(16) float2 z[N_ROWS][SLICE_VALUES];
+    alignas(16) float2 turns[N_POLS][SPECTRA];
+    alignas(16) long long starts[N_POLS][N_RUNS];
+    alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+};
+static_assert(sizeof(Shared) == 135696, "what the definition asks for at launch");
+
+__device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
+
+// A bin of a pair in the row of its spectrum.
+struct Place {
+    int half, at;
+};
+
+__device__ __forceinline__ Place first_place(int group, int i)
+{
+    const bool in_upper_row = !COMPLEX && N1 > 1 && group == 0 && i >= N2 / 2;
+    return {in_upper_row, in_upper_row ? i - N2 / 2 : i};
+}
+
+__device__ __forceinline__ Place second_place(int group, int i)
+{
+    if constexpr (COMPLEX)
+        return {N1 > 1, N1 > 1 ? i : i + N2 / 2};
+    if (N1 == 1)
+        return {0, N2 - i};
+    if (group != 0)
+        return {1, N2 - 1 - i};
+    return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
+    unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
+    const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
+    const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
+    unsigned long long* __restrict__ total_power,
+    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
+    long long row_bytes)
+{
+    extern __shared__ uint4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int group = blockIdx.y;
+    const long long index = blockIdx.x / BLOCKS_OF_PART;
+    const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
+    const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
+    const Output output = {voltages, n_times, part};
+    for (int i = threadIdx.x; i < N_POLS * SPECTRA; i += THREADS) {
+        const int s = i / N_POLS, pol = i % N_POLS;
+        const long long at = (part.first() + s) * N_POLS + pol;
+        shared.turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
+    }
+    const Stream stream = {samples, weights, offsets, row_bytes, part};
+    for (int i = threadIdx.x; i < N_POLS * N_RUNS; i += THREADS)
+        shared.starts[i % N_POLS][i / N_POLS] = stream.start_of_run(i % N_POLS, i / N_POLS * FIR_SPECTRA);
+    __syncthreads();  // the starts are complete
+
+    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+#pragma unroll 1
+    for (int turn = 0; turn < TURNS; ++turn) {
+        unsigned long long power[POLS_AT_ONCE] = {};
+#pragma unroll 1
+        for (int unit = threadIdx.x; unit < N2 * N_RUNS; unit += THREADS) {
+            const int n = unit % N2, run = unit / N2, s = run * FIR_SPECTRA;
+#pragma unroll
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                const int pol = turn * POLS_AT_ONCE + p;
+                power[p] += stream.filter_run(pol, s, shared.starts[pol][run], n, [&](int i, float2 sum) {
+                    shared.z[row_of(0, p, s + i)][n] = sum;
+                });
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < POLS_AT_ONCE; ++p) {
+            const int pol = turn * POLS_AT_ONCE + p;
+            add_sum<THREADS>(total_power + pol, shared.sums[pol], power[p]);  // a barrier: z is complete
+        }
+#pragma unroll 1
+        for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
+            const int row = unit / RADIX_2, lane = unit % RADIX_2;
+            float2* slice = shared.z[row];
+            transform_row(slice, lane, 0, twiddles, [&](int n) { return slice[n]; });
+        }
+        __syncthreads();  // the bins of all rows, and turns, are complete
+
+#pragma unroll
+        for (int i = 0; i < UNITS_PER_THREAD; ++i) {
+            const int unit = threadIdx.x + i * THREADS;
+            if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
+                break;
+            const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
+            const int2 bins = bins_of(group, number);
+            const Place first = first_place(group, number), second = second_place(group, number);
+            unsigned words[POLS_AT_ONCE][2][WORDS];
+#pragma unroll
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                const int pol = turn * POLS_AT_ONCE + p;
+                Pair pair;
+                pair.split = __ldg(splits + group * N_PAIRS + number);
+                pair.positions = make_float2(position(bins.x), position(bins.y));
+                pair.polar = __ldg(polar + pol * N_ALL_PAIRS + group * N_PAIRS + number);
+                unsigned count = 0;
+                make_voltages(
+                    words[p], pair, &shared.z[row_of(first.half, p, s)][first.at],
+                    &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[pol][s], count);
+                if (count != 0)
+                    atomicAdd(&saturated[part.heap * N_POLS + pol], count);
+            }
+            if constexpr (TURNS == 1) {
+                output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
+                output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
+            } else if (turn == 0) {
+#pragma unroll
+                for (int w = 0; w < WORDS; ++w)
+                    kept[i][0][w] = words[0][0][w], kept[i][1][w] = words[0][1][w];
+            } else {
+                output.store(bins.x, s, kept[i][0], words[0][0]);
+                output.store(bins.y, s, kept[i][1], words[0][1]);
+            }
+        }
+        if (turn + 1 < TURNS)
+            __syncthreads();  // z is free
+    }
+}

@@ -1,0 +1,187 @@
+"""channelise: the definition against its formula, variants of every parameter value against it, and mutants."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from autotune.kernels.channelise import Channelise
+from autotune.kernels.channelise.geometry import Geometry
+from autotune.kernels.pfb_fir import PfbFir
+from autotune.kernels.postproc import Postproc
+
+from autotune import Config
+from autotune.devices import Target, find_device
+from autotune.devices.cuda import of_architecture
+
+from .common import check, check_golden, check_mutant, first_is_quick, write_goldens
+
+KERNEL = Channelise()
+ONE: dict[str, Any] = dict(
+    ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4
+)
+TWO = ONE | dict(
+    ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4, BETWEEN="float32"
+)
+SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps=2, n_spectra=0, n_samples=0)
+CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (dict(), ONE),
+    (dict(n_channels=128), TWO),
+    (dict(taps=5, sample_bits=13), ONE),
+    (dict(n_channels=256, sample_bits=16), ONE | dict(SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, MIN_BLOCKS=3)),
+    (dict(n_channels=128, sample_bits=64), ONE),  # complex
+    (dict(n_channels=1024, sample_bits=64), TWO | dict(COLUMN_POINTS=16, COLUMNS=16, ROW_SPECTRA=2, POST_SPECTRA=2)),
+    (dict(taps=1, sample_bits=8, bits=4, n_pols=1, spectra_per_heap=33), ONE | dict(SPECTRA=64, MIN_BLOCKS=2)),
+    (dict(sample_bits=2, bits=4, spectra_per_heap=20), ONE | dict(SPECTRA=32, FIR_SPECTRA=16)),
+    (dict(taps=33, n_channels=128, sample_bits=12, layout="blocks"), ONE | dict(FIR_TAPS=32)),
+    (dict(taps=20, layout="blocks", times_per_block=2, bits=4), ONE | dict(FIR_TAPS=16)),
+    (dict(layout="blocks", times_per_block=1), ONE),
+    (dict(n_channels=512, layout="blocks", times_per_block=4, bits=4), ONE | dict(SPECTRA=8, POLS="in_turn")),
+    (
+        dict(n_channels=2048),
+        TWO
+        | dict(COLUMN_POINTS=4, COLUMNS=64, SPECTRA=8, FIR_SPECTRA=8, POLS="in_turn", THREADS=256, COLUMN_THREADS=256),
+    ),
+    (dict(n_channels=1024, precision="half"), TWO | dict(COLUMN_POINTS=8, COLUMNS=64, BETWEEN="half")),
+    (dict(n_channels=4096), TWO | dict(COLUMN_POINTS=64, COLUMNS=8, COLUMN_BLOCKS=3)),
+]
+DEFAULT = dict(taps=16, n_channels=1024, spectra_per_heap=17)
+
+
+def small(values: dict[str, Any]) -> Any:
+    return KERNEL.problem(SMALL | values)
+
+
+# ---------------------------------------------------------------------- the definition
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "values",
+    [
+        dict(n_channels=8, spectra_per_heap=3, first_spectrum=1, n_spectra=4, n_samples=200),
+        dict(n_channels=5, sample_bits=7, bits=4, n_pols=1, layout="blocks", times_per_block=4),
+        dict(n_channels=6, sample_bits=64, layout="blocks", times_per_block=2),
+    ],
+)
+def test_reference_is_that_of_its_stages(values: dict[str, Any]) -> None:
+    """pfb_fir for one spectrum at a time, since each has its start; NumPy's transform; postproc for all heaps."""
+    problem = small(values)
+    inputs = KERNEL.inputs(problem, np.random.default_rng(3))
+    made = range(problem.first_spectrum, problem.first_spectrum + problem.n_spectra)
+    shape = (1, problem.n_pols, problem.n_times, problem.n_channels)
+    spectra, power = np.zeros(shape, np.complex128), inputs.get("total_power", np.zeros(2, np.uint64)).copy()
+    fir = PfbFir()
+    for s in made:
+        fields = {name: getattr(problem, name) for name in ("taps", "n_channels", "sample_bits", "n_pols", "n_samples")}
+        given = {"weights": inputs["weights"], "samples": inputs["samples"], "offsets": inputs["offsets"][s]}
+        given |= {} if problem.is_complex else {"total_power": power}
+        found = fir.reference(fir.problem({**fields, "n_spectra": 1}), **given)
+        power = found.get("total_power", power)
+        transform = np.fft.fft if problem.is_complex else np.fft.rfft
+        spectra[0, :, s] = transform(found["filtered"][:, 0])[:, : problem.n_channels]
+    post = Postproc()
+    fields = {
+        name: getattr(problem, name)
+        for name in ("n_channels", "n_pols", "bits", "layout", "times_per_block", "spectra_per_heap", "n_heaps")
+    }
+    given = {name: inputs[name][np.newaxis] for name in ("delays", "phases", "gains")}
+    given |= {"saturated": inputs["saturated"][:, np.newaxis], "spectra": spectra}
+    wanted = post.reference(post.problem({**fields, "nyquist": 0, "n_receivers": 1}), **given)
+    truth = KERNEL.reference(problem, **inputs)
+    np.testing.assert_array_equal(truth["saturated"], wanted["saturated"][:, 0])
+    assert "total_power" not in truth or (truth["total_power"] == power).all()
+    voltages = wanted["voltages"].reshape(truth["voltages"].shape)
+    axes = (1, 3) if problem.layout == "blocks" else (0, 2)
+    times, before = (np.moveaxis(v, axes, (0, 1)).reshape(-1, v.size // problem.n_times)[: problem.n_times]
+                     for v in (truth["voltages"], inputs["voltages"]))  # fmt: skip
+    expected = np.moveaxis(voltages, axes, (0, 1)).reshape(times.shape)
+    outside = [s for s in range(problem.n_times) if s not in made]
+    np.testing.assert_array_equal(times[list(made)], expected[list(made)])
+    np.testing.assert_array_equal(times[outside], before[outside])
+
+
+@pytest.mark.parametrize("n_channels", [63, 96, 131072])
+def test_other_channels_are_refused_with_the_reason(n_channels: int) -> None:
+    problem = KERNEL.problem({"n_channels": n_channels, "n_spectra": 0, "n_samples": 0})
+    broken = KERNEL.space.broken(problem, Config(ONE), of_architecture("sm_90"))
+    assert broken is not None and "power of two from 64 to 65536" in broken.reason
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_every_number_of_channels_has_a_variant(arch: str) -> None:
+    device = of_architecture(arch)
+    for log in range(6, 17):
+        problem = KERNEL.problem({"n_channels": 2**log, "n_heaps": 1, "n_spectra": 0, "n_samples": 0})
+        config = first_allowed(problem, device)
+        assert Geometry(problem, config).shared_bytes <= device.max_shared_bytes
+
+
+def first_allowed(problem: Any, device: Any) -> Config:
+    """One of a few configs that is allowed."""
+    tried = (
+        Config(ONE | dict(ALGORITHM="one", SPECTRA=spectra, POLS=pols) if algorithm == "one" else
+               TWO | dict(COLUMN_POINTS=points, SPECTRA=spectra, POLS=pols))
+        for algorithm in ("one", "two") for points in (2, 4, 8, 16, 32, 64)
+        for spectra in (4, 8) for pols in ("in_turn", "together")
+    )  # fmt: skip
+    return next(c for c in tried if KERNEL.space.broken(problem, c, device) is None)
+
+
+# ---------------------------------------------------------------------- variants
+@pytest.mark.parametrize(("values", "config"), first_is_quick(CASES))
+def test_any_problem_is_right(values: dict[str, Any], config: dict[str, Any]) -> None:
+    host = find_device("host")
+    problem = small(values)
+    broken = KERNEL.space.broken(problem, Config(config), host.device)
+    assert broken is None, broken
+    check(KERNEL, problem, Config(config), host, "check")
+
+
+def test_the_default_is_right(target: Target) -> None:
+    problem = small(DEFAULT)
+    check(KERNEL, problem, Config(KERNEL.default), target, *(("plain",) if target.kind == "host" else ()))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("values", "config"), CASES)
+def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, Any], target: Target) -> None:
+    check(KERNEL, small(values), Config(config), target)
+
+
+# ---------------------------------------------------------------------- mutants
+@pytest.mark.parametrize(
+    ("config", "old", "new"),
+    first_is_quick(
+        [
+            pytest.param(ONE, "cosine(j * (32 / m)), -sine", "cosine(j * (32 / m)), sine", id="twiddle"),
+            pytest.param(ONE, "return {0, N2 - i};", "return {0, N2 - 1 - i};", id="the split's partner"),
+            pytest.param(ONE, "? CODES - 1 : 1", "? CODES - 1 : 2", id="clip"),
+            pytest.param(ONE, "__syncthreads();  // the bins of all rows", "// the bins of all rows", id="barrier"),
+            pytest.param(ONE, "put(i, sums[i]);", "put(i, sums[FIR_SPECTRA - 1 - i]);", id="sums of a run"),
+            pytest.param(ONE, "is_regular &= start(pol, s + i) ==", "is_regular |= start(pol, s + i) ==", id="offset"),
+            pytest.param(
+                TWO, "i / EACH * (1.0f / (N1 * RADIX_1))", "i / EACH * (0.5f / (N1 * RADIX_1))", id="row's twiddle"
+            ),
+        ]
+    ),
+)
+def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
+    values = dict(n_channels=64) if config is ONE else dict(n_channels=256)
+    given = config if config is ONE else config | dict(COLUMN_POINTS=4)
+    check_mutant(KERNEL, small(values), Config(given), old, new)
+
+
+# ---------------------------------------------------------------------- goldens
+GOLDENS = {
+    "default": (KERNEL.tuned[0], KERNEL.default),
+    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn")),
+    "narrow": (replace(KERNEL.extra_problems[1], layout="blocks"), ONE),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_goldens(name: str) -> None:
+    check_golden(KERNEL, name, *GOLDENS[name])
+
+
+if __name__ == "__main__":
+    write_goldens(KERNEL, GOLDENS)
