@@ -786,6 +786,7 @@ constexpr int N_RUNS = 1;  // of FIR_SPECTRA spectra that a block filters
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
+static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
 struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
@@ -834,15 +835,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
     const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
     const Output output = {voltages, n_times, part};
-    for (int i = threadIdx.x; i < N_POLS * SPECTRA; i += THREADS) {
-        const int s = i / N_POLS, pol = i % N_POLS;
-        const long long at = (part.first() + s) * N_POLS + pol;
-        shared.turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
+    const int own_s = threadIdx.x / N_POLS, own_pol = threadIdx.x % N_POLS;  // whose turn this thread makes
+    float delay = 0.0f, phase = 0.0f;
+    if (part.has(own_s)) {
+        const long long at = (part.first() + own_s) * N_POLS + own_pol;
+        delay = delays[at], phase = phases[at];  // under way while the block finds where its spectra start
     }
     const Stream stream = {samples, weights, offsets, row_bytes, part};
     for (int i = threadIdx.x; i < N_POLS * N_RUNS; i += THREADS)
         shared.starts[i % N_POLS][i / N_POLS] = stream.start_of_run(i % N_POLS, i / N_POLS * FIR_SPECTRA);
     __syncthreads();  // the starts are complete
+    if (own_s < SPECTRA)
+        shared.turns[own_pol][own_s] = turn_of(delay, phase);
 
     unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
 #pragma unroll 1

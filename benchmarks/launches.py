@@ -1,0 +1,62 @@
+"""Each launch of a kernel that has several, alone: where the time of a config goes.
+
+    python benchmarks/launches.py --kernel channelise --problem n_channels=8192 --config ALGORITHM=two,SPECTRA=16,..
+
+One line for each config: all launches together, then each by the name of its function, median microseconds of a cold
+cache. Outputs are not checked; ``autotune verify`` does that.
+"""
+
+import argparse
+from dataclasses import replace
+from statistics import median
+
+from autotune.cli.tables import print_table
+from autotune.core.definition import Launch
+from autotune.core.errors import TrialFailure
+from autotune.devices.base import Function
+from autotune.source.render import render
+from autotune.sweep.request import parse_config, problems_on, resolve
+from autotune.trial.case import Placed, random_inputs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", required=True)
+    parser.add_argument("--problem", default="")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--samples", type=int, default=25)
+    parser.add_argument("--config", action="append", required=True)
+    given = parser.parse_args()
+    kernel, target = resolve(given.kernel, given.device)
+    (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
+    session = target.module.open(target.identifier)
+    rows = []
+    with Placed(session, kernel, problem, random_inputs(kernel, problem)) as placed:
+        for text in given.config:
+            config = parse_config(kernel, text, problem, target)
+            try:
+                binary = target.module.compile(render(kernel, problem, config), target.device)
+                function = session.load(binary, session.timed_build)
+                launch = kernel.launch(problem, config)
+                figures = [binary.of(step.function) for step in launch.steps]
+                registers = " ".join(f"{f.registers}/{f.spill_bytes}" for f in figures)
+                rows.append((*times(function, launch, placed, given.samples), registers, str(config)))
+            except TrialFailure as failure:
+                rows.append(("-", failure.message[:60], "-", str(config)))
+    print_table(("together", "each", "registers/spilled", "config"), rows)
+
+
+def times(function: Function, launch: Launch, placed: Placed, n: int) -> tuple[str, str]:
+    """Returns the median of all launches together, and of each."""
+    arguments = placed.arguments(launch)
+
+    def of(step: Launch) -> str:
+        function.samples(step, arguments, 2, cold=True)
+        return f"{1e6 * median(sample.seconds for sample in function.samples(step, arguments, n, cold=True)):.1f}"
+
+    each = ", ".join(f"{step.function or 'it'} {of(replace(step, then=None))}" for step in launch.steps)
+    return of(launch), each
+
+
+if __name__ == "__main__":
+    main()
