@@ -7,9 +7,9 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.search import check_sampler, searcher
-from autotune.search.by_optuna import OptunaSearch
+from autotune.search.by_optuna import Snapped
 
-from .test_search import CONFIGS, DEFAULT, drive, seconds_of
+from .test_search import CONFIGS, DEFAULT, drive, outcome_of, seconds_of
 
 NAMES = ("optuna:RandomSampler", "optuna:QMCSampler", "optuna:NSGAIISampler", "optuna:BruteForceSampler")
 
@@ -18,10 +18,9 @@ NAMES = ("optuna:RandomSampler", "optuna:QMCSampler", "optuna:NSGAIISampler", "o
 @pytest.mark.parametrize("ahead", [1, 16])
 def test_default_and_hints_first_then_each_config_once(name: str, ahead: int) -> None:
     hints = (CONFIGS[60], CONFIGS[5])
-    called, search = searcher(name, CONFIGS, DEFAULT, None, (CONFIGS[9],), 3, hints)
-    search.observe(CONFIGS[9], seconds_of(CONFIGS[9]))
+    search = searcher(name, CONFIGS, DEFAULT, None, 3, hints)
+    search.observe(CONFIGS[9], outcome_of(CONFIGS[9]))
     proposals = drive(search, 10_000, ahead, seed=1)
-    assert called == name
     assert proposals[:3] == [DEFAULT, *hints]
     assert len(proposals) == len(CONFIGS) - 1
     assert set(proposals) == set(CONFIGS) - {CONFIGS[9]}
@@ -30,28 +29,29 @@ def test_default_and_hints_first_then_each_config_once(name: str, ahead: int) ->
 
 @pytest.mark.parametrize("configs", [[Config()], [Config(A="x"), Config(A="y")], [Config(), Config(B=1)]])
 def test_tiny_spaces_are_searched(configs: list[Config]) -> None:
-    search = searcher("optuna:NSGAIISampler", configs, configs[0], None, (), 0)[1]
+    search = searcher("optuna:NSGAIISampler", configs, configs[0], None, 0)
     for _ in configs:
         config = search.propose()
         assert config is not None and config in configs
-        search.observe(config, 1.0)
+        search.observe(config, (1.0,))
     assert search.propose() is None
 
 
 def test_a_seed_repeats_its_search() -> None:
     first, same, other = (
-        drive(searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, 40, (), seed)[1], 40, 4) for seed in (1, 1, 2)
+        drive(searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, 40, seed), 40, 4) for seed in (1, 1, 2)
     )
     assert first == same != other
 
 
 def test_a_population_is_of_the_configs_that_were_tried() -> None:
     """The sampler's own trials hold the configs, their logarithms and their failures: one trial each."""
-    search = searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, None, (), 0)[1]
-    assert isinstance(search, OptunaSearch)
+    search = searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, None, 0)
+    assert isinstance(search.sampler, Snapped)
     proposals = drive(search, 80)
-    trials = search._study._study.trials
-    grid = search._grid
+    assert search.propose() is not None  # it learns of the last one when it is asked again
+    *trials, _ = search.sampler._inner.study.trials
+    grid = search.sampler._grid
     tried = [tuple(grid.choices[j][trial.params[n]] for j, n in enumerate(grid.names)) for trial in trials]
     assert tried == [tuple(config.get(n, "-") for n in grid.names) for config in proposals]
     assert [trial.state.name == "FAIL" for trial in trials] == [seconds_of(config) is None for config in proposals]
@@ -61,7 +61,7 @@ def test_a_population_is_of_the_configs_that_were_tried() -> None:
 
 @pytest.mark.parametrize("name", [*NAMES, "optuna:TPESampler"])
 def test_samplers_say_nothing(name: str, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
-    drive(searcher(name, CONFIGS, DEFAULT, None, (), 0)[1], 16, ahead=3)
+    drive(searcher(name, CONFIGS, DEFAULT, None, 0), 16, ahead=3)
     assert not recwarn.list and capfd.readouterr().err == ""
 
 
@@ -88,7 +88,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_sampler_of_another_package_proposes_until_it_raises(own: str) -> None:
-    search = searcher(f"{own}.Shy", CONFIGS, DEFAULT, None, (), 0)[1]
+    search = searcher(f"{own}.Shy", CONFIGS, DEFAULT, None, 0)
     first, second = search.propose(), search.propose()
     assert first == DEFAULT and second == Config(A=16, B=4, MODE="tiled", FAST=True, C=8)
     with pytest.raises(UsageError, match=r"^the sampler 'optuna:toysampler.Shy' raises RuntimeError: had enough at "):
