@@ -15,6 +15,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ..core.config import Config, Value
+from ..core.errors import UsageError
 
 FIXED = "fixed_params"  # the system attribute in which Optuna keeps the parameters of a trial that was enqueued
 LEAST = 1e-30  # values from here on have their own logarithm
@@ -159,13 +160,18 @@ class Listed(BaseSampler):
                 self._take_in(trials[number])
 
     def _begin(self, study: Study) -> None:
-        """Raises ValueError for a second study, or for more objectives than the sampler can have."""
+        """Take up the first study.
+
+        Raises:
+            ValueError: for a second one.
+            UsageError: for more objectives than the sampler can have.
+        """
         name = study.study_name
         if self.signs and name != self._study_name:
             raise ValueError(f"this sampler is of the study {self._study_name!r}; make another one for {name!r}")
         if not self.signs:
             if len(study.directions) > 1 and not self.several:
-                raise ValueError(
+                raise UsageError(
                     f"{type(self).__name__} searches by one objective, and this study has {len(study.directions)}; "
                     "choose another sampler"
                 )

@@ -30,7 +30,7 @@ def run_trials(
     progress: Progress,
     n_total: int,
     time_s: float | None,
-    recorded: Callable[[Trial], None] = lambda trial: None,
+    recorded: Callable[[Trial], None] | None = None,
 ) -> Oracle:
     """Runs trials until ``log`` has ``n_total``, ``time_s`` has passed, or the search proposes no more.
 
@@ -54,7 +54,8 @@ def run_trials(
         trial, oracle = ran.trial, ran.oracle
         context.ledger.add(ran.spent_s)
         log.add(trial)
-        recorded(trial)
+        if recorded is not None:
+            recorded(trial)
         search.observe(trial.config, *outcome_of(trial))
         progress.trial(trial, len(log.trials), log.fastest)
     for proposal in ahead:

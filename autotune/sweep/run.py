@@ -151,7 +151,7 @@ class _Run:
             if previous is None:
                 self.folder.drop_outcome()
                 search = self._search(sampler)
-                recorded = self.journal.add if self.journal else lambda trial: None
+                recorded = self.journal.add if self.journal else None
                 with oracles.chosen(context, log.fastest, settings.trust_recorded) as oracle:
                     oracle = run_trials(context, oracle, search, log, self.progress, n_total, settings.time_s, recorded)
                     open_device(context)

@@ -8,6 +8,7 @@ import pytest
 from autotune import Config, UsageError
 from autotune.search import check_sampler, searcher
 from autotune.search.by_optuna import Snapped
+from autotune.source.installed import installed
 
 from .test_search import CONFIGS, DEFAULT, drive, outcome_of, seconds_of
 
@@ -124,3 +125,23 @@ def test_a_missing_package_is_told_before_the_first_trial() -> None:
     except ImportError:
         with pytest.raises(UsageError, match="'optuna:GPSampler' needs the package torch, which is not installed"):
             check_sampler("optuna:GPSampler")
+
+
+def test_a_class_of_optunas_kind_may_be_installed_by_name(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "toy-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[autotune.samplers]\nshy = toysampler:Shy\nunfinished = toysampler:Unfinished\nnumber = toysampler:number\n"
+    )
+    installed.cache_clear()
+    try:
+        search = searcher("shy", CONFIGS, DEFAULT, None, 0)
+        assert [search.propose(), search.propose()] == [DEFAULT, Config(A=16, B=4, MODE="tiled", FAST=True, C=8)]
+        for name, says in (("unfinished", "'unfinished' is abstract"), ("number", "lacks after_trial, before_trial")):
+            with pytest.raises(UsageError, match=says):
+                searcher(name, CONFIGS, DEFAULT, None, 0)
+    finally:
+        installed.cache_clear()
