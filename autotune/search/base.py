@@ -40,8 +40,9 @@ class Listed(BaseSampler):
 
     A subclass chooses among the numbers of ``self.open_rows()`` and learns logarithms of values, less being better. It
     hears of all trials of the study, whoever began them: enqueued ones, those of other processes, those that were
-    added. One that fixes some parameters only gets a config that has them; a parameter that was suggested for a trial
-    has the value of its config, whatever its distribution. When all configs are taken, ``optimize`` stops.
+    added. A trial has its config from its beginning; an enqueued one that fixes some of the parameters gets a config
+    that has them. What is suggested for a parameter is the config's value, whatever the distribution. When all configs
+    are taken, ``optimize`` stops.
     """
 
     several = False  # whether it can be of a study of several objectives
@@ -141,7 +142,8 @@ class Listed(BaseSampler):
             if (row := self._listed(fixed)) is not None:
                 return row
             wanted = {(name, value) for name, value in fixed.items() if name in self._values}
-            if rows := [row for row in self.open_rows().tolist() if wanted <= set(self.configs[row].items())]:
+            rows = [row for row in self.open_rows().tolist() if wanted <= set(self.configs[row].items())]
+            if wanted and rows:
                 return int(self.rng.choice(rows))
         return int(self.rng.integers(self.n_configs)) if self.taken.all() else self.choose()
 
@@ -180,7 +182,9 @@ class Listed(BaseSampler):
 
     def _take_in(self, trial: FrozenTrial) -> None:
         row = self._chosen.get(trial.number)
-        if row is None and (row := self._listed(trial.params)) is None:
+        if row is None and (trial.params or trial.state.is_finished()):
+            row = self._listed(trial.params)
+        if row is None:
             return  # it has no config of the list, or does not have all of it yet
         self.taken[row] = True
         if not trial.state.is_finished():

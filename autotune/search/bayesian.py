@@ -8,7 +8,6 @@ Setting, 2010). docs/design/search.md tells the rest: features, slow configs, fa
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
@@ -160,7 +159,7 @@ class ConfigSampler(GaussianProcess):
         configs: Iterable[Mapping[str, Value]],
         seed: int = 0,
         budget: int | None = None,
-        known: Mapping[str, Sequence[float]] = MappingProxyType({}),
+        known: Mapping[str, Sequence[float]] = {},
     ) -> None:
         listed = list(dict.fromkeys(map(Config, configs)))
         if not listed:

@@ -1,7 +1,6 @@
 """A search is a study of Optuna's, which is asked and told: the default first, then the hints, no config twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal
 
 import optuna
@@ -13,7 +12,6 @@ from ..records.study import quiet
 from .base import Listed
 
 Direction = Literal["minimize", "maximize"]
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Search:
@@ -55,7 +53,7 @@ class Search:
         self._running[config] = trial
         return config
 
-    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, Any] = NOTHING) -> None:
+    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, Any] = {}) -> None:
         """Take the outcome of a config: a value for each objective, or None if it failed.
 
         Outcomes may come late and in any order, and be of configs that were recorded before and never proposed.

@@ -80,6 +80,14 @@ def test_enqueued_and_added_trials_are_heard_of() -> None:
     assert again in CONFIGS, "a list that is used up begins again"
 
 
+def test_a_config_without_parameters_is_one_like_any_other() -> None:
+    sampler = ConfigSampler([{"A": 1}, {}, {"A": 2}])
+    study = optuna.create_study(sampler=sampler)
+    study.enqueue_trial({"B": 3})  # which none of them has
+    study.optimize(lambda trial: 1.0 + len(sampler.suggest(trial)), n_trials=5)
+    assert sorted(map(len, configs_of(study))) == [0, 1, 1]
+
+
 def test_workers_that_share_a_storage_propose_nothing_twice() -> None:
     storage = optuna.storages.InMemoryStorage()
     optuna.create_study(storage=storage, study_name="shared")
