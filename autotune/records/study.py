@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ..core.config import Value
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 N_NAMED = 8  # sweeps that an error names
+_quieting = RLock()  # a campaign has threads, and how much Optuna tells is set for all of them
 LEFT_OUT = ("config", "median_s", "samples_s")  # the parameters, the value, and what would fill every hover text
 
 
@@ -139,9 +141,10 @@ def quiet() -> Iterator[None]:
     """Keeps Optuna from telling that there is a new study; what it tells afterwards is the caller's choice."""
     import optuna
 
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
+    with _quieting:
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            yield
+        finally:
+            optuna.logging.set_verbosity(before)

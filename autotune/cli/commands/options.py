@@ -40,7 +40,5 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 ResultsOption = Annotated[Path, typer.Option("--results", help="The folder for recorded sweeps.")]
 DashboardOption = Annotated[
     Path | None,
-    typer.Option(
-        "--dashboard", help="A file for `optuna-dashboard FILE`, which shows the trials while they run. Optional."
-    ),
+    typer.Option("--dashboard", help="A journal to write, which `optuna-dashboard FILE` shows while the sweep runs."),
 ]
