@@ -19,10 +19,11 @@ from ..records.folder import SweepFolder
 from ..records.outcome import Finalist, Outcome, Relation
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
+from ..records.record import SweepRecord
 from ..records.resume import resume
 from ..records.table import load
 from ..records.trials import TrialLog
-from ..search import Searcher, check_sampler, searcher
+from ..search import actual_sampler, check_sampler, searcher
 from ..search.neighbours import known
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
@@ -32,12 +33,17 @@ from ..trial.ledger import Ledger, idle_share
 from ..trial.row import Trial
 from ..trial.stations import with_rates
 from .final_round import PREFERENCE, FinalRound
-from .loop import open_device, run_trials
+from .loop import open_device, outcome_of, run_trials
 from .progress import Progress, Quiet
 from .settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..records.journal import Journal
+    from ..search.study import Search
+
+ELSEWHERE = ("results", "dashboard")  # settings that say where to write, and nothing of what is written
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,7 @@ def run_sweep(
     """
     progress, ledger = progress or Quiet(), Ledger()
     check_sampler(settings.sampler)
+    journal = _journal(settings.dashboard, progress)
     device, rank = bench.target.device, bench.join()
     with bench.getting_ready.held(rank):
         enumeration = kernel.space.enumerate(problem, device, settings.restrict)
@@ -105,9 +112,17 @@ def run_sweep(
             progress.note(
                 f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
             )
-        run = _Run(context, enumeration, default, settings, progress, folder, found.log)
+        run = _Run(context, enumeration, default, settings, progress, folder, found.log, journal)
         folder.take_up(run.about(found.stale).as_json())
         return run.run()
+
+
+def _journal(path: Path | None, progress: Progress) -> "Journal | None":
+    if path is None:
+        return None
+    from ..records.journal import Journal
+
+    return Journal(path, progress.note)
 
 
 @dataclass(frozen=True)
@@ -121,20 +136,24 @@ class _Run:
     progress: Progress
     folder: SweepFolder
     log: TrialLog
+    journal: "Journal | None"
 
     def run(self) -> Sweep:
         context, log, settings = self.context, self.log, self.settings
         n_total = max(len(log.trials), self.budget)
         previous = self._previous() if len(log.trials) == n_total else None
-        sampler, search = self._searcher(cold=previous is not None)
+        sampler = actual_sampler(settings.sampler, self.budget, len(self.enumeration.configs))
+        self._match_journal()
         self._announce(sampler, n_total)
         interrupted = False
         finalists: tuple[Finalist, ...] = previous.finalists if previous else ()
         try:
             if previous is None:
                 self.folder.drop_outcome()
+                search = self._search(sampler)
+                recorded = self.journal.add if self.journal else None
                 with oracles.chosen(context, log.fastest, settings.trust_recorded) as oracle:
-                    oracle = run_trials(context, oracle, search, log, self.progress, n_total, settings.time_s)
+                    oracle = run_trials(context, oracle, search, log, self.progress, n_total, settings.time_s, recorded)
                     open_device(context)
                     final_round = FinalRound(context, oracle, settings, self.progress, self._left_out)
                     finalists = final_round.run(log.trials, self.default)
@@ -155,6 +174,7 @@ class _Run:
         )
         if sweep.finalists:
             self.folder.write_outcome(self._outcome(sweep))
+        self._match_journal()
         return sweep
 
     @property
@@ -177,7 +197,7 @@ class _Run:
             default=self.default,
             refused=self.enumeration.refused,
             space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
-            settings={name: value for name, value in asdict(self.settings).items() if name != "results"},
+            settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE},
             stale=tuple(stale),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=origin.machine,
@@ -198,24 +218,23 @@ class _Run:
         )
         return outcome if is_long_enough else None
 
-    def _searcher(self, cold: bool) -> tuple[str, Searcher]:
-        """Returns the sampler's name and a search that knows recorded trials; ``cold``: nothing is left to search."""
+    def _search(self, sampler: str) -> "Search":
+        """Returns a search that knows the recorded trials."""
         kernel, problem, device = self.context.kernel, self.context.problem, self.context.target.device
         settings, trials, configs = self.settings, self.log.trials, self.enumeration.configs
-        warm = settings.n_hints and not cold
         with self.context.bench.getting_ready.held(self.context.rank), self.context.ledger.on("searching"):
-            done = [t.config for t in trials]
+            done = {t.config for t in trials}
             own = {t.config: t.median_s for t in trials if t.median_s}
-            near = known(settings.results, kernel, problem, device) if warm else ()
-            hints, columns = warm_start(
-                kernel, problem, device, self.enumeration, near, own, settings.n_hints, set(done)
-            )
-            name, search = searcher(
-                settings.sampler, configs, self.default, self.budget, done, settings.seed, hints, columns
-            )
+            near = known(settings.results, kernel, problem, device) if settings.n_hints else ()
+            hints, columns = warm_start(kernel, problem, device, self.enumeration, near, own, settings.n_hints, done)
+            search = searcher(sampler, configs, self.default, self.budget, settings.seed, hints, columns)
             for trial in trials:
-                search.observe(trial.config, trial.median_s)
-        return name, search
+                search.observe(trial.config, *outcome_of(trial))
+        return search
+
+    def _match_journal(self) -> None:
+        if self.journal is not None:
+            self.journal.match(SweepRecord.of(self.folder))
 
     def _announce(self, sampler: str, n_total: int) -> None:
         kernel, device, n_done = self.context.kernel, self.context.target.device, len(self.log.trials)

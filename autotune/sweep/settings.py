@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from ..core.config import Value
@@ -54,10 +55,12 @@ class Settings:
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
     checked_launches: int | None = None  # launches of the winner whose outputs are checked; None: those of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
+    dashboard: Path | None = None  # a journal file of Optuna's, to be written beside the record
     launch_deadline_s: float = 60.0  # deadline of each trial's verification, and of its measurement
 
     def __post_init__(self) -> None:
         check_type("results", self.results, Path, "a path")
+        check_type("dashboard", self.dashboard, (Path, NoneType), "a path, or None")
         check_type("sampler", self.sampler, str, "a name")
         check_type("protocol", self.protocol, Protocol, "a Protocol")
         check_numbers(vars(self), RANGES)

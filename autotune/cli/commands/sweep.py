@@ -25,7 +25,7 @@ from ...trial.measure import Protocol
 from .. import report
 from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped
-from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
+from .options import DashboardOption, DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
 
 
 def sweep(
@@ -117,6 +117,7 @@ def sweep(
         ),
     ] = Settings.launch_deadline_s,
     results: ResultsOption = Path("results"),
+    dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the fastest correct configuration and record every trial. Run again, it resumes where it stopped."""
@@ -124,6 +125,7 @@ def sweep(
     given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
         results=results,
+        dashboard=dashboard,
         time_s=time,
         seed=seed,
         n_hints=hints,
