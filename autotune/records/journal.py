@@ -39,7 +39,7 @@ class Journal:
             _check_end(path)
         except Exception as error:  # whatever the storage makes of what is in the file
             raise UsageError(
-                f"--dashboard {path}: it is no whole journal of Optuna's ({_why(error)}); name another file, or remove "
+                f"dashboard {path}: it is no whole journal of Optuna's ({_why(error)}); name another file, or remove "
                 "this one, since the record has all trials"
             ) from error
 
@@ -83,7 +83,7 @@ class Journal:
             study.set_user_attr("path", path)
         elif known != path:
             raise UsageError(
-                f"--dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, and this "
+                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, and this "
                 f"sweep's record is {path}; name another file"
             )
         return study
