@@ -34,7 +34,7 @@ defaults = Defaults(checked_launches=1, has_full_sizes=False, caches=(kind,))  #
 N_DEVICES = 8
 COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S overrides it
 NOISE = 0.005
-LEAST_WATTS = 300.0  # a config takes so much, or up to twice of it
+LEAST_JOULES = 0.03  # a launch takes so much, or up to twice of it
 FAILING = 0.05  # share of variants that do not compile
 CEILINGS = Ceilings(bytes_per_s=4e12, flops_per_s=6e13)
 
@@ -139,7 +139,7 @@ class _Buffer:
 class _Function:
     def __init__(self, path: Path) -> None:
         self._penalty = float(path.read_text())
-        self._watts = LEAST_WATTS * (1 + _unit("watts", path.read_text()))
+        self._joules = LEAST_JOULES * (1 + _unit("joules", path.read_text()))
         self._random = np.random.default_rng(zlib.crc32(path.name.encode()) ^ time.monotonic_ns() & 0xFFFFFFFF)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
@@ -156,7 +156,7 @@ class _Function:
             sample.seconds * (1.1 if 2 * i >= n else 1.0)
             for i, sample in enumerate(self.samples(launch, arguments, n, cold=False))
         ]
-        return Streamed(taken, n, self._watts * sum(taken))
+        return Streamed(taken, n, self._joules * n)
 
 
 class _Session:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..core.errors import UsageError
 from ..core.expressions import checked, value_of
@@ -21,6 +21,7 @@ FIGURES = {  # what a metric may call: the field of a trial
 UNITS = {TIME: "s", ENERGY: "J"}
 LARGEST = "max:"  # begins the text of an objective whose largest value is the best
 MOST = 2
+Direction = Literal["minimize", "maximize"]
 M = TypeVar("M", Trial, Finalist)
 
 
@@ -37,7 +38,7 @@ class Objective:
         return Objective(text.removeprefix(LARGEST).removeprefix("min:"), text.startswith(LARGEST))
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> "Direction":
         return "maximize" if self.largest else "minimize"
 
     def __str__(self) -> str:
@@ -105,6 +106,27 @@ class Objectives:
             f"c['{ENERGY}']" in code for code in self.metrics.values()
         )
 
+    @property
+    def directions(self) -> "tuple[Direction, ...]":
+        return tuple(objective.direction for objective in self.each)
+
+    def best(self, found: Iterable[M]) -> M | None:
+        """Returns the best one by the first objective; None where no value is known."""
+        known = [(self.first.rank(values), each) for each in found if (values := self.values(each)) is not None]
+        return min(known, key=lambda x: x[0])[1] if known else None
+
+    def lacks_energy(self, trial: Trial) -> bool:
+        """Whether a measured trial lacks the energy that the objectives need."""
+        return self.needs_energy and trial.median_s is not None and trial.joules is None
+
+    def check_energy(self, trial: Trial, device: str) -> None:
+        """Raises UsageError where a trial was measured and the device has no meter of energy."""
+        if self.lacks_energy(trial):
+            raise UsageError(
+                f"{device} does not say what energy it takes; it needs NVML's counter and the package nvidia-ml-py "
+                "(autotune doctor). Leave out the objective energy"
+            )
+
     def with_metrics(self, trial: Trial) -> Trial:
         """Returns a trial with the metrics that its figures give."""
         return replace(trial, metrics=self.computed(trial)) if trial.median_s and self.metrics else trial
@@ -127,6 +149,26 @@ class Objectives:
     def values(self, found: Trial | Finalist) -> dict[str, float] | None:
         """Returns the value of each objective; None unless all are known."""
         return values_of(self.each, found)
+
+
+def read_metrics(texts: Iterable[str]) -> dict[str, str]:
+    """Returns the expressions of texts such as ``gbps=8*n/time/1e9``, by name.
+
+    Raises:
+        UsageError: for a text without a name, or a name that is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, expression = (part.strip() for part in text.partition("="))
+        if not equals or not name or not expression:
+            raise UsageError(f"the metric {text!r} is not NAME=EXPRESSION; write gbps=8*n/time/1e9")
+        if name in found:
+            raise UsageError(f"the metric {name} is given twice")
+        found[name] = expression
+    return found
+
+
+FASTEST = Objectives()  # the objectives of a sweep that was asked for none
 
 
 def values_of(objectives: Iterable[Objective], found: Trial | Finalist) -> dict[str, float] | None:

@@ -33,11 +33,16 @@ SAMPLERS = {  # module:Class, imported when it is asked for: Optuna takes longer
 }
 
 
-def actual_sampler(name: str, budget: int | None, n_configs: int) -> str:
-    """Returns the sampler that ``auto`` is: exhaustive when the budget holds the whole space, else gp."""
+def actual_sampler(name: str, budget: int | None, n_configs: int, n_objectives: int = 1) -> str:
+    """Returns the sampler that ``auto`` is: exhaustive when the budget holds the whole space, else gp.
+
+    With several objectives it is Optuna's estimator of them all, in the place of gp.
+    """
     if name != "auto":
         return name
-    return "exhaustive" if budget is None or budget >= n_configs else "gp"
+    if budget is None or budget >= n_configs:
+        return "exhaustive"
+    return "gp" if n_objectives == 1 else "optuna:TPESampler"
 
 
 def searcher(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.definition import P
 from ..core.errors import TrialFailure
+from ..records.objectives import Objectives
 from ..records.trials import TrialLog
 from ..trial import stations
 from ..trial.bench import Bench
@@ -26,6 +27,7 @@ def run_trials(
     context: Context[P],
     oracle: Oracle,
     search: "Search",
+    objectives: Objectives,
     log: TrialLog,
     progress: Progress,
     n_total: int,
@@ -47,26 +49,27 @@ def run_trials(
         if not ahead:
             break
         open_device(context)
-        fastest = log.fastest
+        fastest = log.fastest if objectives.is_time else None
         proposal = _next(ahead, context)
         incumbent_s = fastest.median_s if fastest else None
         ran = stations.run(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
-        trial, oracle = ran.trial, ran.oracle
+        trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
+        objectives.check_energy(trial, context.target.device.name)
         context.ledger.add(ran.spent_s)
         log.add(trial)
         if recorded is not None:
             recorded(trial)
-        search.observe(trial.config, *outcome_of(trial))
-        progress.trial(trial, len(log.trials), log.fastest)
+        search.observe(trial.config, *outcome_of(trial, objectives))
+        progress.trial(trial, len(log.trials), objectives.best(log.trials))
     for proposal in ahead:
         proposal.cancel()
     return oracle
 
 
-def outcome_of(trial: Trial) -> tuple[tuple[float, ...] | None, dict[str, Any]]:
+def outcome_of(trial: Trial, objectives: Objectives) -> tuple[tuple[float, ...] | None, dict[str, Any]]:
     """Returns what a search is told of a trial: the values of the objectives, or None and why it failed."""
-    if trial.median_s:
-        return (trial.median_s,), {}
+    if (values := objectives.values(trial)) is not None:
+        return tuple(values.values()), {}
     return None, {"status": str(trial.status), "message": trial.message}
 
 

@@ -101,14 +101,15 @@ class Sustained:
 def sustained(
     session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, seconds: float
 ) -> Sustained:
-    """Launch one binary for ``seconds``, as a program does that launches nothing else; after a rest of REST_S.
+    """Launch one binary for ``seconds``, as a program does that launches nothing else; a GPU rests for REST_S before.
 
     Raises:
         TrialFailure: what the device raises.
     """
     function = session.load(binary, session.timed_build)
     placed = timed_arguments(session, kernel, case)
-    time.sleep(REST_S)
+    if session.clock_hz():
+        time.sleep(REST_S)
     return streamed(function, kernel.launch(case.problem, config), placed, seconds)
 
 
