@@ -175,10 +175,11 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
     """Returns the recorded sweep at or under ``path`` as a study of Optuna's in memory.
 
     It has a trial for each config whose trial still holds, in the order of the record: its parameters are categorical
-    (one that a config does not have is absent), its value is the search's median in seconds, and it failed where the
-    record has no time. User attributes of a trial are the record's columns (status, message, registers, efficiency,
-    ...) and ``final_median_s`` of a finalist; of the study kernel, problem, device, clock, path, default, and the
-    sweep's winner, which a final round may have chosen before ``best_trial``. Nothing done to the study is recorded.
+    (one that a config does not have is absent), its values are of the sweep's objectives, mostly the search's median in
+    seconds, and it failed where the record has none. User attributes of a trial are the record's columns (status,
+    message, registers, efficiency, ...) and ``final_median_s`` of a finalist; of the study kernel, problem, device,
+    clock, objectives, path, default, and the sweep's winner, which a final round may have chosen before ``best_trial``.
+    Nothing done to the study is recorded.
 
     Raises:
         UsageError: when there is no recorded sweep, or more than one.

@@ -13,7 +13,7 @@ from optuna.storages.journal import JournalFileBackend
 from ..core.errors import UsageError, told
 from ..trial.row import Trial
 from .record import SweepRecord
-from .study import about, distributions_of, frozen, quiet
+from .study import about, directions_of, distributions_of, frozen, quiet
 
 
 class Journal:
@@ -31,8 +31,8 @@ class Journal:
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
         self._path, self._note = path, note
         self._study: optuna.Study | None = None
+        self._record: SweepRecord | None = None
         self._distributions: Mapping[str, CategoricalDistribution] = {}
-        self._started = ""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._storage = JournalStorage(JournalFileBackend(str(path)))
@@ -49,13 +49,14 @@ class Journal:
         Raises:
             UsageError: when the file has a study of this title that is of another record.
         """
-        self._started = record.about.started
+        self._record = record
         self._distributions = distributions_of(record.about.space, record.trials)
-        wanted = [self._frozen(trial) for trial in record.trials]
+        wanted = [frozen(record, trial, self._distributions) for trial in record.trials]
         with self._writing():
             study = self._opened(record)
             found = study.get_trials(deepcopy=False)
-            if any(not _is_same(*pair) for pair in zip(found, wanted, strict=False)) or len(found) > len(wanted):
+            begun = [_outcome(trial) for trial in wanted[: len(found)]]
+            if [_outcome(trial) for trial in found] != begun or _ways(study) != directions_of(record):
                 optuna.delete_study(study_name=study.study_name, storage=self._storage)
                 study, found = self._opened(record), []
             for trial in wanted[len(found) :]:
@@ -68,16 +69,18 @@ class Journal:
 
     def add(self, trial: Trial) -> None:
         """Add a trial that the record has now."""
-        if self._study is not None:
+        if self._study is not None and self._record is not None:
             with self._writing():
-                self._study.add_trial(self._frozen(trial))
-
-    def _frozen(self, trial: Trial) -> optuna.trial.FrozenTrial:
-        return frozen(trial, self._distributions, None, self._started)
+                self._study.add_trial(frozen(self._record, trial, self._distributions))
 
     def _opened(self, record: SweepRecord) -> optuna.Study:
         with quiet():
-            study = optuna.create_study(study_name=record.title, storage=self._storage, load_if_exists=True)
+            study = optuna.create_study(
+                study_name=record.title,
+                storage=self._storage,
+                directions=directions_of(record),
+                load_if_exists=True,
+            )
         path, known = _about(record)["path"], study.user_attrs.get("path")
         if known is None and not study.get_trials(deepcopy=False):
             study.set_user_attr("path", path)
@@ -103,8 +106,12 @@ def _about(record: SweepRecord) -> dict[str, object]:
     return {**about(record), "path": str(record.path.resolve())}
 
 
-def _is_same(one: optuna.trial.FrozenTrial, other: optuna.trial.FrozenTrial) -> bool:
-    return (one.state, one.values, one.params) == (other.state, other.values, other.params)
+def _outcome(trial: optuna.trial.FrozenTrial) -> tuple[object, ...]:
+    return trial.params, trial.state, trial.values
+
+
+def _ways(study: optuna.Study) -> list[str]:
+    return [way.name.lower() for way in study.directions]
 
 
 def _check_end(path: Path) -> None:

@@ -14,6 +14,7 @@ from ..core.errors import UsageError
 from ..system.limits import check_type
 from ..trial.row import Trial
 from .folder import find_sweeps
+from .objectives import Direction, values_of
 from .outcome import Finalist
 from .record import SweepRecord
 from .trials import as_row, plain_number
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 N_NAMED = 8  # sweeps that an error names
 _quieting = RLock()  # a campaign has threads, and how much Optuna tells is set for all of them
-LEFT_OUT = ("config", "median_s", "samples_s")  # the parameters, the value, and what would fill every hover text
+LEFT_OUT = ("config", "samples_s")  # the parameters, and what would fill every hover text
 
 
 def study(path: str | os.PathLike[str]) -> "optuna.Study":
@@ -41,11 +42,11 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
     distributions = distributions_of(sweep.about.space, sweep.trials)
     final = {finalist.config: finalist for finalist in sweep.finalists}
     with quiet():
-        made = optuna.create_study(study_name=sweep.title, direction="minimize")
+        made = optuna.create_study(study_name=sweep.title, directions=directions_of(sweep))
     for name, value in about(sweep).items():
         made.set_user_attr(name, value)
     for trial in sweep.trials:
-        made.add_trial(frozen(trial, distributions, final.get(trial.config), sweep.about.started))
+        made.add_trial(frozen(sweep, trial, distributions, final.get(trial.config)))
     return made
 
 
@@ -71,18 +72,28 @@ def distributions_of(
     return {name: CategoricalDistribution(list(given)) for name, given in values.items() if given}
 
 
+def directions_of(sweep: SweepRecord) -> "list[Direction]":
+    """Returns the direction of each objective."""
+    return [objective.direction for objective in sweep.objectives]
+
+
 def frozen(
-    trial: Trial, distributions: "Mapping[str, CategoricalDistribution]", final: Finalist | None, sweep_started: str
+    sweep: SweepRecord,
+    trial: Trial,
+    distributions: "Mapping[str, CategoricalDistribution]",
+    final: Finalist | None = None,
 ) -> "FrozenTrial":
-    """Returns a trial of a record as one of Optuna's; ``final``: its measurement in the final round, if it has one."""
+    """Returns a trial of a sweep as one of Optuna's; ``final``: its measurement in the final round, if it has one."""
     from optuna.trial import FrozenTrial, TrialState
 
-    started, ended = _times(trial, sweep_started)
+    values = values_of(sweep.objectives, trial)
+    started, ended = _times(trial, sweep.about.started)
     return FrozenTrial(
         number=trial.number,  # the study numbers its trials itself
         trial_id=trial.number,
-        state=TrialState.COMPLETE if trial.median_s else TrialState.FAIL,
-        value=trial.median_s or None,
+        state=TrialState.FAIL if values is None else TrialState.COMPLETE,
+        value=None,
+        values=None if values is None else list(values.values()),
         params=dict(trial.config),
         distributions={name: distributions[name] for name in trial.config},
         user_attrs=_attributes(trial, final),
@@ -94,7 +105,7 @@ def frozen(
 
 
 def _attributes(trial: Trial, final: Finalist | None) -> dict[str, Any]:
-    """Returns what the record says of a trial beside its parameters, its value and its samples, as JSON has it."""
+    """Returns what the record says of a trial beside its parameters and its samples, as JSON has it."""
     said = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
     if final is not None:
         said["final_median_s"] = final.median_s
@@ -109,6 +120,7 @@ def about(sweep: SweepRecord) -> dict[str, Any]:
         "problem": dict(sweep.problem),
         "device": sweep.device.name,
         "clock": sweep.about.clock,
+        "objectives": list(map(str, sweep.objectives)),
         "path": str(sweep.path),
         "default": dict(sweep.about.default),
         "winner": dict(winner.config) if winner else None,

@@ -78,6 +78,17 @@ def test_a_trial_that_is_refuted_or_stale_makes_the_study_anew(tmp_path: Path) -
     assert [t.params for t in stored(dashboard).trials] == [DEFAULT, TALL]
 
 
+def test_a_study_has_the_objectives_of_its_sweep(tmp_path: Path) -> None:
+    path = recorded.record(tmp_path, H200, {DEFAULT: 9.0, WIDE: 8.0}, verdict=False, joules=2.0)
+    for objectives, values in ((["time"], [9e-6]), (["time", "max:energy"], [9e-6, 2.0])):
+        recorded.rewrite_about(path, settings={"objectives": objectives})
+        Journal(tmp_path / "x", fail).match(SweepRecord.of(SweepFolder(path)))
+        study = stored(tmp_path / "x")
+        assert told(study) == told(autotune.study(path)) and study.trials[0].values == pytest.approx(values)
+        assert study.directions == autotune.study(path).directions and study.user_attrs["objectives"] == objectives
+        assert [Config(trial.params) for trial in study.best_trials] == [WIDE]
+
+
 def test_a_file_has_a_study_for_each_problem_and_none_of_another_record(tmp_path: Path) -> None:
     results, dashboard = tmp_path / "results", tmp_path / "x"
     for n_time in (100, 200):
