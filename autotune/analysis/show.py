@@ -19,7 +19,7 @@ from .importance import importances
 PROOF = (
     *("number", "config", "key", "median_s", "q1_s", "q3_s", "interval_s", "clock_hz", "cold"),
     *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on", "checked_launches"),
-    *("sustained", "joules", "metrics"),
+    *("sustained", "joules", "watts", "metrics"),
 )
 KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "finalists", "counts", "n_configs"}
 KNOWN |= {"ceilings", "spent_s", "objectives"}
@@ -226,10 +226,9 @@ def spent(sweep: SweepRecord) -> Spent:
 def figures_text(measured: Finalist | Trial) -> str:
     """Returns energy, power and metrics of a config for people; "" where none is known."""
     parts = []
-    if measured.joules is not None and measured.median_s:
-        sustained = measured.sustained if isinstance(measured, Finalist) else None
-        took_s = sustained.duration_s / sustained.n if sustained else measured.median_s
-        parts.append(f"{value_text(ENERGY, measured.joules)} of energy a launch ({measured.joules / took_s:.0f} W)")
+    if measured.joules is not None:
+        power = "" if measured.watts is None else f" at {measured.watts:.0f} W"
+        parts.append(f"{value_text(ENERGY, measured.joules)} of energy a launch{power}")
     return ", ".join([*parts, *(f"{name} {value:.4g}" for name, value in measured.metrics.items())])
 
 

@@ -25,7 +25,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
         if trial is None:
             return None
         names = ("median_s", "q1_s", "q3_s", "registers", "shared_bytes", "spill_bytes", "max_error", "efficiency")
-        more = {"joules": trial.joules, "metrics": dict(trial.metrics)}
+        more = {"joules": trial.joules, "watts": trial.watts, "metrics": dict(trial.metrics)}
         return {"config": dict(trial.config), **{name: getattr(trial, name) for name in names}, **more}
 
     return {

@@ -11,14 +11,14 @@ from ..core.expressions import checked, value_of
 from ..trial.row import Trial
 from .outcome import Finalist
 
-TIME, ENERGY = "time", "energy"
+TIME, ENERGY, POWER = "time", "energy", "power"
 FIGURES = {  # what a metric may call: the field of a trial
     TIME: "median_s",
     ENERGY: "joules",
+    POWER: "watts",
     **{name: name for name in ("registers", "shared_bytes", "spill_bytes", "gb_per_s", "tflop_per_s", "efficiency")},
     **{name: name for name in ("clock_hz", "max_error", "rms_error", "compile_s")},
 }
-UNITS = {TIME: "s", ENERGY: "J"}
 LARGEST = "max:"  # begins the text of an objective whose largest value is the best
 MOST = 2
 Direction = Literal["minimize", "maximize"]
@@ -103,7 +103,7 @@ class Objectives:
     def needs_energy(self) -> bool:
         """Whether the energy of each config must be measured."""
         return any(each.name == ENERGY for each in self.each) or any(
-            f"c['{ENERGY}']" in code for code in self.metrics.values()
+            f"c['{name}']" in code for code in self.metrics.values() for name in (ENERGY, POWER)
         )
 
     @property

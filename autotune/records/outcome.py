@@ -56,6 +56,7 @@ class Finalist:
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
     joules: float | None = None  # energy of the device for one launch: of the sustained run, or of the trial
+    watts: float | None = None  # mean power meanwhile
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     sustained: Sustained | None = None  # None where it was not asked for
     checked_launches: int = 0  # further launches of the winner, all correct
@@ -99,7 +100,7 @@ _WRITTEN = (
     *("number", "config", "key", "compiler", "code", "conditions", "relation"),
     *("median_s", "q1_s", "q3_s", "interval_s", "samples_s", "clock_hz", "cold"),
     *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on"),
-    *("joules", "metrics"),
+    *("joules", "watts", "metrics"),
 )
 
 

@@ -76,7 +76,8 @@ TRIAL = {
     "samples_s": sequence(seconds),
     **dict.fromkeys(("cold", "stopped_early"), optional(flag)),
     "clock_hz": optional(amount),
-    **dict.fromkeys(("gb_per_s", "tflop_per_s", "efficiency", "joules", "max_error", "rms_error"), optional(amount)),
+    **dict.fromkeys(("gb_per_s", "tflop_per_s", "efficiency", "joules", "watts"), optional(amount)),
+    **dict.fromkeys(("max_error", "rms_error"), optional(amount)),
     "metrics": mapping(name, number),
     "verified_on": sequence(text),
 }

@@ -56,7 +56,7 @@ class Contestant:
         """Returns how it came out."""
         found = Finalist.measured(self.trial, self.measurement, relation)
         if self.sustained is not None:
-            found = replace(found, sustained=self.sustained, joules=self.sustained.joules)
+            found = replace(found, sustained=self.sustained, joules=self.sustained.joules, watts=self.sustained.watts)
         return replace(found, metrics=objectives.computed(found))
 
 

@@ -286,7 +286,7 @@ class _Run:
             if trial is None or found is None:
                 return trial
             trial = replace(trial, median_s=found.median_s, q1_s=found.q1_s, q3_s=found.q3_s, clock_hz=found.clock_hz)
-            trial = replace(trial, joules=found.joules, metrics=found.metrics)
+            trial = replace(trial, joules=found.joules, watts=found.watts, metrics=found.metrics)
             return trial if is_recorded else with_rates(trial, self.context)
 
         found = self.objectives.best(self.log.trials)

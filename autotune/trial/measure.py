@@ -53,6 +53,7 @@ class Measurement:
     max_error: float  # error of the timed problem's output, relative to rms(reference)
     rms_error: float
     joules: float | None = None  # energy of the device for one launch, where it was asked for and there is a meter
+    watts: float | None = None  # mean power over the launches that took this energy
 
     def interval(self) -> tuple[float, float]:
         """Returns a 95 % confidence interval of the median, from the order statistics of the samples."""
@@ -84,7 +85,8 @@ def measure(
     measured = taken.summary(slow, errors)
     if not protocol.energy_s:
         return measured
-    return replace(measured, joules=streamed(function, geometry, placed, protocol.energy_s).joules)
+    run = streamed(function, geometry, placed, protocol.energy_s)
+    return replace(measured, joules=run.joules, watts=run.watts)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ class Sustained:
     n: int  # launches
     duration_s: float  # duration of all launches
     joules: float | None = None  # energy of the device for one launch; None where it has no meter
+
+    @property
+    def watts(self) -> float | None:
+        """Returns the mean power of the device over the run."""
+        return None if self.joules is None or not self.duration_s else self.joules * self.n / self.duration_s
 
 
 def sustained(

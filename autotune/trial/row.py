@@ -46,6 +46,7 @@ class Trial:
     tflop_per_s: float | None = None
     efficiency: float | None = None  # least time of the measured roofline / median
     joules: float | None = None  # energy of the device for one launch, where it was measured
+    watts: float | None = None  # mean power meanwhile
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)  # of the sweep's own, by name
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
@@ -65,5 +66,6 @@ class Trial:
             tflop_per_s=None,
             efficiency=None,
             joules=None,
+            watts=None,
             metrics={},
         )

@@ -17,7 +17,7 @@ from autotune.sweep.run import Sweep
 from ..commands import ended, typed
 from ..conftest import EXAMPLE
 
-POWER = {"watts": "energy / time"}
+PRODUCT = {"edp": "energy * time * (power > 0)"}
 
 
 def sweep(results: Path, **settings: Any) -> Sweep:
@@ -50,7 +50,7 @@ def test_a_metric_may_be_the_objective_and_each_trial_has_it(tmp_path: Path) -> 
 def test_two_objectives_give_the_front_that_the_record_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = sweep(tmp_path, objectives=("time", "energy"), metrics=POWER)
+    found = sweep(tmp_path, objectives=("time", "energy"), metrics=PRODUCT)
     record = SweepRecord.of(find_sweeps(tmp_path)[0])
     shown = front_of(record)
     assert shown is not None
@@ -65,7 +65,7 @@ def test_two_objectives_give_the_front_that_the_record_has(
     assert found.best is not None and found.best.config == rows[0][0], "the first objective decides"
     typed(["show", str(tmp_path)], monkeypatch)
     text = capsys.readouterr().out
-    assert "front: energy" in text and "watts" in text and "of energy a launch" in text
+    assert "front: energy" in text and "edp" in text and " W" in text and "of energy a launch" in text
 
 
 def test_optuna_searches_by_two_objectives(tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_optuna_searches_by_two_objectives(tmp_path: Path) -> None:
 
 def test_a_sweep_by_time_goes_on_as_one_by_energy(tmp_path: Path) -> None:
     first = sweep(tmp_path, trials=6)
-    again = sweep(tmp_path, trials=6, objectives=("energy",), metrics=POWER)
+    again = sweep(tmp_path, trials=6, objectives=("energy",), metrics=PRODUCT)
     assert first.path == again.path and again.best is not None and again.best.joules
     verdict = json.loads((again.path / "verdict.json").read_text())
-    assert verdict["objectives"] == ["energy"] and verdict["winner"]["metrics"]["watts"] > 100
+    assert verdict["objectives"] == ["energy"] and verdict["winner"]["metrics"]["edp"] > 0
     third = sweep(tmp_path, trials=6, objectives=("energy",), metrics={"mj": "1000 * energy"})
     assert not third.finalists, "nothing is measured anew for a metric"
     assert autotune.load(tmp_path)["metric.mj"].notna().any(), "recorded trials get it"

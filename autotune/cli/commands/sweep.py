@@ -112,7 +112,7 @@ def sweep(
         typer.Option(
             "--metric",
             help="A figure of your own for each trial, NAME=EXPRESSION, of parameters, sizes, metrics before it, and "
-            f"{', '.join(FIGURES)} (seconds, joules, bytes); for example 'gbps=8*n/time/1e9'.",
+            f"{', '.join(FIGURES)} (seconds, joules, watts, bytes); for example 'gbps=8*n/time/1e9'.",
         ),
     ] = [],
     energy: Annotated[
