@@ -36,6 +36,7 @@ DOES = {
     "trial/conditions.py": "what else decides",
     "trial/measure.py": "cold L2, clock; full size",
     "trial/case.py": "inputs, outputs, buffers",
+    "records/objectives.py": "what is looked for",
     "records/trials.py": "a line, on disk",
     "cli/console.py": "tells the user",
     "trial/ledger.py": "where the time went",
