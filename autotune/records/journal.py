@@ -13,7 +13,7 @@ from optuna.storages.journal import JournalFileBackend
 from ..core.errors import UsageError, told
 from ..trial.row import Trial
 from .record import SweepRecord
-from .study import about, directions_of, distributions_of, frozen, quiet
+from .study import about, directions_of, distributions_of, frozen, name_objectives, quiet
 
 
 class Journal:
@@ -61,6 +61,8 @@ class Journal:
                 study, found = self._opened(record), []
             for trial in wanted[len(found) :]:
                 study.add_trial(trial)
+            if study.metric_names is None:
+                name_objectives(study, record)
             known = study.user_attrs
             for name, value in _about(record).items():
                 if known.get(name) != value:

@@ -19,6 +19,7 @@ FIGURES = {  # what a metric may call: the field of a trial
     **{name: name for name in ("registers", "shared_bytes", "spill_bytes", "gb_per_s", "tflop_per_s", "efficiency")},
     **{name: name for name in ("clock_hz", "max_error", "rms_error", "compile_s")},
 }
+UNITS = {TIME: "s", ENERGY: "J"}
 LARGEST = "max:"  # begins the text of an objective whose largest value is the best
 MOST = 2
 Direction = Literal["minimize", "maximize"]
@@ -40,6 +41,11 @@ class Objective:
     @property
     def direction(self) -> "Direction":
         return "maximize" if self.largest else "minimize"
+
+    @property
+    def title(self) -> str:
+        """Returns the name, with the unit where it has one."""
+        return f"{self.name} ({UNITS[self.name]})" if self.name in UNITS else self.name
 
     def __str__(self) -> str:
         return f"{LARGEST if self.largest else ''}{self.name}"

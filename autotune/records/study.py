@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -43,6 +44,7 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
     final = {finalist.config: finalist for finalist in sweep.finalists}
     with quiet():
         made = optuna.create_study(study_name=sweep.title, directions=directions_of(sweep))
+    name_objectives(made, sweep)
     for name, value in about(sweep).items():
         made.set_user_attr(name, value)
     for trial in sweep.trials:
@@ -75,6 +77,15 @@ def distributions_of(
 def directions_of(sweep: SweepRecord) -> "list[Direction]":
     """Returns the direction of each objective."""
     return [objective.direction for objective in sweep.objectives]
+
+
+def name_objectives(study: "optuna.Study", sweep: SweepRecord) -> None:
+    """Give the objectives of a study their names, which pictures have at their axes."""
+    import optuna
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names([objective.title for objective in sweep.objectives])
 
 
 def frozen(
