@@ -9,4 +9,8 @@ const config = {
   modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "select2d", "lasso2d", "autoScale2d"],
 };
 const figures = JSON.parse(document.getElementById("figures").textContent);
-figures.forEach((figure, i) => Plotly.newPlot(`picture-${i}`, figure.data, figure.layout, config));
+figures.forEach((figure, i) => {
+  const place = document.getElementById(`picture-${i}`);
+  const isSmall = place.closest(".gallery") !== null; // its buttons would hide what it shows
+  Plotly.newPlot(place, figure.data, figure.layout, isSmall ? {...config, displayModeBar: false} : config);
+});

@@ -6,24 +6,28 @@ lets it run two scripts by their digests, and load nothing.
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from ..system.installation import VERSION, install_with
 from . import many, one
-from .blocks import Block, Picture
+from .blocks import Block, figures
 
 HERE = Path(__file__).parent
 
 
-def page(sweeps: Sequence[SweepRecord]) -> str:
+def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]] | None = None) -> str:
     """Returns the page of one sweep in full, or of many beside one another.
+
+    ``kernels``: definitions that are not installed, by name.
 
     Raises:
         UsageError: without plotly.
@@ -31,7 +35,7 @@ def page(sweeps: Sequence[SweepRecord]) -> str:
     drawing = _plotly()  # before anything is read
     if len(sweeps) == 1:
         return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing)
-    return _rendered(many.title(sweeps), many.blocks(sweeps), drawing)
+    return _rendered(many.title(sweeps), many.blocks(sweeps, kernels or {}), drawing)
 
 
 def _plotly() -> str:
@@ -52,12 +56,11 @@ def _rendered(title: str, blocks: Sequence[Block], drawing: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
-    figures = [block.figure for block in blocks if isinstance(block, Picture)]
     scripts = drawing, (HERE / "draw.js").read_text()
     return environment.get_template("page.html.j2").render(
         title=title,
         blocks=blocks,
-        figures=figures,
+        figures=figures(blocks),
         style=Markup((HERE / "page.css").read_text()),
         scripts=[Markup(script) for script in scripts],
         digests=[_digest(script) for script in scripts],

@@ -90,15 +90,14 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
         "Where the time of the sweep went: 8 s",
     ):
         assert part in page.text, f"{part!r} is not in\n{page.text}"
-    final, search, _, parameters, spent = page.figures
+    final, search, _, *by_value, spent = page.figures
     assert final["data"][0]["x"] == [204.0, 306.0, 408.0]
     assert final["data"][0]["error_x"]["array"] == pytest.approx([2.04, 3.06, 4.08])
     dots, best, failed = search["data"]
     assert dots["y"] == [400.0, 300.0, 900.0, 500.0, 200.0, 800.0] and len(failed["x"]) == 10
     assert best["y"] == [400.0, 300.0, 300.0, 300.0, *[200.0] * 12]
     assert spent["data"][0]["x"] == [6.0, 2.0]
-    notes = [note["text"] for note in parameters["layout"]["annotations"]]
-    (phases,) = [box for note, box in zip(notes, parameters["data"], strict=True) if "PHASES" in note]
+    (phases,) = [figure["data"][0] for figure in by_value if {"2", "4", "8"} == set(figure["data"][0]["x"])]
     timed = dict(zip(phases["y"], phases["x"], strict=True))
     assert timed == {1e6 * s: str(config["PHASES"]) for config, s in outcomes.MEDIANS_S.items()}
 
@@ -110,19 +109,27 @@ def test_many_sweeps_are_compared(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", tmp_path / "results")
     assert "3 sweeps of filter on NVIDIA H200" in page.text and "n_samples=4096" in page.text
     assert f"{outcomes.BEST} (so far)" in page.text
-    (gains,) = page.figures
+    gains, portfolio = page.figures
+    assert [line["y"] for line in portfolio["data"]] == [[0.0], [0.0]], "one config is the best of all"
     assert gains["data"][0]["y"] == ["taps=16", "taps=32", "taps=64"]
     assert gains["data"][0]["x"] == [2.0, 2.0, 2.0]
 
 
 def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", DDC)
-    roof, heat, gains = page.figures
+    roof, heat, gains, portfolio, lookup = page.figures
     assert len(gains["data"][0]["x"]) == 64 and len(roof["data"][-1]["x"]) == 64
-    assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("decimation", "16")
-    assert [len(row) for row in heat["data"][0]["z"]] == [7] * 4
-    assert heat["data"][0]["z"][0][-1] is None, "no sweep has 1024 taps and decimates by 4"
-    assert len(heat["layout"]["updatemenus"][0]["buttons"]) == 3
+    assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("sample_bits", "16")
+    assert [[share is None for share in row] for row in heat["data"][0]["z"]] == [[False] * 7] * 4
+    others = [button["args"][0]["z"][0] for button in heat["layout"]["updatemenus"][0]["buttons"][1:]]
+    assert len(others) == 2
+    assert any(rows[0][-1] is None for rows in others), "no sweep has 1024 taps and decimates by 4"
+    worst, typical = (line["y"] for line in portfolio["data"])
+    assert worst == sorted(worst, reverse=True) and all(a >= b for a, b in zip(worst, typical, strict=True))
+    assert [name.partition(":")[0] for name in lookup["data"][0]["y"]] == ["default"], (
+        "all ddc have one size at run time"
+    )
+    assert lookup["data"][0]["x"][0] == pytest.approx(100 * (2.59 - 1), rel=0.05), "the README's median speed-up"
     one = seen(tmp_path / "y.html", DDC / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432")
     for figure in (*page.figures, *one.figures):
         go.Figure(without_newer(figure))  # raises where plotly knows no such member
