@@ -18,7 +18,7 @@ from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from ..system.installation import VERSION, install_with
-from . import many, one
+from . import compared, many, one
 from .blocks import Block, figures
 
 HERE = Path(__file__).parent
@@ -36,6 +36,17 @@ def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]] | Non
     if len(sweeps) == 1:
         return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing)
     return _rendered(many.title(sweeps), many.blocks(sweeps, kernels or {}), drawing)
+
+
+def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> str:
+    """Returns the page of what differs between two sets of records.
+
+    Raises:
+        UsageError: without plotly, or when they share no problem of the same kernel and device.
+    """
+    drawing = _plotly()
+    found = compared.blocks(before, after)
+    return _rendered(compared.title(before, after), found, drawing)
 
 
 def _plotly() -> str:

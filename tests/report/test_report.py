@@ -16,12 +16,13 @@ from autotune.cli.commands.report import report
 from autotune.core.errors import UsageError
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append
+from autotune.records.trials import append, as_row
 from autotune.report import page as pages
 from autotune.trial.row import Trial
 
 from .. import outcomes
 from ..commands import ended
+from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, write_verdict
 
 pytestmark = pytest.mark.quick
 
@@ -139,6 +140,40 @@ def without_newer(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure without what plotly before 6.3 does not know, which its script ignores."""
     text = re.sub(r'"minorloglabels": "\w+",? ?', "", json.dumps(figure))
     return json.loads(text.replace(", }", "}"))  # type: ignore[no-any-return]
+
+
+def test_two_sets_of_records_are_compared(tmp_path: Path) -> None:
+    for name, factor in (("before", 1.0), ("after", 1.5)):
+        for n_chan in (16, 32):
+            changed = factor if n_chan == 32 else 1.0
+            times = {WIDE: 2.0 * changed, TALL: 4.0, DEFAULT: 5.0}
+            path = record(tmp_path / name, H200, times, n_chan=n_chan, compiler=f"NVRTC {name}")
+            finalists = [as_row(trial) for trial in SweepRecord.of(SweepFolder(path)).measured]
+            write_verdict(path, {"winner": finalists[0], "finalists": finalists})
+        rewrite_about(path, compiler=f"NVRTC {name}")
+    append(path, Trial(number=1, status="wrong", config=TALL, key=None, stamp="", message="off by one"))
+    record(tmp_path / "after", H200, {WIDE: 1.0}, n_chan=64)
+    report([tmp_path / "after"], tmp_path / "x.html", before=[tmp_path / "before"])
+    page = Page((tmp_path / "x.html").read_text())
+    for part in (
+        "Before and after: 2 problems of detect on NVIDIA H200",
+        "2 in both: 1 same, 0 faster, 1 slower; 2 with the same winner",
+        "detect n_time=100,n_chan=64 on NVIDIA H200",
+        "NVRTC before",
+        "NVRTC after",
+        "off by one",
+    ):
+        assert part in page.text, f"{part!r} is not in\n{page.text}"
+    (changes,) = page.figures
+    band, same, slower = changes["data"]
+    assert band["y"] == ["n_chan=32", "n_chan=16"], "those that became slower come first"
+    assert (same["x"], same["y"], slower["x"], slower["y"]) == ([0.0], ["n_chan=16"], [50.0], ["n_chan=32"])
+    alone = [tmp_path / name / path.relative_to(tmp_path / "after") for name in ("before", "after")]
+    report(alone[1:], tmp_path / "y.html", before=alone[:1])
+    changes, configs = Page((tmp_path / "y.html").read_text()).figures
+    assert (configs["data"][1]["x"], configs["data"][1]["y"]) == ([2.0, 5.0], [3.0, 5.0])
+    with pytest.raises(UsageError, match="share no problem"):
+        report([outcomes.sweep(tmp_path / "other")], tmp_path / "z.html", before=alone[:1])
 
 
 def test_text_of_a_record_stays_text(tmp_path: Path) -> None:
