@@ -1,7 +1,7 @@
 """The page of recorded sweeps: HTML with its style, its data and the script that draws, and nothing from elsewhere.
 
 Records are data from anywhere. Jinja escapes each text, data are JSON that no browser runs, and the policy of the page
-lets it run two scripts by their digests, and load nothing.
+lets it run its own scripts by their digests, and load nothing.
 """
 
 import base64
@@ -24,29 +24,31 @@ from .blocks import Block, figures
 HERE = Path(__file__).parent
 
 
-def page(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]] | None = None) -> str:
+def page(
+    sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]] | None = None, *, renews: bool = False
+) -> str:
     """Returns the page of one sweep in full, or of many beside one another.
 
-    ``kernels``: definitions that are not installed, by name.
+    ``kernels``: definitions that are not installed, by name. ``renews``: the page loads itself again every few seconds.
 
     Raises:
         UsageError: without plotly.
     """
     drawing = _plotly()  # before anything is read
     if len(sweeps) == 1:
-        return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing)
-    return _rendered(many.title(sweeps), many.blocks(sweeps, kernels or {}), drawing)
+        return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing, renews)
+    return _rendered(many.title(sweeps), many.blocks(sweeps, kernels or {}), drawing, renews)
 
 
-def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> str:
-    """Returns the page of what differs between two sets of records.
+def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, renews: bool = False) -> str:
+    """Returns the page of what differs between two sets of records; ``renews`` as for ``page``.
 
     Raises:
         UsageError: without plotly, or when they share no problem of the same kernel and device.
     """
     drawing = _plotly()
     found = compared.blocks(before, after)
-    return _rendered(compared.title(before, after), found, drawing)
+    return _rendered(compared.title(before, after), found, drawing, renews)
 
 
 def _plotly() -> str:
@@ -58,7 +60,7 @@ def _plotly() -> str:
         ) from error
 
 
-def _rendered(title: str, blocks: Sequence[Block], drawing: str) -> str:
+def _rendered(title: str, blocks: Sequence[Block], drawing: str, renews: bool) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -67,7 +69,7 @@ def _rendered(title: str, blocks: Sequence[Block], drawing: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
-    scripts = drawing, (HERE / "draw.js").read_text()
+    scripts = [drawing, *((HERE / name).read_text() for name in ("draw.js", *["renew.js"] * renews))]
     return environment.get_template("page.html.j2").render(
         title=title,
         blocks=blocks,

@@ -3,15 +3,19 @@
 import json
 import re
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
 from autotune import Config
+from autotune.cli.commands import report as reporting
 from autotune.cli.commands.report import report
 from autotune.core.errors import UsageError
 from autotune.records.folder import SweepFolder
@@ -203,6 +207,61 @@ def test_a_page_loads_nothing_and_runs_what_is_its_own(tmp_path: Path, monkeypat
     assert len(runs) == 2 and "plotly.js v" in runs[0]
     assert 'plotlyServerURL: ""' in runs[1] and "showSendToCloud: false" in runs[1], "no button uploads a chart"
     assert all(f"'{pages._digest(script)}'" in policy for script in runs)
+
+
+def test_the_page_is_written_anew_while_a_sweep_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "LOOKS_EVERY_S", 0.01)
+    monkeypatch.setattr(reporting, "QUIET_S", 0.1)
+    out, told, pages_seen = tmp_path / "x.html", [], []
+    monkeypatch.setattr(reporting, "note", told.append)
+
+    def sweep() -> None:
+        wait_for(lambda: bool(told))
+        made = outcomes.sweep(tmp_path / "made", verdict=False)
+        path = tmp_path / "results" / made.relative_to(tmp_path / "made")
+        with SweepFolder(made).locked(told.append):
+            (tmp_path / "made").rename(tmp_path / "results")
+            wait_for(lambda: out.exists())
+            pages_seen.append(out.read_text())
+            append(path, Trial(number=77, status="wrong", config=Config(WGS=8), key=None, stamp="", message="belated"))
+            wait_for(lambda: "2 wrong" in out.read_text())
+            pages_seen.append(out.read_text())
+
+    running = Thread(target=sweep)
+    running.start()
+    report([tmp_path / "results"], out, watch=True)
+    running.join()
+    assert [line.partition(":")[0] for line in told] == [
+        "waiting",
+        f"writing {out} while a sweep runs there",
+        f"wrote {out}",
+    ]
+    assert ["location.reload" in html for html in (*pages_seen, out.read_text())] == [True, True, False]
+    assert ["2 wrong" in html for html in (*pages_seen, out.read_text())] == [False, True, True]
+
+
+def test_ctrl_c_ends_a_watch_with_a_page_that_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = outcomes.sweep(tmp_path / "results", verdict=False), tmp_path / "x.html"
+
+    def interrupted(_: float) -> None:
+        assert "location.reload" in out.read_text()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reporting.time, "sleep", interrupted)
+    code, told = ended(["report", str(path), "--out", str(out), "--watch"], capsys, monkeypatch)
+    assert code == 130 and told.splitlines()[1:] == [
+        "autotune: stopped by Ctrl-C; no page is half written; run the same command again"
+    ]
+    assert "location.reload" not in out.read_text()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def test_what_goes_wrong_is_told_in_a_line(
