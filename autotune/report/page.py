@@ -55,9 +55,12 @@ def _plotly() -> str:
     try:
         return str(import_module("plotly.offline").get_plotlyjs())
     except ImportError as error:
-        raise UsageError(
-            f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
-        ) from error
+        raise UsageError(needs_plotly()) from error
+
+
+def needs_plotly() -> str:
+    """Returns what is told where plotly is not installed."""
+    return f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
 
 
 def _rendered(title: str, blocks: Sequence[Block], drawing: str, renews: bool) -> str:

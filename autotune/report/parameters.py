@@ -50,7 +50,7 @@ def importance(found: Sequence[Importance]) -> Picture | None:
     shown = layout(
         80 + 24 * len(known),
         xaxis=axis("share of the variance of log time (%)", range=[0, 108]),
-        yaxis=axis(type="category", autorange="reversed", ticks="outside", ticklen=4, tickcolor="#ffffff"),
+        yaxis=axis(type="category", autorange="reversed", dtick=1, ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
         "How much each parameter matters",
