@@ -87,7 +87,7 @@ def sweep(
     progress: "Progress | None" = None,
     **settings: Any,
 ) -> "Sweep":
-    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
+    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame), ``plot()`` and ``path``.
 
     ``effort`` is quick, normal or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,
     time_s, sampler, seed, ...), which go before. Started again with the same arguments it goes on where it stopped.

@@ -12,7 +12,7 @@ const figures = JSON.parse(document.getElementById("figures").textContent);
 figures.forEach((figure, i) => {
   const place = document.getElementById(`picture-${i}`);
   place.style.minHeight = `${figure.layout.height}px`;
-  const isSmall = place.closest(".gallery") !== null; // its buttons would hide what it shows
+  const isSmall = place.closest(".gallery") !== null || innerWidth < 640; // buttons would hide what it shows
   Plotly.newPlot(place, figure.data, figure.layout, isSmall ? {...config, displayModeBar: false} : config);
 });
 if (history.state !== null) scrollTo(0, history.state.scroll); // renew.js has loaded the page again

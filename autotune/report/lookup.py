@@ -12,9 +12,9 @@ from .blocks import BLUE, MUTED, ORANGE, Figure, Picture, axis, layout
 
 K_MAX = 8  # configs of the largest portfolio
 TIERS = {
-    NEAREST: "nearest: tuned on this GPU at other sizes",
-    ARCHITECTURE: "architecture: tuned on another GPU of it",
-    DEFAULT: "default: nothing is tuned",
+    NEAREST: "nearest: other sizes here",
+    ARCHITECTURE: "architecture: another GPU",
+    DEFAULT: "default: not tuned",
 }
 
 

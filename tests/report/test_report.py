@@ -193,6 +193,13 @@ def test_text_of_a_record_stays_text(tmp_path: Path) -> None:
     assert page.text.count("<script>alert(1)</script>") >= 3, "it is shown"
     assert not re.search(r"<(script|img)", "".join(map(json.dumps, page.figures))), "plotly's labels hold no HTML"
     assert "&lt;script&gt;alert(1)" in json.dumps(page.figures)
+    other = outcomes.sweep(tmp_path / "after", compiler="another", default={"ALGORITHM": EVIL})
+    report([other], tmp_path / "y.html", before=[path])
+    html = (tmp_path / "y.html").read_text()
+    assert "<script>alert" not in html and "<img" not in html
+    compared = Page(html)
+    assert EVIL in compared.text, "the compiler before"
+    assert not re.search(r"<(script|img)", "".join(map(json.dumps, compared.figures)))
 
 
 def test_a_page_loads_nothing_and_runs_what_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
