@@ -33,7 +33,7 @@ def module(path: Path) -> ModuleType:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole site; a link that leads nowhere ends its making."""
     out = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
     made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert made.returncode == 0, made.stdout + made.stderr
     return out
@@ -56,7 +56,7 @@ def test_pages_lead_to_one_another_and_load_nothing_from_elsewhere(site: Path) -
     for page in ("first-kernel.html", "notebooks/first-sweep.html", "api.html", "about.html", "contributing.html"):
         assert f'href="{page}' in index, page
     assert 'href="index.html"' in about and 'src="pictures/overview.svg"' in about
-    assert 'href="source/autotune/search/base.py.html"' in (site / "search.html").read_text()
+    assert 'href="source/autotune/search/base.py.html"' in (site / "contributing.html").read_text()
     loaded = re.compile(r"<(?:script|img|link)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]+)")
     assert {url for page in site.rglob("*.html") for url in loaded.findall(page.read_text())} == set()
 

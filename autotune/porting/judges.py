@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import Status, TrialFailure
-from ..devices.comparison import compare_arrays
 from ..trial.bench import Bench
+from ..trial.case import save_arrays
 from ..trial.worker import Job
 from .call import Call, digest_of
 from .probing import LOOSE
@@ -25,6 +26,7 @@ class Asked:
     verify: Callable[..., Any]
     answer: list[Any]
     atol: float
+    written: frozenset[str]  # arrays that a launch may change
 
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns nothing to remark.
@@ -32,9 +34,10 @@ class Asked:
         Raises:
             TrialFailure: wrong, unless the function takes the outputs for right.
         """
+        pairs = list(zip(self.call.arguments, self.answer, strict=True))
+        names = [each.name for each, known in pairs if known is not None and each.name in self.written]
         with self.bench.turn:
-            found = self.bench.worker.outputs(job, deadline_s)
-        pairs = zip(self.call.arguments, self.answer, strict=True)
+            found = self.bench.worker.written(job, names, deadline_s)
         outputs = [None if known is None else found.get(each.name, each.value) for each, known in pairs]
         try:
             is_right = self._asked(outputs)
@@ -71,14 +74,20 @@ class Compared:
     """Compares the outputs of each config with those of the first one, of which nobody knows whether they are right."""
 
     bench: Bench
-    first: Mapping[str, np.ndarray]
+    first: Path  # folder of what the first config wrote
+
+    @staticmethod
+    def with_first(bench: Bench, written: Mapping[str, np.ndarray]) -> "Compared":
+        """Returns a judge that compares with ``written``, which it keeps in files of the bench."""
+        folder = bench.folder(bench.join())
+        save_arrays(folder, "output", written)
+        return Compared(bench, folder)
 
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns that nothing is verified, and where results differ."""
         with self.bench.turn:
-            found = self.bench.worker.outputs(job, deadline_s)
-        for name, array in self.first.items():
-            differs = compare_arrays(found[name], array, LOOSE)
-            if differs.n_bad:
-                return f"unverified: {name} differs from the first config's in {differs.n_bad} of {differs.n_total}"
+            compared = self.bench.worker.unlike(job, self.first, LOOSE, deadline_s)
+        for name, found in compared.items():
+            if found.n_bad:
+                return f"unverified: {name} differs from the first config's in {found.n_bad} of {found.n_total}"
         return "unverified"

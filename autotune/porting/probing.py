@@ -1,13 +1,13 @@
 """Finds out what a kernel writes, by one launch of its first config on the caller's arrays."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ..core.definition import Tolerance
 from ..core.errors import TrialFailure
-from ..devices.comparison import compare_arrays
 from ..source.registry import load_kernel, reference_of
 from ..trial.bench import Bench
 from ..trial.case import write_case
@@ -30,7 +30,7 @@ class Probed:
     ``failure``: why none ran.
     """
 
-    written: dict[str, np.ndarray]
+    written: Mapping[str, np.ndarray]
     overwritten: frozenset[str] = frozenset()
     failure: TrialFailure | None = None
 
@@ -40,22 +40,18 @@ def probe(call: Call, results: Path, bench: Bench, deadline_s: float) -> Probed:
     kernel = load_kernel(str(write_definition(call, unchecked(call), results)))
     problem, folder = kernel.tuned[0], bench.folder(bench.join())
     write_case(kernel, problem, folder)
-    given = {each.name: each.value for each in call.arguments if each.is_array}
+    blank = frozenset(each.name for each in call.arguments if each.is_array and _is_blank(each.value))
     failure: TrialFailure | None = None
     for config in kernel.space.enumerate(problem, bench.target.device).configs[:N_TRIED]:
         try:
             binary = bench.pool.start(Subject(kernel, problem, 0), config).binary()
             job = Job(reference_of(kernel), asdict(problem), config, binary, case=folder)
             with bench.turn:
-                found = bench.worker.outputs(job, deadline_s)
-                written = {name: array for name, array in found.items() if _is_output(given[name], array)}
-                others = {name: _other(given[name]) for name in written}
-                again = bench.worker.outputs(replace(job, case=_with(folder, others)), deadline_s)
+                found = bench.worker.effects(job, blank, LOOSE, deadline_s)
         except TrialFailure as its_own:
             failure = failure or its_own
             continue
-        same = (name for name, array in written.items() if not compare_arrays(again[name], array, LOOSE).n_bad)
-        return Probed(written, frozenset(same))
+        return Probed(found.written, found.overwritten)
     return Probed({}, failure=failure)
 
 
@@ -73,27 +69,9 @@ def outputs_of(call: Call, probed: Probed, answers: dict[str, np.ndarray], atol:
     return Outputs(kinds, answers, tolerance, "the answer is of one size: other sizes cannot be checked")
 
 
-def _is_output(before: np.ndarray, after: np.ndarray) -> bool:
-    """Returns whether a launch wrote an array, or may have: one of a single value is more likely an output."""
-    return before.tobytes() != after.tobytes() or (before.size > 1 and not (before != before.flat[0]).any())
-
-
-def _other(array: np.ndarray) -> np.ndarray:
-    """Returns an array of other bytes, none of which make a NaN."""
-    return (np.ascontiguousarray(array).view(np.uint8) ^ np.uint8(1)).view(array.dtype).reshape(array.shape)
-
-
-def _with(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
-    """Returns a folder like this one with other arrays for inputs."""
-    other = folder.with_name(f"{folder.name}-changed")
-    other.mkdir(exist_ok=True)
-    for path in folder.iterdir():
-        if path.name.removeprefix("input.").removesuffix(".npy") not in arrays:
-            (other / path.name).unlink(missing_ok=True)
-            (other / path.name).symlink_to(path)
-    for name, array in arrays.items():
-        np.save(other / f"input.{name}.npy", array)
-    return other
+def _is_blank(array: np.ndarray) -> bool:
+    """Returns whether all elements are the same: such an array is more likely an output, also where none changes."""
+    return array.size > 1 and not (array != array.flat[0]).any()
 
 
 def unchecked(call: Call, probed: Probed | None = None, note: str = "") -> Outputs:

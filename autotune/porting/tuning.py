@@ -60,6 +60,7 @@ def tune(
     target = find_device(device)
     answers = _answers(call, answer) if verify is None else None
     with Bench(target, compile_processes, note=progress.note) as bench:
+        bench.open_early()
         probed = probe(call, settings.results, bench, settings.launch_deadline_s)
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
@@ -81,12 +82,13 @@ def _judging(
 ) -> tuple[Outputs, Judge | None]:
     """Returns what becomes of the arrays, and who judges what the device's process does not compare."""
     if verify is not None:
-        asked = Asked(call, bench, verify, answer, atol)
         told = unchecked(call, probed, "outputs are judged by verify, and by nothing else")
+        written = frozenset(name for name, kind in told.kinds.items() if kind == "scratch")
+        asked = Asked(call, bench, verify, answer, atol, written)
         return replace(told, judged=asked.digest), asked
     if answers is None:
         told = unchecked(call, probed, "there is no answer: nothing is verified, and results that differ are told")
-        return told, Compared(bench, probed.written)
+        return told, Compared.with_first(bench, probed.written)
     return outputs_of(call, probed, answers, atol), None
 
 

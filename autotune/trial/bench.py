@@ -8,10 +8,10 @@ nothing to compile while others get ready.
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 
 from ..devices import Target
 from ..devices.base import Ceilings, Session
@@ -75,6 +75,15 @@ class Bench:
             if not self.is_open:
                 self.ceilings = self.worker.call(_ceilings, deadline_s=CEILINGS_DEADLINE_S)
                 self.is_open = True
+
+    def open_early(self) -> None:
+        """Begins to open the device in a thread, beside the first compiles; an error is told by the next call."""
+
+        def opened() -> None:
+            with suppress(Exception):
+                self.open()
+
+        Thread(target=opened, name="autotune-opens", daemon=True).start()
 
     def join(self) -> int:
         """Returns a number for one more sweep, larger than those before: the rank of its compiles."""

@@ -98,21 +98,27 @@ def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool
     numbers = {name: value for name, value in inputs.items() if not isinstance(value, np.ndarray)}
     (folder / "numbers.pickle").write_bytes(pickle.dumps(numbers))
     for kind, values in (("input", inputs), ("output", reference)):
-        for name, value in values.items():
-            if name not in numbers:
-                np.save(folder / f"{kind}.{name}.npy", value)
+        save_arrays(folder, kind, {name: value for name, value in values.items() if name not in numbers})
 
 
 @lru_cache(maxsize=N_LARGE)
 def read_case(kernel: Kernel[P], problem: P, folder: Path) -> Case:
     """Reads what ``write_case`` wrote; the arrays are mapped, not copied."""
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
-    inputs |= _arrays(folder, "input")
+    inputs |= arrays_of(folder, "input")
     key, tolerances = case_key(kernel, problem), _tolerances(kernel, problem)
-    return Case(key, problem, inputs, _arrays(folder, "output"), tolerances)
+    return Case(key, problem, inputs, arrays_of(folder, "output"), tolerances)
 
 
-def _arrays(folder: Path, kind: str) -> dict[str, np.ndarray]:
+def save_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Save arrays in ``folder`` for ``arrays_of``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{kind}.{name}.npy", array)
+
+
+def arrays_of(folder: Path, kind: str) -> dict[str, np.ndarray]:
+    """Returns the arrays of one kind in ``folder`` by name, mapped and not copied."""
     paths = sorted(folder.glob(f"{kind}.*.npy"))
     return {path.name.removeprefix(f"{kind}.").removesuffix(".npy"): np.load(path, mmap_mode="r") for path in paths}
 

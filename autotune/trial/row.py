@@ -1,6 +1,7 @@
 """The row that a sweep records for each trial."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ..core.config import Config
 from ..core.errors import Status, TrialFailure
@@ -44,6 +45,8 @@ class Trial:
     gb_per_s: float | None = None
     tflop_per_s: float | None = None
     efficiency: float | None = None  # least time of the measured roofline / median
+    joules: float | None = None  # energy of the device for one launch, where it was measured
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)  # of the sweep's own, by name
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
@@ -61,4 +64,6 @@ class Trial:
             gb_per_s=None,
             tflop_per_s=None,
             efficiency=None,
+            joules=None,
+            metrics={},
         )

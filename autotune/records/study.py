@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.config import Value
 from ..core.errors import UsageError
-from ..records.folder import find_sweeps
-from ..records.outcome import Finalist
-from ..records.record import SweepRecord
-from ..records.trials import as_row, plain_number
 from ..system.limits import check_type
 from ..trial.row import Trial
+from .folder import find_sweeps
+from .outcome import Finalist
+from .record import SweepRecord
+from .trials import as_row, plain_number
 
 if TYPE_CHECKING:
     import optuna
@@ -36,14 +36,14 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
 
     check_type("path", path, (str, os.PathLike), "a path")
     sweep = _only_sweep(Path(path))
-    distributions = _distributions(sweep.about.space, sweep.trials)
+    distributions = distributions_of(sweep.about.space, sweep.trials)
     final = {finalist.config: finalist for finalist in sweep.finalists}
-    with _quiet():
+    with quiet():
         made = optuna.create_study(study_name=sweep.title, direction="minimize")
-    for name, value in _about(sweep).items():
+    for name, value in about(sweep).items():
         made.set_user_attr(name, value)
     for trial in sweep.trials:
-        made.add_trial(_frozen(trial, distributions, final.get(trial.config), sweep.about.started))
+        made.add_trial(frozen(trial, distributions, final.get(trial.config), sweep.about.started))
     return made
 
 
@@ -56,7 +56,7 @@ def _only_sweep(path: Path) -> SweepRecord:
     return SweepRecord.of(folders[0])
 
 
-def _distributions(
+def distributions_of(
     space: Mapping[str, Iterable[Value]], trials: Iterable[Trial]
 ) -> "dict[str, CategoricalDistribution]":
     """Returns the values of each parameter: those of the space in its order, then what only trials have."""
@@ -69,9 +69,10 @@ def _distributions(
     return {name: CategoricalDistribution(list(given)) for name, given in values.items() if given}
 
 
-def _frozen(
+def frozen(
     trial: Trial, distributions: "Mapping[str, CategoricalDistribution]", final: Finalist | None, sweep_started: str
 ) -> "FrozenTrial":
+    """Returns a trial of a record as one of Optuna's; ``final``: its measurement in the final round, if it has one."""
     from optuna.trial import FrozenTrial, TrialState
 
     started, ended = _times(trial, sweep_started)
@@ -98,7 +99,8 @@ def _attributes(trial: Trial, final: Finalist | None) -> dict[str, Any]:
     return {name: _plain(value) for name, value in said.items() if value not in (None, "", ())}
 
 
-def _about(sweep: SweepRecord) -> dict[str, Any]:
+def about(sweep: SweepRecord) -> dict[str, Any]:
+    """Returns the user attributes of a sweep's study, as JSON has them."""
     winner = sweep.winner
     said = {
         "kernel": sweep.kernel,
@@ -133,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _quiet() -> "Iterator[None]":
+def quiet() -> Iterator[None]:
     """Keeps Optuna from telling that there is a new study; what it tells afterwards is the caller's choice."""
     import optuna
 
