@@ -1,12 +1,12 @@
 """Two sets of records: which problems became faster or slower, by more than the noise, and what else differs."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from ..analysis.fields import assignments, telling_fields
 from ..analysis.noise import Comparison, Pair, compared, matched
-from ..core.config import Config
+from ..core.config import Config, Value
 from ..core.errors import Status, UsageError
 from ..core.units import seconds, unit_of
 from ..records.outcome import Relation
@@ -48,11 +48,12 @@ ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
 
 def title(before: Records, after: Records) -> str:
     """Returns what the page compares."""
-    both = matched(before, after)
-    kernels, devices = ({pick(sweep) for sweep, _ in both} for pick in (_kernel, _device))
-    n = len(both)
+    sweeps = [sweep for sweep, _ in matched(before, after)]
+    kernels, devices = sorted({sweep.kernel for sweep in sweeps}), sorted({sweep.device.name for sweep in sweeps})
     what = (
-        both[0][0].title if n == 1 else f"{n} problems of {', '.join(sorted(kernels))} on {', '.join(sorted(devices))}"
+        sweeps[0].title
+        if len(sweeps) == 1
+        else f"{len(sweeps)} problems of {', '.join(kernels)} on {', '.join(devices)}"
     )
     return f"Before and after: {what}"
 
@@ -98,13 +99,17 @@ def _facts(found: Comparison, before: Records, after: Records) -> list[Fact]:
 def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
     """Returns a short name of each problem by its sweep's title."""
     sweeps = [sweep for sweep, _ in both]
-    n_kernels, n_devices = len({*map(_kernel, sweeps)}), len({*map(_device, sweeps)})
+    n_devices = len({sweep.device.name for sweep in sweeps})
+    problems: dict[str, list[Mapping[str, Value]]] = {}
+    for sweep in sweeps:
+        problems.setdefault(sweep.kernel, []).append(sweep.problem)
+    telling = {kernel: telling_fields(own) for kernel, own in problems.items()}
     names = {}
     for sweep in sweeps:
-        telling = telling_fields([other.problem for other in sweeps if other.kernel == sweep.kernel])
-        fields = assignments({name: sweep.problem[name] for name in telling if name in sweep.problem})
-        parts = [sweep.kernel] * (n_kernels > 1 or not fields), [fields], [f"on {sweep.device.name}"] * (n_devices > 1)
-        names[sweep.title] = " ".join(part for group in parts for part in group if part)
+        fields = assignments({name: sweep.problem[name] for name in telling[sweep.kernel] if name in sweep.problem})
+        kernel = sweep.kernel if len(problems) > 1 or not fields else ""
+        device = f"on {sweep.device.name}" if n_devices > 1 else ""
+        names[sweep.title] = " ".join(filter(None, (kernel, fields, device)))
     return names
 
 
@@ -259,11 +264,3 @@ def _told_settings(values: object) -> str:
 
 def _plain(status: Status) -> str:
     return status.replace("_", " ")
-
-
-def _kernel(sweep: SweepRecord) -> str:
-    return sweep.kernel
-
-
-def _device(sweep: SweepRecord) -> str:
-    return sweep.device.name
