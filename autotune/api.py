@@ -88,7 +88,7 @@ def sweep(
     progress: "Progress | None" = None,
     **settings: Any,
 ) -> "Sweep":
-    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
+    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame), ``plot()`` and ``path``.
 
     ``dashboard``: a file for ``optuna-dashboard``, which shows the trials while they run. ``effort`` is quick, normal
     or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,

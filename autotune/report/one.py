@@ -4,12 +4,15 @@ from collections.abc import Iterator
 
 from ..analysis.fields import assignments
 from ..analysis.importance import Importance, importances
+from ..analysis.interactions import interactions
 from ..analysis.show import clock, failures, finalist_time, proof, speed_up_interval, spent, verified_sizes
 from ..core.units import percent, seconds
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from . import parameters, pictures, roofs
 from .blocks import Block, Fact, Facts, Heading, Table
+
+N_INTERACTIONS = 6  # pairs of parameters that are shown
 
 
 def blocks(sweep: SweepRecord) -> list[Block]:
@@ -28,6 +31,7 @@ def blocks(sweep: SweepRecord) -> list[Block]:
         parameters.importance(found),
         _losses(found),
         parameters.by_value(sweep, found),
+        parameters.together(interactions(sweep.trials, N_INTERACTIONS)),
         Heading("Failures, and where the time went"),
         _failures(sweep),
         _refused(sweep),

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
-from ..core.errors import Status, TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError, one_line
+from ..core.html import table
 from ..core.space import Enumeration
+from ..core.units import seconds
 from ..records.about import About
 from ..records.estimate import estimate
 from ..records.folder import SweepFolder
@@ -40,6 +42,7 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects
 
     from ..records.journal import Journal
     from ..search.study import Search
@@ -77,6 +80,39 @@ class Sweep:
     def idle_share(self) -> float:
         """Returns the share of this run's wall time in which the device had nothing of it to do."""
         return idle_share(self.spent_s)
+
+    def plot(self) -> "plotly.graph_objects.Figure":
+        """Returns the main pictures of its report as a figure of plotly's, which notebooks show.
+
+        Raises:
+            UsageError: without plotly, or when no config was measured.
+        """
+        from ..report.notebook import figure
+
+        return figure(SweepRecord.of(SweepFolder(self.path)))
+
+    def __repr__(self) -> str:
+        told = self._told()
+        return "\n".join(
+            [f"Sweep in {one_line(str(self.path))}", *(f"  {name:<9} {text}" for name, text in told.items())]
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show."""
+        return table(f"Sweep in {self.path}", self._told())
+
+    def _told(self) -> dict[str, str]:
+        """Returns the little that tells how it went, a line by name."""
+        told = {
+            name: f"{seconds(trial.median_s)}  {trial.config}" if trial else "none was correct"
+            for name, trial in (("best", self.best), ("default", self.default))
+        }
+        if self.speed_up is not None:
+            told["speed-up"] = f"{self.speed_up:.3f} x the default"
+        counts = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in self.counts.items()) or "none"
+        told["trials"] = counts + ("; interrupted, the same call goes on" if self.interrupted else "")
+        told["search"] = self.sampler
+        return {name: one_line(text) for name, text in told.items()}
 
 
 def run_sweep(
