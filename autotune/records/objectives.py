@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Literal, TypeVar
 
 from ..core.errors import UsageError
@@ -118,8 +118,16 @@ class Objectives:
 
     def best(self, found: Iterable[M]) -> M | None:
         """Returns the best one by the first objective; None where no value is known."""
-        known = [(self.first.rank(values), each) for each in found if (values := self.values(each)) is not None]
-        return min(known, key=lambda x: x[0])[1] if known else None
+        return next(iter(self.ranked(found)), None)
+
+    def ranked(self, found: Iterable[M]) -> list[M]:
+        """Returns those of which the values are known, the best by the first objective first."""
+        return sorted((each for each in found if self.values(each) is not None), key=self.rank)
+
+    def rank(self, found: Trial | Finalist) -> float:
+        """Returns a number that is smaller the better the first objective is; infinite where a value is not known."""
+        values = self.values(found)
+        return inf if values is None else self.first.rank(values)
 
     def lacks_energy(self, trial: Trial) -> bool:
         """Whether a measured trial lacks the energy that the objectives need."""

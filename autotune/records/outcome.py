@@ -22,6 +22,7 @@ class Relation(StrEnum):
     FASTEST = "fastest"  # the fastest of a final round
     BEST = "best"  # the best by another objective
     WORSE = "worse"
+    FRONT = "front"  # of two objectives: none beats it in both
     FASTER = "faster"
     SAME = "same"
     AMBIGUOUS = "ambiguous"  # medians differ, and their intervals overlap

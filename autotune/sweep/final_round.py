@@ -67,10 +67,8 @@ def rank(
     finalists = (_by_time if objectives.is_time else _by_value)(contestants, objectives)
     if not finalists:
         return []
-    first, best = objectives.first, objectives.values(finalists[0])
-    assert best is not None
-    limit = first.rank(best) + TIE * abs(first.rank(best))
-    tied = [f for f in finalists if (values := objectives.values(f)) is not None and first.rank(values) <= limit]
+    best = objectives.rank(finalists[0])
+    tied = [f for f in finalists if objectives.rank(f) <= best + TIE * abs(best)]
     winner = min(tied, key=lambda f: _preference(f, default))
     return [winner, *(f for f in finalists if f is not winner)]
 
@@ -84,20 +82,18 @@ def _by_time(contestants: list[Contestant], objectives: Objectives) -> list[Fina
 
 def _by_value(contestants: list[Contestant], objectives: Objectives) -> list[Finalist]:
     """Returns those of which the objectives are known, the best by the first of them first."""
-    first = objectives.first
-    found = [
-        (values, f) for c in contestants if (values := objectives.values(f := c.finalist(Relation.WORSE, objectives)))
-    ]
-    found.sort(key=lambda each: first.rank(each[0]))
+    ranked = objectives.ranked(c.finalist(Relation.WORSE, objectives) for c in contestants)
+    best = objectives.rank(ranked[0]) if ranked else 0.0
+    on_front = front(objectives.each, ranked) if len(objectives.each) > 1 else []
 
-    def relation(values: Mapping[str, float]) -> Relation:
-        best = found[0][0]
-        if values is best:
+    def relation(found: Finalist) -> Relation:
+        if found is ranked[0]:
             return Relation.BEST
-        is_same = abs(values[first.name] - best[first.name]) <= SAME * abs(best[first.name])
-        return Relation.SAME if is_same else Relation.WORSE
+        if objectives.rank(found) - best <= SAME * abs(best):
+            return Relation.SAME
+        return Relation.FRONT if any(found is each for each in on_front) else Relation.WORSE
 
-    return [replace(finalist, relation=relation(values)) for values, finalist in found]
+    return [replace(found, relation=relation(found)) for found in ranked]
 
 
 def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, int, int, int]:
@@ -111,13 +107,12 @@ def chosen(trials: list[Trial], default: Config, n: int, objectives: Objectives 
 
     With two objectives: the front of them, or MOST that are spread over it.
     """
-    known = [(objectives.first.rank(values), t) for t in trials if (values := objectives.values(t)) is not None]
-    ordered = sorted(known, key=lambda each: each[0])
-    measured = [trial for _, trial in ordered]
+    measured = objectives.ranked(trials)
     if len(objectives.each) > 1:
         best = spread(front(objectives.each, measured), MOST)
     else:
-        alike = [t for rank, t in ordered if rank <= ordered[0][0] + SAME * abs(ordered[0][0])]
+        least = objectives.rank(measured[0]) if measured else 0.0
+        alike = [t for t in measured if objectives.rank(t) <= least + SAME * abs(least)]
         best = measured[: max(n, min(MOST, len(alike)))]
     return best + [t for t in measured if t.config == default and t not in best]
 

@@ -14,6 +14,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+import autotune
 from autotune import Config
 from autotune.cli.commands import report as reporting
 from autotune.cli.commands.report import report
@@ -26,6 +27,7 @@ from autotune.trial.row import Trial
 
 from .. import outcomes
 from ..commands import ended
+from ..conftest import EXAMPLE
 from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, write_verdict
 
 pytestmark = pytest.mark.quick
@@ -105,6 +107,17 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
     (phases,) = [figure["data"][0] for figure in by_value if {"2", "4", "8"} == set(figure["data"][0]["x"])]
     timed = dict(zip(phases["y"], phases["x"], strict=True))
     assert timed == {1e6 * s: str(config["PHASES"]) for config, s in outcomes.MEDIANS_S.items()}
+
+
+def test_two_objectives_are_drawn_with_their_front(tmp_path: Path) -> None:
+    goals = {"objectives": ("time", "energy"), "energy_s": 0.01, "trials": 40, "sampler": "exhaustive"}
+    size, results = {"n_chan": 256}, tmp_path / "results"
+    swept = autotune.sweep(EXAMPLE, problem=size, device="simulated:0", results=results, **goals)
+    page = seen(tmp_path / "x.html", results)
+    dots, line, star = page.figures[3]["data"]
+    assert "Time and energy" in page.text and len(dots["x"]) == swept.counts["measured"]
+    assert line["x"] == sorted(line["x"]) and line["y"] == sorted(line["y"], reverse=True) and len(line["x"]) > 1
+    assert (star["x"], star["y"]) == (line["x"][:1], line["y"][:1])
 
 
 def test_many_sweeps_are_compared(tmp_path: Path) -> None:
