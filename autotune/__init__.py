@@ -47,12 +47,14 @@ from .system.installation import VERSION  # noqa: E402
 
 if TYPE_CHECKING:
     from .kernel_tuner import run_kernel, tune_kernel
+    from .search.bayesian import ConfigSampler
 
 __version__ = VERSION
 
 __all__ = [
     "Array",
     "Config",
+    "ConfigSampler",
     "Device",
     "Kernel",
     "Launch",
@@ -84,8 +86,11 @@ __all__ = [
 ]
 
 
+LATER = {"run_kernel": ".kernel_tuner", "tune_kernel": ".kernel_tuner", "ConfigSampler": ".search.bayesian"}
+
+
 def __getattr__(name: str) -> Any:
     """Returns what only callers of it need to have imported: definitions import this package, too."""
-    if name in ("run_kernel", "tune_kernel"):
-        return getattr(import_module(".kernel_tuner", __name__), name)
+    if name in LATER:
+        return getattr(import_module(LATER[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

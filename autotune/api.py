@@ -81,15 +81,17 @@ def sweep(
     problem: Mapping[str, Any] | None = None,
     device: str = "auto",
     results: str | os.PathLike[str] = "results",
+    dashboard: str | os.PathLike[str] | None = None,
     only: Sequence[str] = (),
     effort: str = "normal",
     compile_processes: int | None = None,
     progress: "Progress | None" = None,
     **settings: Any,
 ) -> "Sweep":
-    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame) and ``path``.
+    """Tune ``kernel`` for ``problem``; the result has ``best``, ``trials`` (a DataFrame), ``plot()`` and ``path``.
 
-    ``effort`` is quick, normal or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,
+    ``dashboard``: a file for ``optuna-dashboard``, which shows the trials while they run. ``effort`` is quick, normal
+    or full; ``settings`` are the fields of ``autotune.sweep.settings.Settings`` (trials,
     time_s, sampler, seed, ...), which go before. Started again with the same arguments it goes on where it stopped.
 
     Raises:
@@ -107,6 +109,7 @@ def sweep(
     for name, value, kinds, wanted in (
         ("problem", problem, (Mapping, NoneType), "a dict of values by name, or None"),
         ("results", results, (str, os.PathLike), "a path"),
+        ("dashboard", dashboard, (str, os.PathLike, NoneType), "a path, or None"),
         ("only", only, Iterable, "a list of texts such as WGS=64"),
         ("progress", progress, (Progress, NoneType), "an object with the methods of Progress, or None"),
     ):
@@ -120,7 +123,8 @@ def sweep(
     for name, values in restrict.items():
         check_type(f"restrict[{name!r}]", values, tuple, "a tuple of values")
     fields = effort_of(effort) | {"restrict": parse_restriction(definition, only)} | settings
-    chosen = Settings(results=Path(results), **fields)
+    journal = None if dashboard is None else Path(dashboard)
+    chosen = Settings(results=Path(results), dashboard=journal, **fields)
     asked = problem_on(definition, problem or {}, target)
     check_memory(definition, asked)
     n_processes = compile_processes or COMPILE_PROCESSES
@@ -171,15 +175,16 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
     """Returns the recorded sweep at or under ``path`` as a study of Optuna's in memory.
 
     It has a trial for each config whose trial still holds, in the order of the record: its parameters are categorical
-    (one that a config does not have is absent), its value is the search's median in seconds, and it failed where the
-    record has no time. User attributes of a trial are the record's columns (status, message, registers, efficiency,
-    ...) and ``final_median_s`` of a finalist; of the study kernel, problem, device, clock, path, default, and the
-    sweep's winner, which a final round may have chosen before ``best_trial``. Nothing done to the study is recorded.
+    (one that a config does not have is absent), its values are of the sweep's objectives, mostly the search's median in
+    seconds, and it failed where the record has none. User attributes of a trial are the record's columns (status,
+    message, registers, efficiency, ...) and ``final_median_s`` of a finalist; of the study kernel, problem, device,
+    clock, objectives, path, default, and the sweep's winner, which a final round may have chosen before ``best_trial``.
+    Nothing done to the study is recorded.
 
     Raises:
         UsageError: when there is no recorded sweep, or more than one.
     """
-    from .analysis.study import study
+    from .records.study import study
 
     return study(path)
 

@@ -84,16 +84,16 @@ class Campaign:
         near = list(self._neighbours(problem, known))
         hints, columns = warm_start(kernel, problem, device, space, near, own, Settings.n_hints, own)
         default = space.nearest(kernel.default_config(problem, device))
-        _, search = searcher("auto", space.configs, default, budget, list(own), self.seed, hints, columns)
+        search = searcher("auto", space.configs, default, budget, self.seed, hints, columns)
         for config, seconds in own.items():
-            search.observe(config, seconds)
+            search.observe(config, (seconds,))
         ahead: deque[Config] = deque()
         while len(own) < min(budget, len(space.configs)):
             while len(ahead) < AHEAD and len(own) + len(ahead) < budget and (proposed := search.propose()):
                 ahead.append(proposed)
             config = ahead.popleft()
             own[config] = model.seconds[problem][config] * float(np.exp(self.rng.normal(0.0, NOISE)))
-            search.observe(config, own[config])
+            search.observe(config, (own[config],))
 
     def _neighbours(self, problem: Any, known: list[Any]) -> Iterator[Neighbour]:
         def octaves(other: Any) -> float:

@@ -36,7 +36,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = f"{ROOT / 'autotune'}{os.sep}"
 EXAMPLE = ROOT / "docs" / "example" / "detect.py"
-MOST_MODULES = 20
+MOST_MODULES = 21
 HOPS = "system/processes.py"
 LOOP = "sweep/loop.py"
 ANY = "any"  # config of what the loop does that is not for one of them

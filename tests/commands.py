@@ -25,3 +25,11 @@ def ended(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "Traceback" not in told.err and told.out == "", told
     assert isinstance(end.value.code, int)
     return end.value.code, told.err
+
+
+def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a command that goes well in this process."""
+    monkeypatch.setattr(sys, "argv", ["autotune", *words])
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code in (0, None)

@@ -168,7 +168,12 @@ def test_without_the_package_each_is_told_in_one_line(results: Path, words: list
         ("device", "kind = 'toy'", ["--device", "toy"], "lacks builds, clock, compile,"),
         ("device", DEVICE.replace('"toy", "toy time"', '"cuda", "t"'), ["--device", "toy"], "calls itself 'cuda'"),
         ("sampler", "", ["--device", "simulated", "--sampler", "mine"], "has no attribute 'Backwards'"),
-        ("sampler", "class Backwards: ...", ["--device", "simulated", "--sampler", "mine"], "lacks observe, propose"),
+        (
+            "sampler",
+            "class Backwards: ...",
+            ["--device", "simulated", "--sampler", "mine"],
+            "lacks after_trial, before_trial,",
+        ),
     ],
 )
 def test_a_package_that_is_broken_is_told(tmp_path: Path, name: str, text: str, words: list[str], says: str) -> None:

@@ -30,6 +30,20 @@ def common_fields(kernels: Sequence[str], problems: Sequence[Problem]) -> dict[s
     }
 
 
+def telling_fields(problems: Sequence[Problem]) -> list[str]:
+    """Returns the fewest fields, the later ones left out first, that tell as many problems apart as all fields do."""
+
+    def told_apart(names: Sequence[str]) -> int:
+        return len({tuple(str(problem.get(name)) for name in names) for problem in problems})
+
+    names = list(dict.fromkeys(name for problem in problems for name in problem))
+    for name in reversed(names):
+        rest = [other for other in names if other != name]
+        if told_apart(rest) == told_apart(names):
+            names = rest
+    return names
+
+
 def own_fields(problem: Problem, common: Problem) -> dict[str, Any]:
     """Returns the fields of ``problem`` that are not ``common``."""
     return {name: value for name, value in problem.items() if name not in common}

@@ -6,15 +6,19 @@ that was left out; its median there over the least there, minus one, is the loss
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Kernel
+from ..core.errors import TrialFailure, UsageError
+from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.record import SweepRecord
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, choose
-from ..runtime.wisdom import Entry, Fallback, Loss, Wisdom, fields_text
+from ..runtime.wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
+from ..source.registry import recorded_kernel
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,32 @@ class Emitted:
     sweep: SweepRecord
     entry: Entry
     fallback: Fallback
+
+
+def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
+    """Returns the loss of each tier on the winners as they were recorded, whether or not they still hold.
+
+    ``named``: definitions by kernel, of those that are not installed. Sweeps of kernels that are neither are left out,
+    and so are those without a winner, and those whose definition no longer has what they name.
+    """
+    emitted, kernels = [], {}
+    for sweep in sweeps:
+        with suppress(UsageError, TrialFailure):
+            kernel = recorded_kernel(sweep.about.content, named)
+            emitted += of_definition(kernel, _as_recorded, sweep, kernel)
+            kernels[kernel.name] = kernel
+    return tier_losses(emitted, kernels)
+
+
+def _as_recorded(sweep: SweepRecord, kernel: Kernel[Any]) -> list[Emitted]:
+    """Returns the sweep with its winner; it needs no source, since nothing of it will run."""
+    if sweep.winner is None or not sweep.median_s:
+        return []
+    problem_of(kernel, sweep.about)
+    winner, default = (config_of(kernel, config) for config in (sweep.winner.config, sweep.about.default))
+    baked, sizes = sweep.about.baked_values, sweep.about.runtime_values
+    entry = Entry(kernel.name, sweep.device, baked, sizes, winner, "", Evidence(sweep.winner.median_s))
+    return [Emitted(sweep, entry, Fallback(kernel.name, baked, default, "", ()))]
 
 
 def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:

@@ -4,10 +4,12 @@ Each config of a final round was measured twice in its sweep: once in the search
 later, among others. The ratios of the two medians are what repeating a measurement does on that device.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+from ..core.units import percent
 from ..records.outcome import Relation
 from ..records.record import SweepRecord
 
@@ -64,18 +66,66 @@ class Pair:
         return Relation.SLOWER if self.change > 0 else Relation.FASTER
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Two sets of records side by side: the problems that both hold, and the noise of their devices."""
+
+    pairs: tuple[Pair, ...]
+    noise: tuple[Noise, ...]
+
+    @property
+    def beyond(self) -> list[Pair]:
+        """Returns the problems that changed by more than the noise, those that changed most first."""
+        return sorted((p for p in self.pairs if p.relation != Relation.SAME), key=lambda p: -abs(p.change))
+
+    def told_problems(self) -> str:
+        """Returns how many problems both hold, and how many of them changed."""
+        n = Counter(p.relation for p in self.pairs)
+        n_config = sum(p.same_config for p in self.pairs)
+        by_chance = round(0.05 * sum(p.allowed > 0 for p in self.pairs))  # equal ones are within the noise in 95 %
+        return (
+            f"{len(self.pairs)} in both: {n[Relation.SAME]} same, {n[Relation.FASTER]} faster, "
+            f"{n[Relation.SLOWER]} slower; {n_config} with the same winner"
+        ) + (f"; {by_chance} expected to differ by chance" if by_chance else "")
+
+    def told_change(self) -> str:
+        """Returns the range of the changes."""
+        changes = [p.change for p in self.pairs]
+        return f"{percent(median(changes))} (median), {percent(min(changes))} to {percent(max(changes))}"
+
+    def told_exchanged(self) -> str:
+        """Returns how the winners of one side did on the other; "" where none was timed there."""
+        losses = [(loss, p.allowed) for p in self.pairs for loss in p.exchanged]
+        if not losses:
+            return ""
+        n_within = sum(loss <= allowed for loss, allowed in losses)
+        return (
+            f"winners of one side timed on the other: {n_within} of {len(losses)} "
+            f"are slower by no more than the noise; worst {percent(max(loss for loss, _ in losses))}"
+        )
+
+
+def compared(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> Comparison:
+    """Returns what differs; what a pair allows is its device's 95 % noise, from both sets."""
+    return Comparison(tuple(pairs(before, after)), tuple(noise([*before, *after]).values()))
+
+
+def matched(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[tuple[SweepRecord, SweepRecord]]:
+    """Returns the sweeps of one kernel, problem and device in both sets, those with a winner on both sides."""
+    others = {sweep.title: sweep for sweep in after}
+    both = [(sweep, others[sweep.title]) for sweep in before if sweep.title in others]
+    return [(sweep, other) for sweep, other in both if sweep.winner and other.winner]
+
+
 def pairs(before: Sequence[SweepRecord], after: Sequence[SweepRecord]) -> list[Pair]:
     """Returns the problems that both hold, of the same kernel and device.
 
     What each allows is its device's 95 % noise.
     """
     known = noise([*before, *after])
-    others = {sweep.title: sweep for sweep in after}
     found = []
-    for sweep in before:
-        other = others.get(sweep.title)
-        if other is None or not sweep.winner or not other.winner:
-            continue
+    for sweep, other in matched(before, after):
+        assert sweep.winner and other.winner
         same = sweep.winner.config == other.winner.config
         allowed = known[sweep.device.name].p95 if sweep.device.name in known else 0.0
         losses = (_loss(sweep, other), _loss(other, sweep))

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..core.config import Value
+from ..core.config import Config, Value
 from ..core.errors import Status
 from ..core.units import seconds
 from ..records.as_measured import told
+from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..trial.row import Trial
@@ -18,10 +19,10 @@ from .importance import importances
 PROOF = (
     *("number", "config", "key", "median_s", "q1_s", "q3_s", "interval_s", "clock_hz", "cold"),
     *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on", "checked_launches"),
-    "sustained",
+    *("sustained", "joules", "watts", "metrics"),
 )
 KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "finalists", "counts", "n_configs"}
-KNOWN |= {"ceilings", "spent_s"}
+KNOWN |= {"ceilings", "spent_s", "objectives"}
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,21 @@ def details(sweep: SweepRecord) -> dict[str, Any]:
         "failures": [asdict(each) for each in failures(sweep.trials)],
         "spent": spent(sweep).as_json(),
         "best_so_far_s": best_so_far(sweep.trials),
+        "objectives": list(map(str, sweep.objectives)),
+        "front": _front_json(sweep),
         "importance": [each.as_json() for each in importances(sweep.trials)],
         "sweep": dict(sweep.about.content),
         "verdict": dict(sweep.outcome.content) if sweep.outcome is not None else None,
     }
+
+
+def _front_json(sweep: SweepRecord) -> list[dict[str, Any]]:
+    found = front_of(sweep)
+    return (
+        []
+        if found is None
+        else [{"config": dict(config), **{o.name: v for o, v in values}} for config, values, _ in found[1]]
+    )
 
 
 def holds(sweep: SweepRecord) -> str:
@@ -209,6 +221,44 @@ def spent(sweep: SweepRecord) -> Spent:
     content = sweep.outcome.content if sweep.outcome else {}
     others = {name: value for name, value in content.items() if name not in KNOWN and isinstance(value, (int, float))}
     return Spent(dict(content.get("spent_s") or {}), others)
+
+
+def figures_text(measured: Finalist | Trial) -> str:
+    """Returns energy, power and metrics of a config for people; "" where none is known."""
+    parts = []
+    if measured.joules is not None:
+        power = "" if measured.watts is None else f" at {measured.watts:.0f} W"
+        parts.append(f"{value_text(ENERGY, measured.joules)} of energy a launch{power}")
+    return ", ".join([*parts, *(f"{name} {value:.4g}" for name, value in measured.metrics.items())])
+
+
+def value_text(name: str, value: float) -> str:
+    """Returns the value of an objective, with its unit."""
+    if name == TIME:
+        return seconds(value)
+    if name != ENERGY:
+        return f"{value:.4g}"
+    return f"{value:.3f} J" if value >= 1 else f"{1e3 * value:.4g} mJ"
+
+
+def front_of(
+    sweep: SweepRecord,
+) -> "tuple[tuple[Objective, ...], list[tuple[Config, list[tuple[Objective, float]], bool]]] | None":
+    """Returns the two objectives of a sweep, and the configs that none beats in both, with their values.
+
+    They are those of the final round, or of the search where there was none yet. None: the sweep had one objective.
+    """
+    objectives = sweep.objectives
+    if len(objectives) < 2:
+        return None
+    found: list[Trial | Finalist] = list(front(objectives, sweep.finalists))
+    if not found:
+        found = list(front(objectives, sweep.trials))
+    rows = []
+    for each in found:
+        values = values_of(objectives, each) or {}
+        rows.append((each.config, [(o, values[o.name]) for o in objectives], isinstance(each, Finalist)))
+    return objectives, rows
 
 
 def finalist_time(measured: Finalist) -> str:

@@ -4,6 +4,7 @@ import inspect
 from dataclasses import fields
 from typing import Any
 
+from ..analysis.show import figures_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
@@ -24,7 +25,8 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
         if trial is None:
             return None
         names = ("median_s", "q1_s", "q3_s", "registers", "shared_bytes", "spill_bytes", "max_error", "efficiency")
-        return {"config": dict(trial.config), **{name: getattr(trial, name) for name in names}}
+        more = {"joules": trial.joules, "watts": trial.watts, "metrics": dict(trial.metrics)}
+        return {"config": dict(trial.config), **{name: getattr(trial, name) for name in names}, **more}
 
     return {
         "path": str(sweep.path),
@@ -56,7 +58,7 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     rows += [
         _row(f.relation, f, _efficiency(f, sweep.best))
         for f in sweep.finalists
-        if f.relation in ("fastest", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
+        if f.relation in ("fastest", "best", "same", "ambiguous") and sweep.best and f.config != sweep.best.config
     ]
     print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows, below="config")
     for f in sweep.finalists[:1]:
@@ -67,6 +69,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
             stdout.print(
                 f"\nchecked      {f.checked_launches} further launches of the best config checked, all correct"
             )
+    if sweep.best is not None and (text := figures_text(sweep.best)):
+        stdout.print(f"\nfigures      {text}", markup=False)
     if sweep.speed_up is not None:
         worth = "no better than the default" if sweep.speed_up <= 1.005 else f"{sweep.speed_up:.2f} x the default"
         stdout.print(f"\nspeed-up     {worth}")

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
+from .html import table
+
 Value = int | float | str | bool
 
 
@@ -67,6 +69,10 @@ class Config(Mapping[str, Value]):
 
     def __repr__(self) -> str:
         return f"Config({self})"
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show."""
+        return table("", self._values)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Config, (self._values,))

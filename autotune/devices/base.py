@@ -51,6 +51,15 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """A run of back-to-back launches."""
+
+    seconds: list[float]  # from the end of a launch to the next; of a few launches each where there are many
+    n_launches: int
+    joules: float | None = None  # energy of the whole device over the run; None where it has no meter
+
+
+@dataclass(frozen=True)
 class Ceilings:
     """The measured roofline of a device."""
 
@@ -131,8 +140,8 @@ class Function(Protocol):
         cache when one begins.
         """
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
-        """Launches back to back for about ``seconds``; returns the seconds from the end of each launch to the next."""
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> Streamed:
+        """Launches back to back for about ``seconds``."""
 
 
 class Session(Protocol):

@@ -25,7 +25,7 @@ from ..core.kept import keep, take
 from ..source.render import Variant
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
-from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Defaults, Finding, Sample
+from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Defaults, Finding, Sample, Streamed
 
 kind = "simulated"
 clock = "simulated time"
@@ -34,6 +34,7 @@ defaults = Defaults(checked_launches=1, has_full_sizes=False, caches=(kind,))  #
 N_DEVICES = 8
 COMPILE_S = 0.02  # AUTOTUNE_SIMULATED_COMPILE_S overrides it
 NOISE = 0.005
+LEAST_JOULES = 0.03  # a launch takes so much, or up to twice of it
 FAILING = 0.05  # share of variants that do not compile
 CEILINGS = Ceilings(bytes_per_s=4e12, flops_per_s=6e13)
 
@@ -138,6 +139,7 @@ class _Buffer:
 class _Function:
     def __init__(self, path: Path) -> None:
         self._penalty = float(path.read_text())
+        self._joules = LEAST_JOULES * (1 + _unit("joules", path.read_text()))
         self._random = np.random.default_rng(zlib.crc32(path.name.encode()) ^ time.monotonic_ns() & 0xFFFFFFFF)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument], *, seed: int = 0) -> None:
@@ -147,13 +149,14 @@ class _Function:
         noise = np.abs(self._random.normal(0.0, NOISE, n))
         return [Sample(1e-4 * self._penalty * (1.0 + float(extra)), 1e9) for extra in noise]
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> Streamed:
         """Makes sustained launches a tenth slower, as on a GPU at its power limit."""
         n = max(4, round(seconds / (1e-4 * self._penalty)))
-        return [
+        taken = [
             sample.seconds * (1.1 if 2 * i >= n else 1.0)
             for i, sample in enumerate(self.samples(launch, arguments, n, cold=False))
         ]
+        return Streamed(taken, n, self._joules * n)
 
 
 class _Session:

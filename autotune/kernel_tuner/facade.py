@@ -58,8 +58,10 @@ def tune_kernel(
             the config.
         arguments: NumPy arrays and numbers, in the order of the signature.
         tune_params: name of each parameter, and its values; they are macros of the source.
-        grid_div_x, grid_div_y, grid_div_z: what the size is divided by: texts over parameters that are multiplied, or
-            a function; by default block_size_x, block_size_y, block_size_z.
+        grid_div_x: what the size along x is divided by: texts over parameters that are multiplied, or a function; by
+            default block_size_x.
+        grid_div_y: the same along y; by default block_size_y.
+        grid_div_z: the same along z; by default block_size_z.
         restrictions: what configs must satisfy: texts, or a function of the config.
         answer: what each argument must hold after a launch, or None for those that are inputs.
         atol: |output - answer| <= atol + 1e-5 |answer|.

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import Status
+from ..core.expressions import checked, value_of
 from ..porting.call import Call
-from ..porting.expressions import CALLS, checked
 from ..porting.tuning import Ported
 from ..sweep.run import Sweep
 
@@ -52,8 +52,7 @@ def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str
         if callable(metric):
             result[name] = metric(dict(result))
         else:
-            text = checked(metric, result, f"the metric {name}")
-            result[name] = eval(compile(text, name, "eval"), {"__builtins__": {}, **CALLS, "c": result})  # checked
+            result[name] = value_of(checked(metric, result, f"the metric {name}"), result)
     return result
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UsageError
-from .expressions import CALLS, checked
+from ..core.expressions import checked, value_of
 from .signature import Parameter, parameters
 from .source import Source
 
@@ -130,8 +130,7 @@ class Call:
         """Returns the value of a number, or of a text at ``config``."""
         if not isinstance(given, str):
             return given
-        text = checked(given, self.space, what)
-        return eval(compile(text, what, "eval"), {"__builtins__": {}, **CALLS, "c": config})  # checked just now
+        return value_of(checked(given, self.space, what), config)
 
     def _divisor(self, given: Divisor, config: Config) -> float:
         if callable(given):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UsageError
+from ..core.expressions import checked
 from .call import AXES, DEFAULT_BLOCK, UNROLL, Argument, Call
-from .expressions import checked
 from .outputs import Outputs
 from .tables import Table
 

@@ -81,6 +81,15 @@ class SweepFolder:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
+    def is_at_work(self) -> bool:
+        """Returns whether a process holds the lock. A sweep that begins in this very moment says that it waits."""
+        with suppress(FileNotFoundError), open(self.path / TRIALS, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
     def trials(self) -> list[Trial]:
         """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning."""
         return read(self.path, (self.path / VERDICT).exists())

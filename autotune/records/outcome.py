@@ -20,6 +20,9 @@ class Relation(StrEnum):
     """How the time of one config compares with that of another."""
 
     FASTEST = "fastest"  # the fastest of a final round
+    BEST = "best"  # the best by another objective
+    WORSE = "worse"
+    FRONT = "front"  # of two objectives: none beats it in both
     FASTER = "faster"
     SAME = "same"
     AMBIGUOUS = "ambiguous"  # medians differ, and their intervals overlap
@@ -53,6 +56,9 @@ class Finalist:
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
+    joules: float | None = None  # energy of the device for one launch: of the sustained run, or of the trial
+    watts: float | None = None  # mean power meanwhile
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     sustained: Sustained | None = None  # None where it was not asked for
     checked_launches: int = 0  # further launches of the winner, all correct
 
@@ -80,6 +86,7 @@ class Finalist:
         """Returns the row as verdict.json holds it."""
         row = {name: getattr(self, name) for name in _WRITTEN}
         row |= {"config": dict(self.config), "samples_s": list(self.samples_s), "verified_on": list(self.verified_on)}
+        row["metrics"] = dict(self.metrics)
         row["interval_s"] = list(self.interval_s) if self.interval_s else None
         if self.sustained:
             row["sustained"] = asdict(self.sustained)
@@ -94,6 +101,7 @@ _WRITTEN = (
     *("number", "config", "key", "compiler", "code", "conditions", "relation"),
     *("median_s", "q1_s", "q3_s", "interval_s", "samples_s", "clock_hz", "cold"),
     *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on"),
+    *("joules", "watts", "metrics"),
 )
 
 
@@ -112,6 +120,7 @@ class Outcome:
     winner: Finalist
     default: Finalist | None = None
     speed_up: float | None = None  # the default's median over the winner's
+    objectives: tuple[str, ...] = ("time",)  # what the winner is best at; with a second one it is one of a front
     ties: tuple[int, ...] = ()  # numbers of the configs of the final round that are as fast as the winner
     preference_among_ties: str = ""
     finalist_samples: int = 0

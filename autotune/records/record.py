@@ -12,6 +12,7 @@ from ..core.errors import Status
 from ..trial.row import Trial
 from .about import About
 from .folder import SweepFolder, all_sweeps
+from .objectives import FASTEST, Objective, Objectives
 from .outcome import Finalist, Outcome, tell_missing
 
 
@@ -104,13 +105,21 @@ class SweepRecord:
             tell_missing(self.folder.path, self.outcome, recorded)
         return self.folder.current(recorded)
 
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """Returns what the sweep looks for; an older record does not say it, and looked for the least time."""
+        said = self.about.settings.get("objectives")
+        texts = [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
+        return tuple(map(Objective.read, texts)) or FASTEST.each
+
     # ------------------------------------------------------------------ how it ended
     @cached_property
     def winner(self) -> Finalist | None:
-        """Returns the winner, or the fastest config so far; None when nothing was measured."""
+        """Returns the winner, or the best config so far; None when nothing was measured."""
         if self.outcome is not None:
             return self.outcome.winner
-        return Finalist.of_search(self.measured[0]) if self.measured else None
+        best = Objectives(self.objectives[:1]).best(self.trials)
+        return Finalist.of_search(best) if best else None
 
     @cached_property
     def default(self) -> Finalist | None:

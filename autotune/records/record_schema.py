@@ -87,7 +87,9 @@ TRIAL = {
     "samples_s": sequence(seconds),
     **dict.fromkeys(("cold", "stopped_early"), optional(flag)),
     "clock_hz": optional(amount),
-    **dict.fromkeys(("gb_per_s", "tflop_per_s", "efficiency", "max_error", "rms_error"), optional(amount)),
+    **dict.fromkeys(("gb_per_s", "tflop_per_s", "efficiency", "joules", "watts"), optional(amount)),
+    **dict.fromkeys(("max_error", "rms_error"), optional(amount)),
+    "metrics": mapping(name, number),
     "verified_on": sequence(text),
 }
 _TRIAL = tuple(TRIAL.items())
@@ -184,7 +186,7 @@ _row = fields(
         "interval_s": sequence(seconds, 2),
         "relation": word,
         "sustained": fields(
-            {"short_s": seconds, "sustained_s": seconds, "n": count, "duration_s": amount},
+            {"short_s": seconds, "sustained_s": seconds, "n": count, "duration_s": amount, "joules": optional(amount)},
             needed=("short_s", "sustained_s", "n"),
         ),
         "checked_launches": count,
@@ -206,6 +208,7 @@ _verdict = fields(
         "winner": finalist,
         "default": optional(finalist),
         "speed_up": optional(amount),
+        "objectives": sequence(text),
         "ties": sequence(integer),
         "preference_among_ties": text,
         **dict.fromkeys(("finalist_samples", "placements", "checked_launches"), count),

@@ -18,7 +18,8 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
     """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
 
     Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
-    Trial's fields (seconds, bytes, GB/s, TFLOP/s). A parameter that a config does not have is missing (NA).
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s, joules), and ``metric.<name>``. What a config does not have is
+    missing (NA).
 
     Raises:
         UsageError: when there is no recorded sweep.
@@ -41,7 +42,8 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
             tell_missing(folder.path, outcome, trials)
         for trial in trials:
             row = as_row(trial)
-            rows.append({**fixed, **row.pop("config"), **row})
+            metrics = {f"metric.{name}": value for name, value in row.pop("metrics").items()}
+            rows.append({**fixed, **row.pop("config"), **row, **metrics})
     names = list(dict.fromkeys(name for row in rows for name in row))
     return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
 

@@ -44,9 +44,12 @@ class TrialLog:
 
     def refute(self, trial: Trial, failure: TrialFailure) -> None:
         """Records that ``trial``, which is one of them, failed after all."""
-        refuted = trial.refuted(failure)
-        append(self.folder, refuted)
-        self.trials[self.trials.index(trial)] = refuted
+        self.amend(trial, trial.refuted(failure))
+
+    def amend(self, trial: Trial, amended: Trial) -> None:
+        """Records ``amended`` in the place of ``trial``, which is one of them."""
+        append(self.folder, amended)
+        self.trials[self.trials.index(trial)] = amended
 
     @property
     def fastest(self) -> Trial | None:

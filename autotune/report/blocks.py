@@ -59,7 +59,37 @@ class Picture:
     figure: Figure = field(repr=False)
 
 
-Block = Heading | Facts | Table | Picture
+@dataclass(frozen=True)
+class Small:
+    """One of several small figures, with what is said above it."""
+
+    name: str
+    note: str
+    figure: Figure = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Small figures that are read alike, side by side where the page is wide enough."""
+
+    kind: ClassVar[str] = "gallery"
+    title: str
+    reading: str
+    pictures: tuple[Small, ...]
+
+
+Block = Heading | Facts | Table | Picture | Gallery
+
+
+def figures(blocks: Sequence[Block]) -> list[Figure]:
+    """Returns all figures in the order in which the page shows them."""
+    found: list[Figure] = []
+    for block in blocks:
+        if isinstance(block, Picture):
+            found.append(block.figure)
+        elif isinstance(block, Gallery):
+            found += [picture.figure for picture in block.pictures]
+    return found
 
 
 def label(text: object) -> str:
@@ -71,7 +101,7 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
     """Returns the layout that all figures share, of that height in pixels, with ``more``."""
     font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13, "color": INK}
     shared = {"paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest"}
-    margin = {"l": 70, "r": 20, "t": 20, "b": 50}
+    margin = {"l": 70, "r": 20, "t": 36, "b": 50}
     legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
     return {**shared, "height": height, "margin": margin, "legend": legend, **more}
 
@@ -85,6 +115,11 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
 def log_axis(title: str = "", **more: Any) -> dict[str, Any]:
     """Returns a logarithmic axis, whose labels are whole numbers rather than their last digits."""
     return axis(title, type="log", minorloglabels="complete", exponentformat="none", **more)
+
+
+def natural(value: object) -> tuple[int, float, str]:
+    """Returns the key that sorts numbers before words."""
+    return (0, float(value), "") if isinstance(value, (int, float)) else (1, 0.0, str(value))
 
 
 def in_unit(value: float, size: float) -> float:

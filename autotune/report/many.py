@@ -1,15 +1,19 @@
 """Many sweeps: for each device and kernel a map over the problems' fields, the gains over the default, and a table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
-from ..analysis.fields import assignments, common_fields, own_fields
+from ..analysis.fields import assignments, common_fields, own_fields, telling_fields
+from ..analysis.losses import recorded_losses
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
 from ..core.config import Value
+from ..core.definition import Kernel
 from ..core.units import percent, seconds
 from ..records.record import SweepRecord
-from . import maps, roofs
+from ..runtime.wisdom import Loss
+from . import lookup, maps, roofs
 from .blocks import BLUE, MUTED, Block, Fact, Facts, Heading, Picture, Table, axis, error_bars, label, layout, log_axis
 
 
@@ -19,6 +23,7 @@ class Line:
 
     sweep: SweepRecord
     told: Overview
+    name: str  # the fewest fields that tell it from the others
     fields: dict[str, Value]
     efficiency: float | None  # share of the measured roofline
 
@@ -29,25 +34,34 @@ def title(sweeps: Sequence[SweepRecord]) -> str:
     return f"{len(sweeps)} sweeps of {', '.join(kernels)} on {', '.join(devices)}"
 
 
-def blocks(sweeps: Sequence[SweepRecord]) -> list[Block]:
-    """Returns what the page says and shows of each device and kernel, in the order of their names."""
+def blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]]) -> list[Block]:
+    """Returns what the page says and shows of each device and kernel, in the order of their names.
+
+    ``kernels``: definitions that are not installed, by name, for what the lookup loses.
+    """
     told = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
+    losses = recorded_losses(sweeps, kernels)
     found: list[Block] = []
     for device, of_device in groupby(told, key=lambda pair: pair[0].device):
         its_own = list(of_device)
         if roof := roofs.of_sweeps([sweep for _, sweep in its_own]):
             found += [Heading(device), roof]
         for kernel, pairs in groupby(its_own, key=lambda pair: pair[0].kernel):
-            found += _of_kernel(kernel, device, list(pairs))
+            of_kernel = [loss for loss in losses if (loss.kernel, loss.where) == (kernel, device)]
+            found += _of_kernel(kernel, device, list(pairs), of_kernel)
     return found
 
 
-def _of_kernel(kernel: str, device: str, pairs: list[tuple[Overview, SweepRecord]]) -> list[Block]:
-    common = common_fields([kernel] * len(pairs), [told.problem for told, _ in pairs])[kernel]
+def _of_kernel(
+    kernel: str, device: str, pairs: list[tuple[Overview, SweepRecord]], losses: Sequence[Loss]
+) -> list[Block]:
+    problems = [told.problem for told, _ in pairs]
+    common, telling = common_fields([kernel] * len(pairs), problems)[kernel], telling_fields(problems)
     lines = [
         Line(
             sweep,
             told,
+            assignments({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
             own_fields(told.problem, common),
             proven.efficiency if (proven := proof(sweep, sweep.winner)) else None,
         )
@@ -62,6 +76,8 @@ def _of_kernel(kernel: str, device: str, pairs: list[tuple[Overview, SweepRecord
         Facts(tuple(facts)),
         maps.efficiency(measured),
         _gains(lines),
+        lookup.portfolio([sweep for _, sweep in pairs]),
+        lookup.tiers(losses),
         _table(lines),
     ]
     return [block for block in possible if block is not None]
@@ -77,7 +93,7 @@ def _gains(lines: Sequence[Line]) -> Picture | None:
     dots = {
         "type": "scatter",
         "mode": "markers",
-        "y": [_name(line) for line in known],
+        "y": [label(line.name) for line in known],
         "x": [round(s, 4) for s in speed_ups],
         "marker": {"color": BLUE, "size": 7},
         "error_x": error_bars(speed_ups, intervals),
@@ -128,12 +144,8 @@ def _config(told: Overview) -> str:
     return config if told.finished else f"{config} (so far)"
 
 
-def _name(line: Line) -> str:
-    return label(assignments(line.fields) or line.told.kernel)
-
-
 def _hover(line: Line) -> str:
     told = line.told
     speed_up = "" if told.speed_up is None else f", {told.speed_up:.3f} x the default"
     share = "" if line.efficiency is None else f", {percent(line.efficiency)} of the roofline"
-    return f"{_name(line)}<br>{seconds(told.best_s)}{speed_up}{share}"
+    return f"{label(assignments(line.fields) or line.told.kernel)}<br>{seconds(told.best_s)}{speed_up}{share}"

@@ -6,18 +6,21 @@ from statistics import median
 from typing import Any
 
 from ..core.config import Value
-from .blocks import SCALE, Figure, Picture, axis, label, layout
+from .blocks import SCALE, Figure, Picture, axis, label, layout, natural
 
 Known = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
 
 
 def efficiency(found: Sequence[Known]) -> Picture | None:
-    """Shows the efficiency over each pair of fields, first over the two with most values; None for less than two."""
+    """Shows the efficiency over each pair of fields, first over the two that tell most problems apart.
+
+    None where less than two fields vary.
+    """
     values = {name: _values(found, name) for name in dict.fromkeys(n for fields, *_ in found for n in fields)}
     varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
     if len(varied) < 2:
         return None
-    pairs = [(y, x) for x, y in combinations(varied, 2)]
+    pairs = sorted(((y, x) for x, y in combinations(varied, 2)), key=lambda pair: -_n_cells(found, *pair))
     maps = [_map(found, values, *pair) for pair in pairs]
     (y, x), first = pairs[0], maps[0]
     heat = {
@@ -33,7 +36,7 @@ def efficiency(found: Sequence[Known]) -> Picture | None:
         "ygap": 2,
         "colorbar": {"title": {"text": "%"}, "outlinewidth": 0, "thickness": 14},
     }
-    n_most = max(len(values[name]) for name in varied)
+    n_most = len(values[varied[1]])  # rows of any map: its columns are the field with more values
     shown = layout(150 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y))
     if len(pairs) > 1:
         shown["margin"] = {**shown["margin"], "t": 60}
@@ -53,7 +56,12 @@ def _axis(name: str) -> Figure:
 def _values(found: Sequence[Known], name: str) -> list[Value]:
     """Returns the values of a field, numbers in their order."""
     own = {fields[name] for fields, *_ in found if name in fields}
-    return sorted(own, key=lambda v: (0, float(v), "") if isinstance(v, (int, float)) else (1, 0.0, str(v)))
+    return sorted(own, key=natural)
+
+
+def _n_cells(found: Sequence[Known], y: str, x: str) -> int:
+    """Returns how many pairs of values there are problems with."""
+    return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
 
 
 def _map(found: Sequence[Known], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, Any]:

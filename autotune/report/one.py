@@ -4,12 +4,24 @@ from collections.abc import Iterator
 
 from ..analysis.fields import assignments
 from ..analysis.importance import Importance, importances
-from ..analysis.show import clock, failures, finalist_time, proof, speed_up_interval, spent, verified_sizes
+from ..analysis.interactions import interactions
+from ..analysis.show import (
+    clock,
+    failures,
+    figures_text,
+    finalist_time,
+    proof,
+    speed_up_interval,
+    spent,
+    verified_sizes,
+)
 from ..core.units import percent, seconds
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
-from . import parameters, pictures, roofs
+from . import fronts, parameters, pictures, roofs
 from .blocks import Block, Fact, Facts, Heading, Table
+
+N_INTERACTIONS = 6  # pairs of parameters that are shown
 
 
 def blocks(sweep: SweepRecord) -> list[Block]:
@@ -24,10 +36,12 @@ def blocks(sweep: SweepRecord) -> list[Block]:
         Heading("The search"),
         pictures.search(sweep),
         roofs.of_sweep(sweep),
+        fronts.of_sweep(sweep),
         Heading("The parameters"),
         parameters.importance(found),
         _losses(found),
         parameters.by_value(sweep, found),
+        parameters.together(interactions(sweep.trials, N_INTERACTIONS)),
         Heading("Failures, and where the time went"),
         _failures(sweep),
         _refused(sweep),
@@ -60,6 +74,8 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
     launches = f", median of {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
     yield Fact("time", (f"{finalist_time(winner)}{launches}{cache}, {clock(sweep)}",))
+    if text := figures_text(winner):
+        yield Fact("figures", (text,))
     if proven.efficiency is not None:
         yield Fact("efficiency", (f"{percent(proven.efficiency)} of the measured roofline",))
     yield from _correct(sweep, winner)

@@ -1,49 +1,69 @@
 """The page of recorded sweeps: HTML with its style, its data and the script that draws, and nothing from elsewhere.
 
 Records are data from anywhere. Jinja escapes each text, data are JSON that no browser runs, and the policy of the page
-lets it run two scripts by their digests, and load nothing.
+lets it run its own scripts by their digests, and load nothing.
 """
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from ..system.installation import VERSION, install_with
-from . import many, one
-from .blocks import Block, Picture
+from . import compared, many, one
+from .blocks import Block, figures
 
 HERE = Path(__file__).parent
 
 
-def page(sweeps: Sequence[SweepRecord]) -> str:
+def page(
+    sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]] | None = None, *, renews: bool = False
+) -> str:
     """Returns the page of one sweep in full, or of many beside one another.
+
+    ``kernels``: definitions that are not installed, by name. ``renews``: the page loads itself again every few seconds.
 
     Raises:
         UsageError: without plotly.
     """
     drawing = _plotly()  # before anything is read
     if len(sweeps) == 1:
-        return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing)
-    return _rendered(many.title(sweeps), many.blocks(sweeps), drawing)
+        return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing, renews)
+    return _rendered(many.title(sweeps), many.blocks(sweeps, kernels or {}), drawing, renews)
+
+
+def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, renews: bool = False) -> str:
+    """Returns the page of what differs between two sets of records; ``renews`` as for ``page``.
+
+    Raises:
+        UsageError: without plotly, or when they share no problem of the same kernel and device.
+    """
+    drawing = _plotly()
+    found = compared.blocks(before, after)
+    return _rendered(compared.title(before, after), found, drawing, renews)
 
 
 def _plotly() -> str:
     try:
         return str(import_module("plotly.offline").get_plotlyjs())
     except ImportError as error:
-        raise UsageError(
-            f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
-        ) from error
+        raise UsageError(needs_plotly()) from error
 
 
-def _rendered(title: str, blocks: Sequence[Block], drawing: str) -> str:
+def needs_plotly() -> str:
+    """Returns what is told where plotly is not installed."""
+    return f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
+
+
+def _rendered(title: str, blocks: Sequence[Block], drawing: str, renews: bool) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -52,12 +72,11 @@ def _rendered(title: str, blocks: Sequence[Block], drawing: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
-    figures = [block.figure for block in blocks if isinstance(block, Picture)]
-    scripts = drawing, (HERE / "draw.js").read_text()
+    scripts = [drawing, *((HERE / name).read_text() for name in ("draw.js", *["renew.js"] * renews))]
     return environment.get_template("page.html.j2").render(
         title=title,
         blocks=blocks,
-        figures=figures,
+        figures=figures(blocks),
         style=Markup((HERE / "page.css").read_text()),
         scripts=[Markup(script) for script in scripts],
         digests=[_digest(script) for script in scripts],

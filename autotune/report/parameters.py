@@ -1,18 +1,33 @@
-"""The pictures of a sweep's parameters: how much each matters, and the times of all configs by its value."""
+"""The pictures of a sweep's parameters: how much each matters, the times by its value, and which act together."""
 
 from collections.abc import Sequence
-from math import ceil
-from typing import Any
 
 from ..analysis.importance import Importance
+from ..analysis.interactions import Interaction
 from ..core.units import seconds, unit_of
 from ..records.record import SweepRecord
 from ..trial.row import Trial
-from .blocks import BLUE, MUTED, Figure, Picture, axis, in_unit, label, layout, log_axis
+from .blocks import (
+    BLUE,
+    MUTED,
+    SCALE,
+    Figure,
+    Gallery,
+    Picture,
+    Small,
+    axis,
+    in_unit,
+    label,
+    layout,
+    log_axis,
+    natural,
+)
 
 MANY_POINTS = 8_000  # above so many, boxes stand without their points: a browser draws each as an element
-COLUMNS = 3  # of small pictures, one for each parameter
-CELL = 230  # pixels of height of one
+CELL = 210  # pixels of height of a small picture
+MANY_CELLS = 9  # values of a parameter above which the cells of a heat map are too small for figures in them
+FAR_LOSS = 1.0  # a cell of at least so great a loss is darkest: what is twice as slow is out of the question
+MARGIN = {"l": 40, "r": 10, "t": 10, "b": 34}
 
 
 def importance(found: Sequence[Importance]) -> Picture | None:
@@ -35,7 +50,7 @@ def importance(found: Sequence[Importance]) -> Picture | None:
     shown = layout(
         80 + 24 * len(known),
         xaxis=axis("share of the variance of log time (%)", range=[0, 108]),
-        yaxis=axis(type="category", autorange="reversed", ticks="outside", ticklen=4, tickcolor="#ffffff"),
+        yaxis=axis(type="category", autorange="reversed", dtick=1, ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
         "How much each parameter matters",
@@ -45,47 +60,43 @@ def importance(found: Sequence[Importance]) -> Picture | None:
     )
 
 
-def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Picture | None:
+def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
     """Shows the times of all configs by the value of each parameter, in small pictures; None if no parameter varies."""
     chosen = [each for each in found if len(each.values) > 1]
     if not chosen:
         return None
-    unit, size = unit_of(sweep.measured[0].median_s or 1.0)
+    measured = sweep.measured
+    unit, size = unit_of(measured[0].median_s or 1.0)
     with_points = sum(each.n_trials for each in chosen) <= MANY_POINTS
-    data, axes, notes = [], {}, []
-    n_rows = ceil(len(chosen) / COLUMNS)
-    for i, each in enumerate(chosen):
-        row, column = divmod(i, COLUMNS)
-        left, top = column / COLUMNS, 1 - row / n_rows
-        across, down = [left + 0.02, left + 1 / COLUMNS - 0.02], [top - 1 / n_rows * 0.8, top - 1 / n_rows * 0.12]
-        name = "" if i == 0 else str(i + 1)
-        order = [label(effect.value) for effect in sorted(each.values, key=lambda effect: _natural(effect.value))]
-        axes[f"xaxis{name}"] = axis(
-            type="category", domain=across, anchor=f"y{name}", categoryorder="array", categoryarray=order
-        )
-        axes[f"yaxis{name}"] = _time_axis(sweep.measured, each.name, domain=down, anchor=f"x{name}")
-        data.append(_boxes(sweep.measured, each.name, name, size, with_points))
-        notes.append(_note(f"<b>{label(each.name)}</b> {_share(each)}", across[0], down[1]))
-    shown = layout(
-        CELL * n_rows, showlegend=False, annotations=notes, margin={"l": 40, "r": 10, "t": 0, "b": 0}, **axes
-    )
     what = "a dot is a config, a box the middle half" if with_points else "a box is the middle half, its whiskers all"
-    return Picture(
+    return Gallery(
         "Time of every config, by the value of each parameter",
         f"Median time in {unit}, low is fast; {what} of those with that value; the percentage is the share of the "
         "variance of log time that the parameter alone explains.",
-        {"data": data, "layout": shown},
+        tuple(Small(each.name, _share(each.share), _boxes(measured, each, size, with_points)) for each in chosen),
     )
 
 
-def _boxes(measured: Sequence[Trial], parameter: str, axes: str, size: float, with_points: bool) -> Figure:
-    having = [trial for trial in measured if parameter in trial.config]
-    return {
+def together(found: Sequence[Interaction]) -> Gallery | None:
+    """Shows the best time for each pair of values, of the parameters that act together most; None without any."""
+    if not found:
+        return None
+    return Gallery(
+        "Parameters that act together",
+        "A cell is the best config with both values: how many percent it is slower than the best of all of them, "
+        "light is fast. Where the best column changes from row to row, neither parameter can be chosen alone. The "
+        "percentage is the share of the variance of log time that the pair explains beyond the sum of both.",
+        tuple(Small(" and ".join(each.names), _share(each.share), _heat(each)) for each in found),
+    )
+
+
+def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points: bool) -> Figure:
+    having = [trial for trial in measured if each.name in trial.config]
+    order = [label(effect.value) for effect in sorted(each.values, key=lambda effect: natural(effect.value))]
+    boxes = {
         "type": "box",
-        "x": [label(trial.config[parameter]) for trial in having],
+        "x": [label(trial.config[each.name]) for trial in having],
         "y": [in_unit(trial.median_s or 0.0, size) for trial in having],
-        "xaxis": f"x{axes}",
-        "yaxis": f"y{axes}",
         "boxpoints": "all" if with_points else False,
         "jitter": 0.5,
         "pointpos": 0,
@@ -96,23 +107,44 @@ def _boxes(measured: Sequence[Trial], parameter: str, axes: str, size: float, wi
         "text": [f"trial {trial.number}: {seconds(trial.median_s)}" for trial in having],
         "hovertemplate": "%{text}<extra></extra>",
     }
+    times = [trial.median_s or 0.0 for trial in having]  # labels of the axis must not touch one another
+    ticks = {"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}
+    values = axis(type="category", categoryorder="array", categoryarray=order)
+    shown = layout(CELL, xaxis=values, yaxis=log_axis(**ticks), showlegend=False, margin=MARGIN)
+    return {"data": [boxes], "layout": shown}
 
 
-def _time_axis(measured: Sequence[Trial], parameter: str, **place: Any) -> Figure:
-    """Returns an axis of times, whose labels do not touch one another."""
-    times = [trial.median_s or 0.0 for trial in measured if parameter in trial.config]
-    return log_axis(**place, **({"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}))
+def _heat(each: Interaction) -> Figure:
+    """Returns a heat map with the parameter of more values along the page."""
+    values = [sorted({pair[side] for pair in each.best_s}, key=natural) for side in (0, 1)]
+    across = int(len(values[1]) >= len(values[0]))
+    x, y = values[across], values[1 - across]
+    least = min(each.best_s.values())
+    cells = [[each.best_s.get((v, u) if across else (u, v)) for u in x] for v in y]
+    losses = [[None if best is None else round(100 * (best / least - 1), 1) for best in row] for row in cells]
+    (x_name, y_name) = each.names[across], each.names[1 - across]
+    heat = {
+        "type": "heatmap",
+        "x": [label(value) for value in x],
+        "y": [label(value) for value in y],
+        "z": losses,
+        "zmin": 0,
+        "zmax": 100 * FAR_LOSS,
+        "colorscale": SCALE,
+        "showscale": False,
+        "text": [[seconds(best) for best in row] for row in cells],
+        "hovertemplate": f"{label(x_name)}=%{{x}}, {label(y_name)}=%{{y}}: %{{text}}, +%{{z}} %<extra></extra>",
+        "hoverongaps": False,
+        "xgap": 1,
+        "ygap": 1,
+    }
+    if len(x) <= MANY_CELLS:
+        heat["texttemplate"] = "%{z:.0f}"
+    x_axis, y_axis = (axis(name, type="category", showgrid=False) for name in (x_name, y_name))
+    shown = layout(80 + 26 * max(4, len(y)), xaxis=x_axis, yaxis=y_axis, margin={**MARGIN, "b": 44})
+    shown["font"] = {**shown["font"], "size": 11}
+    return {"data": [heat], "layout": shown}
 
 
-def _note(text: str, x: float, y: float) -> Figure:
-    place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
-    return {**place, "text": text, "showarrow": False, "font": {"size": 13}}
-
-
-def _share(each: Importance) -> str:
-    return "" if each.share is None else f"{100 * each.share:.0f} %"
-
-
-def _natural(value: object) -> tuple[int, float, str]:
-    """Returns the key that sorts numbers before words."""
-    return (0, float(value), "") if isinstance(value, (int, float)) else (1, 0.0, str(value))
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"

@@ -66,7 +66,7 @@ def finalists(sweep: SweepRecord) -> Picture | None:
         "marker": {"color": [GREEN, *[BLUE] * (len(names) - 1)], "size": 9},
         "error_x": error_bars(medians, intervals),
         "text": [
-            f"{seconds(finalist.median_s)}<br>{_wrapped(assignments(finalist.config))}" for finalist in sweep.finalists
+            f"{seconds(finalist.median_s)}<br>{wrapped(assignments(finalist.config))}" for finalist in sweep.finalists
         ],
         "hovertemplate": "%{text}<extra></extra>",
     }
@@ -138,10 +138,10 @@ def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
 
 def _told(trial: Trial) -> str:
     what = seconds(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
-    return f"trial {trial.number}: {label(what)}<br>{_wrapped(assignments(trial.config))}"
+    return f"trial {trial.number}: {label(what)}<br>{wrapped(assignments(trial.config))}"
 
 
-def _wrapped(text: str, width: int = 70) -> str:
+def wrapped(text: str, width: int = 70) -> str:
     """Returns assignments in lines of about ``width`` characters, for the box that a pointer opens."""
     lines = [""]
     for part in text.split(","):

@@ -99,8 +99,8 @@ def _figure(known: Mapping[str, float], groups: Mapping[str, tuple[Sequence[Poin
             data.append(_dots(name, members, colour))
     shown = layout(
         420,
-        xaxis=log_axis("arithmetic intensity (operations a byte)", dtick="D2"),
-        yaxis=log_axis("TFLOP/s (of int8: TOP/s)", dtick="D2"),
+        xaxis=log_axis("arithmetic intensity (operations a byte)", dtick=1),
+        yaxis=log_axis("TFLOP/s (of int8: TOP/s)", dtick=1),
     )
     return {"data": data, "layout": shown}
 

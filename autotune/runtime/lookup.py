@@ -19,6 +19,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
+from ..core.html import preformatted
 from ..core.parameter import clause
 from ..core.problem import Problem
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
@@ -69,6 +70,13 @@ class Choice:
         if self.evidence is not None:
             lines.append(f"  evidence  {evidence_text(self.evidence)} ({self.tuned_on})")
         return "\n".join([*lines, f"  source    sources/{self.source_key}.cu"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show."""
+        return preformatted(str(self))
 
     def as_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "config": dict(self.config)}

@@ -1,35 +1,48 @@
-"""Proposes what to try next. A searcher sees configs, their known columns and times, not the device or problem.
+"""Proposes what to try next. A search sees configs, their known columns and outcomes, not the device or problem.
 
-Every searcher proposes each config of the enumerated space at most once: the default first, then the hints.
-Installed packages add samplers by entry points of the group ``autotune.samplers``; Optuna's are ``optuna:<class>``.
-The room imports ``records`` and the rooms below it.
+Every search is a study of Optuna's. It proposes each config of the enumerated space at most once: the default first,
+then the hints, then what its sampler chooses. Installed packages add samplers by entry points of the group
+``autotune.samplers``; Optuna's are ``optuna:<class>``. The room imports ``records`` and the rooms below it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from inspect import isabstract, isclass
+from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
 from ..core.errors import UsageError
 from ..source.installed import SAMPLERS as ENTRY_POINTS
 from ..source.installed import installed, load_installed
-from .base import Request, Searcher
-from .bayesian import GaussianProcess
-from .by_optuna import OptunaSearch, check_optuna
-from .local import LocalSearch
-from .optuna_names import PREFIX, names_module
-from .plain import Exhaustive, Random
-from .tpe import TreeParzen
+from .optuna_names import PREFIX, arguments, names_module, sampler_class, usable
 
-__all__ = ["SAMPLERS", "Searcher", "check_sampler", "names_module", "searcher"]
+if TYPE_CHECKING:
+    import numpy as np
 
-SAMPLERS: dict[str, Callable[[Request], Searcher]] = {
-    "exhaustive": Exhaustive,
-    "random": Random,
-    "local": LocalSearch,
-    "tpe": TreeParzen,
-    "gp": GaussianProcess,
+    from .base import Listed, Request
+    from .study import Direction, Search
+
+__all__ = ["SAMPLERS", "actual_sampler", "check_sampler", "names_module", "searcher"]
+
+SAMPLERS = {  # module:Class, imported when it is asked for: Optuna takes longer to import than most commands
+    "exhaustive": "plain:Exhaustive",
+    "random": "plain:Random",
+    "local": "local:LocalSearch",
+    "tpe": "by_optuna:TreeParzen",
+    "gp": "bayesian:GaussianProcess",
 }
+
+
+def actual_sampler(name: str, budget: int | None, n_configs: int, n_objectives: int = 1) -> str:
+    """Returns the sampler that ``auto`` is: exhaustive when the budget holds the whole space, else gp.
+
+    With several objectives it is Optuna's estimator of them all, in the place of gp.
+    """
+    if name != "auto":
+        return name
+    if budget is None or budget >= n_configs:
+        return "exhaustive"
+    return "gp" if n_objectives == 1 else "optuna:TPESampler"
 
 
 def searcher(
@@ -37,36 +50,56 @@ def searcher(
     configs: Sequence[Config],
     default: Config,
     budget: int | None,
-    done: Iterable[Config],
     seed: int,
     hints: Sequence[Config] = (),
-    known: Mapping[str, np.ndarray] | None = None,
-) -> tuple[str, Searcher]:
-    """Returns the searcher called ``name`` and its actual name: ``auto`` is exhaustive when the budget allows, else gp.
+    known: "Mapping[str, np.ndarray] | None" = None,
+    directions: "Sequence[Direction]" = ("minimize",),
+) -> "Search":
+    """Returns a search by the sampler called ``name``.
 
-    ``budget``: trials in all, those of ``done`` included; None is no limit. ``done``: configs whose outcome is already
-    known; they are not proposed again, and what they gave is told by observe() before the first propose().
-    ``hints``: configs that did well elsewhere, in order of promise; those of the space are proposed after the default.
-    ``known``: what is known of each config beside its parameters, by name, float [n_configs]; gp uses it.
+    ``budget``: trials in all, recorded ones included; None is no limit. What recorded trials gave is told by observe()
+    before the first propose(). ``hints``: configs that did well elsewhere, in order of promise; those of the space are
+    proposed after the default. ``known``: what is known of each config beside its parameters, by name, float
+    [n_configs]; gp uses it. ``directions``: minimize or maximize, of each objective.
 
     Raises:
-        UsageError: for an unknown name, or what a sampler of Optuna's raises; so do its propose() and observe().
+        UsageError: for an unknown name, or what a sampler of Optuna's raises; so does propose().
     """
     check_sampler(name)
-    if name == "auto":
-        name = "exhaustive" if budget is None or budget >= len(configs) else "gp"
-    request = Request(configs, default, budget, tuple(done), seed, hints, known or {})
-    if name.startswith(PREFIX):
-        return name, OptunaSearch(request, name)
-    make = SAMPLERS[name] if name in SAMPLERS else load_installed(ENTRY_POINTS, name, Searcher)
-    return name, make(request)
+    from .base import Request
+    from .study import Search
+
+    request = Request(configs, budget, seed, known or {})
+    sampler = _sampler(actual_sampler(name, budget, len(configs)), request)
+    return Search(sampler, (default, *hints), directions)
 
 
 def check_sampler(name: str) -> None:
     """Raises UsageError unless ``name`` is a sampler."""
     if name.startswith(PREFIX):
+        from .by_optuna import check_optuna
+
         check_optuna(name)
         return
     known = dict.fromkeys(("auto", *SAMPLERS, *installed(ENTRY_POINTS)))
     if name not in known:
         raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(known)}, {PREFIX}<class>)")
+
+
+def _sampler(name: str, request: "Request") -> "Listed":
+    from optuna.samplers import BaseSampler
+
+    from .base import Listed
+    from .by_optuna import Snapped
+
+    kind: Any
+    if name in SAMPLERS:
+        module, _, last = SAMPLERS[name].partition(":")
+        kind = getattr(import_module(f".{module}", __name__), last)
+    elif name.startswith(PREFIX):
+        kind = sampler_class(name)
+    else:
+        kind = load_installed(ENTRY_POINTS, name, BaseSampler)
+    if isclass(kind) and issubclass(kind, Listed) and not isabstract(kind):
+        return kind(request)
+    return Snapped(request, name, usable(name, kind), arguments(kind, request.seed))

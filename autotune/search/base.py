@@ -1,102 +1,80 @@
-"""The base of all searches: configs by number, the default and the hints first, none twice."""
+"""The base of all samplers: one of Optuna's over a list of valid configs, which it knows by number."""
 
 import math
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from threading import RLock
+from typing import Any
 
 import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState
 
-from ..core.config import Config
+from ..core.config import Config, Value
+from ..core.errors import UsageError
 
-
-class Searcher(Protocol):
-    """One search over one space."""
-
-    def propose(self) -> Config | None:
-        """Returns a config that was not proposed before, or None if all were."""
-
-    def observe(self, config: Config, seconds: float | None) -> None:
-        """Take the median of a config, or None if it failed. Outcomes may come late and in any order."""
+FIXED = "fixed_params"  # the system attribute in which Optuna keeps the parameters of a trial that was enqueued
+LEAST = 1e-30  # values from here on have their own logarithm
 
 
 @dataclass(frozen=True)
 class Request:
-    """The inputs of a search.
+    """The inputs of a sampler.
 
-    ``configs``: the whole space. ``default``: proposed first. ``budget``: trials in all, those of ``done`` included;
-    None is no limit. ``done``: configs that are known already; never proposed, their outcomes are told by observe().
-    ``hints``: configs from elsewhere that may be good, in order of promise; proposed after the default.
+    ``configs``: the whole space. ``budget``: trials in all, recorded ones included; None is no limit.
     ``known``: what is known of each config beside its parameters, by name, float [n_configs].
     """
 
     configs: Sequence[Config]
-    default: Config
     budget: int | None = None
-    done: Iterable[Config] = ()
     seed: int = 0
-    hints: Sequence[Config] = ()
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-class Listed(ABC):
-    """A search that knows configs by their number in the list.
+class Listed(BaseSampler):
+    """A sampler of one study that proposes each config of a list once.
 
-    A subclass chooses among the numbers of ``self.open_rows()`` and learns logarithms of seconds.
+    A subclass chooses among the numbers of ``self.open_rows()`` and learns logarithms of values, less being better. It
+    hears of all trials of the study, whoever began them: enqueued ones, those of other processes, those that were
+    added. A trial has its config from its beginning; an enqueued one that fixes some of the parameters gets a config
+    that has them. What is suggested for a parameter is the config's value, whatever the distribution. When all configs
+    are taken, ``optimize`` stops.
     """
+
+    several = False  # whether it can be of a study of several objectives
 
     def __init__(self, request: Request) -> None:
         self.configs = tuple(request.configs)
         self.n_configs = len(self.configs)
         self.rng = np.random.default_rng(request.seed)
-        self.taken = np.zeros(self.n_configs, bool)  # proposed, or known from before
-        self.log_s: dict[int, float] = {}  # log times of configs that succeeded
+        self.budget = self.n_configs if request.budget is None else min(request.budget, self.n_configs)
+        self.taken = np.zeros(self.n_configs, bool)  # proposed, or known from elsewhere
+        self.logs: dict[int, tuple[float, ...]] = {}  # of configs that succeeded, of each objective
+        self.log_s: dict[int, float] = {}  # the same of the first objective: mostly the time, in seconds
         self.failed: set[int] = set()
         self.pending: dict[int, None] = {}  # proposed, without an outcome; the oldest first
+        self.signs: tuple[int, ...] = ()  # by objective: 1 to minimize, -1 to maximize; () before the first trial
         self._number = {config: i for i, config in enumerate(self.configs)}
-        for config in request.done:
-            if config in self._number:
-                self.taken[self._number[config]] = True
-        self.n_done = int(self.taken.sum())
-        self.budget = self.n_configs if request.budget is None else min(request.budget, self.n_configs)
-        self._n_taken = self.n_done
-        first = dict.fromkeys(c for c in (request.default, *request.hints) if c in self._number)
-        self._first = deque(self._number[c] for c in first)
+        self._values: dict[str, dict[Value, None]] = {}
+        for config in self.configs:
+            for name, value in config.items():
+                self._values.setdefault(name, {})[value] = None
+        self._study_name = ""
+        self._chosen: dict[int, int] = {}  # by the number of a trial that is running: that of its config
+        self._n_seen = 0  # trials of the study
+        self._unfinished: list[int] = []  # numbers of those that were seen unfinished
+        self._lock = RLock()  # ``optimize`` may have threads
 
-    def propose(self) -> Config | None:
-        if self._n_taken == self.n_configs:
-            return None
-        number = self._next_first()
-        if number is None:
-            number = self.choose()
-        self.taken[number] = True
-        self._n_taken += 1
-        self.pending[number] = None
-        return self.configs[number]
-
-    def observe(self, config: Config, seconds: float | None) -> None:
-        number = self._number.get(config)
-        if number is None:
-            return  # recorded when the space was larger
-        if not self.taken[number]:
-            self.taken[number] = True
-            self._n_taken += 1
-        self.pending.pop(number, None)
-        if seconds is None:
-            self.failed.add(number)
-            self.log_s.pop(number, None)
-        else:
-            self.log_s[number] = math.log(seconds)
-            self.failed.discard(number)
-        self.learn(number)
-
+    # ------------------------------------------------------------------ of a subclass
     @abstractmethod
     def choose(self) -> int:
         """Returns the number of a config that is not taken; at least one exists."""
 
-    def learn(self, number: int) -> None:  # noqa: B027  (not every search learns)
+    def learn(self, number: int) -> None:
         """Update the model with the outcome of ``number``, which is in ``log_s`` or in ``failed``."""
 
     def open_rows(self) -> np.ndarray:
@@ -107,9 +85,124 @@ class Listed(ABC):
         """Returns one of them at random."""
         return int(self.rng.choice(self.open_rows()))
 
-    def _next_first(self) -> int | None:
-        while self._first:
-            number = self._first.popleft()
-            if not self.taken[number]:
-                return number
-        return None
+    # ------------------------------------------------------------------ of a caller
+    def __contains__(self, config: Config) -> bool:
+        return config in self._number
+
+    def values(self, name: str) -> tuple[Value, ...]:
+        """Returns the values of a parameter, in the order of the list."""
+        return tuple(self._values[name])
+
+    def suggest(self, trial: Trial) -> Config:
+        """Returns the config of a trial that this sampler's study has begun; its parameters become the trial's."""
+        names = self.configs[self._chosen[trial.number]]
+        return Config({name: trial.suggest_categorical(name, self.values(name)) for name in names})  # type: ignore[misc]
+
+    # ------------------------------------------------------------------ of Optuna
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Chooses the config of a trial."""
+        with self._lock:
+            self._catch_up(study)
+            row = self._row_of(trial.system_attrs.get(FIXED))
+            self.taken[row] = True
+            self.pending[row] = None
+            self._chosen[trial.number] = row
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Ends a call of ``optimize`` after the last config."""
+        if self.taken.all():
+            with suppress(RuntimeError):  # no call of ``optimize`` is under way
+                study.stop()
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Returns the value that the trial's config has.
+
+        Raises:
+            ValueError: when it does not have this parameter.
+        """
+        config = self.configs[self._chosen[trial.number]]
+        if param_name not in config:
+            raise ValueError(f"trial {trial.number} is of {config}, which has no {param_name}; suggest it no value")
+        return config[param_name]
+
+    # ------------------------------------------------------------------ the trials of the study
+    def _row_of(self, fixed: Mapping[str, Any] | None) -> int:
+        """Returns the config of a trial that is to begin: that of the parameters that are ``fixed``, or a new one."""
+        if fixed is not None:
+            if (row := self._listed(fixed)) is not None:
+                return row
+            wanted = {(name, value) for name, value in fixed.items() if name in self._values}
+            rows = [row for row in self.open_rows().tolist() if wanted <= set(self.configs[row].items())]
+            if wanted and rows:
+                return int(self.rng.choice(rows))
+        return int(self.rng.integers(self.n_configs)) if self.taken.all() else self.choose()
+
+    def _listed(self, parameters: Mapping[str, Any]) -> int | None:
+        return self._number.get(Config({name: v for name, v in parameters.items() if name in self._values}))
+
+    def _catch_up(self, study: Study) -> None:
+        """Learns from all trials of the study that have begun or ended since the last one began."""
+        self._begin(study)
+        trials = study.get_trials(deepcopy=False)
+        numbers = [*self._unfinished, *range(self._n_seen, len(trials))]
+        self._n_seen = len(trials)
+        self._unfinished = [number for number in numbers if not trials[number].state.is_finished()]
+        for number in numbers:
+            if trials[number].state != TrialState.WAITING:
+                self._take_in(trials[number])
+
+    def _begin(self, study: Study) -> None:
+        """Take up the first study.
+
+        Raises:
+            ValueError: for a second one.
+            UsageError: for more objectives than the sampler can have.
+        """
+        name = study.study_name
+        if self.signs and name != self._study_name:
+            raise ValueError(f"this sampler is of the study {self._study_name!r}; make another one for {name!r}")
+        if not self.signs:
+            if len(study.directions) > 1 and not self.several:
+                raise UsageError(
+                    f"{type(self).__name__} searches by one objective, and this study has {len(study.directions)}; "
+                    "choose another sampler"
+                )
+            self.signs = tuple(-1 if way == StudyDirection.MAXIMIZE else 1 for way in study.directions)
+            self._study_name = name
+
+    def _take_in(self, trial: FrozenTrial) -> None:
+        row = self._chosen.get(trial.number)
+        if row is None and (trial.params or trial.state.is_finished()):
+            row = self._listed(trial.params)
+        if row is None:
+            return  # it has no config of the list, or does not have all of it yet
+        self.taken[row] = True
+        if not trial.state.is_finished():
+            self.pending[row] = None
+            return
+        self._chosen.pop(trial.number, None)
+        self.pending.pop(row, None)
+        if trial.state == TrialState.COMPLETE and all(map(math.isfinite, trial.values)):
+            self.logs[row] = tuple(sign * log_of(v) for sign, v in zip(self.signs, trial.values, strict=True))
+            self.log_s[row] = self.logs[row][0]
+            self.failed.discard(row)
+        else:
+            self.failed.add(row)
+            self.logs.pop(row, None)
+            self.log_s.pop(row, None)
+        self.learn(row)
+
+
+def log_of(value: float) -> float:
+    """Returns the logarithm, continued to where there is none: it rises throughout, below zero as -log(-value)."""
+    return math.log(value) if value >= LEAST else math.log(LEAST) - math.log1p(1.0 - value / LEAST)

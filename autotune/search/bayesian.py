@@ -6,33 +6,20 @@ Setting, 2010). docs/design/search.md tells the rest: features, slow configs, fa
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from ..core.config import Config, Value
+from ..core.errors import UsageError
 from .base import Listed, Request
 from .features import features_of, levels_of
 from .kernel import Hyperparameters, squared_differences
+from .one_thread import one_thread
 from .posterior import Posterior
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
-_libraries = ThreadpoolController()  # the BLAS among them; made once, since it looks through all of the process
-_blas = _libraries.select(user_api="blas").lib_controllers
-_at_work = Lock()  # a second search of the process waits, rather than set the number of threads meanwhile
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run linear algebra on one thread: compile processes use the other cores, and a call waits for its last thread."""
-    if all(library.num_threads == 1 for library in _blas):  # a campaign's workers have set it so: nothing to do
-        yield
-        return
-    with _at_work, _libraries.limit(limits=1, user_api="blas"):
-        yield
 
 
 @dataclass(frozen=True)
@@ -48,7 +35,13 @@ class Limits:
 
 
 class GaussianProcess(Listed):
-    """Proposes random configs first, then what the model prefers, given known and pending outcomes."""
+    """Proposes random configs first, then what the model prefers, given known and pending outcomes.
+
+    Of several objectives it models a combination, each time another one: Knowles, ParEGO: a hybrid algorithm with
+    on-line landscape approximation for expensive multiobjective optimization problems, 2006.
+    """
+
+    several = True
 
     def __init__(self, request: Request, limits: Limits = Limits()) -> None:
         super().__init__(request)
@@ -68,19 +61,30 @@ class GaussianProcess(Listed):
         if len(self.log_s) < 3 or n_known + len(self.pending) < self.n_first:
             return self.any_open()
         self._n_asked += 1
+        costs = self._costs()
         with one_thread():
-            posterior = self._current(n_known)
-            score = self._score(posterior, by_bound=self._n_asked % 2 == 1)
+            posterior = self._current(n_known, costs)
+            score = self._score(posterior, costs, by_bound=self._n_asked % 2 == 1)
         score[self.taken[posterior.pool]] = -np.inf
         best = int(posterior.pool[np.argmax(score)])
         return best if not self.taken[best] else self.any_open()  # the pool may have run dry
 
-    def _score(self, posterior: Posterior, by_bound: bool) -> np.ndarray:
+    def _costs(self) -> Mapping[int, float]:
+        """Returns what the model is of: the logarithms, or of several objectives a weighting drawn at random."""
+        if len(self.signs) == 1:
+            return self.log_s
+        logs = np.array(list(self.logs.values()))
+        shares = (logs - logs.min(axis=0)) / np.maximum(np.ptp(logs, axis=0), 1e-12)
+        shares *= self.rng.dirichlet(np.ones(len(self.signs)))
+        costs = shares.max(axis=1) + 0.05 * shares.sum(axis=1)  # the augmented Chebyshev norm
+        return dict(zip(self.logs, costs.tolist(), strict=True))
+
+    def _score(self, posterior: Posterior, costs: Mapping[int, float], by_bound: bool) -> np.ndarray:
         """Returns how promising each candidate of the pool is; larger is better."""
         rows = posterior.rows
-        known = np.array([row in self.log_s for row in rows])
+        known = np.array([row in costs for row in rows])
         values = np.zeros(len(rows))
-        values[known] = standardized(np.array([self.log_s[row] for row in rows if row in self.log_s]))
+        values[known] = standardized(np.array([costs[row] for row in rows if row in costs]))
         mean, deviation = posterior.predict(values, known)
         gain = values[known].min() - mean
         score: np.ndarray = deviation - mean if by_bound else log_expected_improvement(gain, deviation)
@@ -89,28 +93,28 @@ class GaussianProcess(Listed):
             score += np.log(np.clip(1.0 - posterior.mean(failed), 0.01, 1.0))
         return score
 
-    def _current(self, n_known: int) -> Posterior:
+    def _current(self, n_known: int, costs: Mapping[int, float]) -> Posterior:
         """Returns the posterior given all that is known or pending, fitted again after enough new outcomes."""
         posterior = self._posterior
         if posterior is None or n_known - self._n_known_then >= max(1, n_known // self.limits.refit_share):
-            return self._rebuilt(n_known)
-        for row in (*self.log_s, *self.failed, *self.pending):
+            return self._rebuilt(n_known, costs)
+        for row in (*costs, *self.failed, *self.pending):
             if row not in self._counted:
                 self._counted.add(row)
                 posterior.add(row)
         return posterior
 
-    def _rebuilt(self, n_known: int) -> Posterior:
-        fastest = sorted(self.log_s, key=self.log_s.__getitem__)
+    def _rebuilt(self, n_known: int, costs: Mapping[int, float]) -> Posterior:
+        fastest = sorted(costs, key=costs.__getitem__)
         columns, groups = self.features.columns, self.features.groups
         fitted = self._thinned(fastest, self.limits.n_fit)
         squares = squared_differences(columns[fitted], groups, self.features.n_groups)
-        self.hyper.fit(squares, standardized(np.array([self.log_s[row] for row in fitted])))
+        self.hyper.fit(squares, standardized(np.array([costs[row] for row in fitted])))
         rows = self._thinned(fastest, self.limits.n_model)
         rows += self._thinned(list(self.failed), self.limits.n_model // 4)
         rows += self.pending
         self._posterior = Posterior(columns, groups, self.hyper, rows, self._pool(fastest))
-        self._counted = {*self.log_s, *self.failed, *self.pending}
+        self._counted = {*costs, *self.failed, *self.pending}
         self._n_known_then = n_known
         return self._posterior
 
@@ -134,6 +138,34 @@ class GaussianProcess(Listed):
 
     def _some(self, rows: np.ndarray, n: int) -> np.ndarray:
         return rows if len(rows) <= n else self.rng.choice(rows, n, replace=False)
+
+
+class ConfigSampler(GaussianProcess):
+    """A sampler for a study of Optuna's whose trials are configs of a list, each at most once: Bayesian optimization.
+
+        sampler = autotune.ConfigSampler([{"WGS": 64, "TILE": 2}, {"WGS": 128, "TILE": 1}, ...], seed=0)
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(lambda trial: seconds_of(sampler.suggest(trial)), n_trials=100)
+
+    Args:
+        configs: dicts of values by name; parameters may be in some of them only.
+        seed: of its random numbers.
+        budget: trials in all, if that is known: a fifth of them at most are random.
+        known: what is known of each config beside its parameters, by name, a number for each config.
+    """
+
+    def __init__(
+        self,
+        configs: Iterable[Mapping[str, Value]],
+        seed: int = 0,
+        budget: int | None = None,
+        known: Mapping[str, Sequence[float]] = {},
+    ) -> None:
+        listed = list(dict.fromkeys(map(Config, configs)))
+        if not listed:
+            raise UsageError("a ConfigSampler needs at least one config")
+        columns = {name: np.asarray(column, float) for name, column in known.items()}
+        super().__init__(Request(listed, budget, seed, columns))
 
 
 def standardized(log_s: np.ndarray) -> np.ndarray:

@@ -1,17 +1,22 @@
 """Any sampler of Optuna's, or an installed one of its kind, over the list of valid configs."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ..core.config import Value
 from ..core.errors import UsageError, told
+from ..records.study import quiet
 from .base import Listed, Request
 from .optuna_names import arguments, sampler_class
 from .snapping import NOTHING, Grid
-
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
-    from optuna.samplers import BaseSampler
 
 N_REHEARSED = 12  # trials of a rehearsal: samplers that begin at random have a model after ten
 _rehearsed: set[type] = set()
@@ -25,78 +30,111 @@ def check_optuna(name: str) -> None:
     kind = sampler_class(name)
     if kind in _rehearsed:
         return
-    study = _Study(name, kind, seed=0, choices={"A": (1, 2, 4, 8), "B": (1, 2, 4), "C": ("x", "y", "z")})
+    choices: dict[str, tuple[Value, ...]] = {"A": (1, 2, 4, 8), "B": (1, 2, 4), "C": ("x", "y", "z")}
+    space = {name: rank_of(values) for name, values in choices.items()}
+    study = GridStudy(name, kind, arguments(kind, 0), space, 1)
     for i in range(N_REHEARSED):
-        study.record((i % 4, i % 3, (i // 4) % 3), float(i % 5))
-    study.tell(study.ask()[0], 1.0)
+        study.record((i % 4, i % 3, (i // 4) % 3), (float(i % 5),))
+    study.tell(study.ask()[0], (1.0,))
     _rehearsed.add(kind)
 
 
-class OptunaSearch(Listed):
+class Snapped(Listed):
     """Asks a sampler of Optuna's, and snaps each proposal to the nearest config that is not taken.
 
-    Values are logarithms of seconds; failures are failed trials. The default and the hints are trials that the sampler
-    was asked for, too.
+    The sampler has a study of its own, of the choices of each parameter by number. Its trials get the parameters of
+    the configs that are tried in their place, and not second trials: populations and strategies know their members by
+    what they have noted on a trial. Values are logarithms; what was enqueued is asked for, too.
     """
 
-    def __init__(self, request: Request, name: str) -> None:
+    several = True
+
+    def __init__(self, request: Request, name: str, kind: type[BaseSampler], options: Mapping[str, Any]) -> None:
         super().__init__(request)
+        self._name, self._kind, self._options = name, kind, options
         self._grid = Grid.of(self.configs)
-        choices = dict(zip(self._grid.names, self._grid.choices, strict=True))
-        self._study = _Study(name, sampler_class(name), request.seed, choices)
         self._asked: dict[int, int] = {}  # by the number of a config: the number of its trial
-        self._recorded = {self._number[config] for config in request.done if config in self._number}
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        super().before_trial(study, trial)
+        row = self._chosen[trial.number]
+        if row not in self._asked:
+            self._try_instead(self._inner.ask()[0], row)
 
     def choose(self) -> int:
-        trial, wanted = self._study.ask()
-        number = self._grid.nearest(self.open_rows(), wanted)
-        self._study.replace(trial, self._grid.table[number])
-        self._asked[number] = trial
-        return number
+        trial, wanted = self._inner.ask()
+        row = self._grid.nearest(self.open_rows(), wanted)
+        self._try_instead(trial, row)
+        return row
 
     def learn(self, number: int) -> None:
-        row, value = self._grid.table[number], self.log_s.get(number)
-        if number in self._recorded:
-            self._recorded.discard(number)
-            self._study.record(row, value)
-            return
-        trial = self._asked.pop(number, None)
-        if trial is None:  # the default, or a hint
-            trial = self._study.ask()[0]
-            self._study.replace(trial, row)
-        self._study.tell(trial, value)
+        values, trial = self.logs.get(number), self._asked.pop(number, None)
+        if trial is None:
+            self._inner.record(self._grid.table[number], values)
+        else:
+            self._inner.tell(trial, values)
+
+    def distribution(self, choices: tuple[Value, ...]) -> BaseDistribution:
+        """Returns what the sampler sees of a parameter."""
+        return rank_of(choices)
+
+    @cached_property
+    def _inner(self) -> "GridStudy":
+        grid = self._grid
+        space = {name: self.distribution(choices) for name, choices in zip(grid.names, grid.choices, strict=True)}
+        return GridStudy(self._name, self._kind, self._options, space, len(self.signs))
+
+    def _try_instead(self, trial: int, row: int) -> None:
+        self._inner.replace(trial, self._grid.table[row])
+        self._asked[row] = trial
 
 
-class _Study:
-    """A study of Optuna's over choices by their numbers. What its sampler raises becomes a UsageError.
+class TreeParzen(Snapped):
+    """Optuna's tree-structured Parzen estimator, of all parameters together, which are categories.
 
-    A parameter of numbers that every config has is an integer, the rank of its value; any other is a category. A trial
-    gets the parameters of the config that is tried in its place, and not a second trial: populations and strategies
-    know their members by what they have noted on a trial.
+    Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011.
     """
 
-    def __init__(self, name: str, kind: "type[BaseSampler]", seed: int, choices: dict[str, tuple[Value, ...]]) -> None:
-        import optuna  # imported late, since it takes longer than most commands
+    n_startup = 12  # random trials before the model
 
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._name = name
-        self._space = {name: _distribution(values) for name, values in choices.items()}
+    def __init__(self, request: Request) -> None:
+        options = arguments(TPESampler, request.seed) | {"n_startup_trials": self.n_startup, "multivariate": True}
+        super().__init__(request, "tpe", TPESampler, options)
+
+    def distribution(self, choices: tuple[Value, ...]) -> BaseDistribution:
+        return CategoricalDistribution(range(len(choices)))
+
+
+class GridStudy:
+    """A study of Optuna's over choices by their numbers. What its sampler raises becomes a UsageError."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: type[BaseSampler],
+        options: Mapping[str, Any],
+        space: dict[str, BaseDistribution],
+        n_objectives: int,
+    ) -> None:
+        self._name, self._space = name, space
         self._storage = optuna.storages.InMemoryStorage()
         try:
-            with warnings.catch_warnings():  # the arguments are ours, and the choice of the class was made
+            with warnings.catch_warnings(), quiet():  # the options are ours, and the choice of the class was made
                 for category in (optuna.exceptions.ExperimentalWarning, FutureWarning):
                     warnings.simplefilter("ignore", category)
-                sampler = kind(**arguments(kind, seed))
-            self._study = optuna.create_study(storage=self._storage, sampler=sampler)
+                sampler = kind(**options)
+                self.study = optuna.create_study(
+                    storage=self._storage, sampler=sampler, directions=[StudyDirection.MINIMIZE] * n_objectives
+                )
         except Exception as error:  # the class may be anybody's
             raise self._failed(error) from error
-        self._id = self._storage.get_study_id_from_name(self._study.study_name)
-        vars(self._study)["stop"] = lambda: None  # a sampler that has seen all of its own grid ends nothing here
+        self._id = self._storage.get_study_id_from_name(self.study.study_name)
+        vars(self.study)["stop"] = lambda: None  # a sampler that has seen all of its own grid ends nothing here
 
     def ask(self) -> tuple[int, list[int]]:
         """Returns the number of a new trial, and what its sampler wants: the number of a choice by parameter."""
         try:
-            trial = self._study.ask(self._space)
+            trial = self.study.ask(self._space)
             return trial.number, [int(trial.params[name]) for name in self._space]
         except Exception as error:
             raise self._failed(error) from error
@@ -108,22 +146,18 @@ class _Study:
             inner = distribution.to_internal_repr(int(choice))
             self._storage.set_trial_param(identifier, name, inner, distribution)
 
-    def tell(self, trial: int, value: float | None) -> None:
+    def tell(self, trial: int, values: Sequence[float] | None) -> None:
         """Tell the outcome of a trial that was asked for; None is a failure."""
-        from optuna.trial import TrialState
-
         try:
-            self._study.tell(trial, value, state=TrialState.FAIL if value is None else None)
+            self.study.tell(trial, values, state=TrialState.FAIL if values is None else None)
         except Exception as error:
             raise self._failed(error) from error
 
-    def record(self, row: Any, value: float | None) -> None:
+    def record(self, row: Any, values: Sequence[float] | None) -> None:
         """Add a trial that was not asked for."""
-        from optuna.trial import TrialState, create_trial
-
         params = {name: int(choice) for name, choice in zip(self._space, row, strict=True)}
-        state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        self._study.add_trial(create_trial(state=state, params=params, distributions=self._space, value=value))
+        state = TrialState.FAIL if values is None else TrialState.COMPLETE
+        self.study.add_trial(create_trial(state=state, params=params, distributions=self._space, values=values))
 
     def _failed(self, error: Exception) -> UsageError:
         if isinstance(error, ImportError):
@@ -134,9 +168,8 @@ class _Study:
         return UsageError(f"the sampler {self._name!r} {why}, or choose another sampler")
 
 
-def _distribution(values: tuple[Value, ...]) -> "BaseDistribution":
-    from optuna.distributions import CategoricalDistribution, IntDistribution
-
-    if NOTHING not in values and all(type(value) in (int, float) for value in values):
-        return IntDistribution(0, len(values) - 1)
-    return CategoricalDistribution(range(len(values)))
+def rank_of(choices: tuple[Value, ...]) -> BaseDistribution:
+    """Returns integers for numbers that every config has, and otherwise categories: both are numbers of choices."""
+    if NOTHING not in choices and all(type(value) in (int, float) for value in choices):
+        return IntDistribution(0, len(choices) - 1)
+    return CategoricalDistribution(range(len(choices)))

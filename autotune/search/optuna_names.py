@@ -27,10 +27,19 @@ def sampler_class(name: str) -> "type[BaseSampler]":
     Raises:
         UsageError: when there is none, it does not import, or it is no sampler that can be made of a seed.
     """
-    from optuna.samplers import BaseSampler
-
     module, _, last = name.removeprefix(PREFIX).rpartition(".")
     kind = _imported(name, module, last) if module else _own(name, last)
+    return usable(name, kind)
+
+
+def usable(name: str, kind: Any) -> "type[BaseSampler]":
+    """Returns ``kind``, which is called ``name``.
+
+    Raises:
+        UsageError: when it is no sampler of Optuna's that can be made of a seed.
+    """
+    from optuna.samplers import BaseSampler
+
     if not (inspect.isclass(kind) and issubclass(kind, BaseSampler)):
         raise UsageError(
             f"the sampler {name!r} is no class that extends optuna.samplers.BaseSampler; name one that does"

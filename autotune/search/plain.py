@@ -1,10 +1,12 @@
-"""Searches without a model: every config in order, and every config in random order."""
+"""Samplers without a model: every config in order, and every config in random order."""
 
 from .base import Listed, Request
 
 
 class Exhaustive(Listed):
-    """Proposes every config: the default and the hints first, then in the order of the space."""
+    """Proposes every config in the order of the space."""
+
+    several = True
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
@@ -15,7 +17,7 @@ class Exhaustive(Listed):
 
 
 class Random(Exhaustive):
-    """Proposes every config in random order, the default and the hints first."""
+    """Proposes every config in random order."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)

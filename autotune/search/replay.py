@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.errors import UsageError
 from ..system.processes import Died, RankedPool
-from . import check_sampler, searcher
+from . import actual_sampler, check_sampler, searcher
 from .recorded_space import RecordedSpace
 
 NEAR = 1.05  # ratio to the optimum that counts as near
@@ -127,7 +127,7 @@ def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: 
     if sampler == RANDOM:
         other = np.random.default_rng([seed, 1])  # independent of the searcher's own numbers
         default = space.configs[int(other.integers(len(space.configs)))]
-    name, search = searcher(sampler, space.configs, default, trials, (), seed, (), space.known)
+    search = searcher(sampler, space.configs, default, trials, seed, (), space.known)
     asking_s = 0.0
     outstanding: deque[int] = deque()
     tried: list[int] = []
@@ -141,8 +141,9 @@ def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: 
         asking_s += time.process_time() - began
         current = outstanding.popleft()
         tried.append(current)
-        search.observe(space.configs[current], space.seconds[current])
-    return Run(name, tuple(tried), asking_s)
+        seconds = space.seconds[current]
+        search.observe(space.configs[current], None if seconds is None else (seconds,))
+    return Run(actual_sampler(sampler, trials, len(space.configs)), tuple(tried), asking_s)
 
 
 def _summary(space: RecordedSpace, runs: Sequence[Run], about: Mapping[str, Any]) -> Replay:

@@ -19,10 +19,10 @@ from ..core.config import Config
 from ..core.definition import Device
 from ..core.problem import Problem
 from ..core.space import Enumeration
-from .bayesian import one_thread
 from .features import features_of, levels_of
 from .kernel import Hyperparameters, squared_differences
 from .neighbours import AWAY, MISMATCH, Neighbour, octave
+from .one_thread import one_thread
 from .posterior import Posterior
 
 CAP = 2.0  # relative times are capped here: how slow a slow config is says nothing about fast ones

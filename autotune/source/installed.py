@@ -12,7 +12,7 @@ from ..core.errors import UsageError, told
 
 KERNELS = "autotune.kernels"  # each entry point names a module that defines one kernel
 DEVICES = "autotune.devices"  # ... a module that has what DeviceModule lists; it is called as the module's kind
-SAMPLERS = "autotune.samplers"  # ... a class, module:Class, that makes a Searcher of a Request
+SAMPLERS = "autotune.samplers"  # ... a class, module:Class, that extends search.base.Listed or a sampler of Optuna's
 EXPORTS = "autotune.exports"  # ... a module that has what Format lists
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.config import Config, Value
 from ..core.definition import Kernel, P
 from ..core.errors import TrialFailure
+from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import Finalist, Relation
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
@@ -22,6 +23,7 @@ from .settings import Settings
 
 MOST = 12  # configs of a final round at most, however many tie
 SAME = 0.005  # medians within half a percent are the same in practice
+LEAST_ENERGY_S = 2.0  # seconds of launches of each finalist where energy decides
 TIE = SAME / 2  # within half of that, PREFERENCE decides
 PREFERENCE = (
     "fewer registers, then less shared memory, then fewer parameters that differ from the default, "
@@ -42,17 +44,56 @@ def relation_of(a: Measurement, b: Measurement) -> Relation:
     return Relation.SLOWER if b_high < a_low else Relation.AMBIGUOUS
 
 
-def rank(contestants: list[tuple[Trial, Measurement]], default: Mapping[str, Value]) -> list[Finalist]:
-    """Returns the configs of a final round, the winner first: among those within TIE of the fastest, by PREFERENCE."""
-    ordered = sorted(contestants, key=lambda c: c[1].median_s)
-    fastest = ordered[0]
-    finalists = [
-        Finalist.measured(trial, m, Relation.FASTEST if trial is fastest[0] else relation_of(m, fastest[1]))
-        for trial, m in ordered
-    ]
-    tied = [f for f in finalists if f.median_s <= fastest[1].median_s * (1 + TIE)]
+@dataclass(frozen=True)
+class Contestant:
+    """A config in a final round, as it was measured there."""
+
+    trial: Trial
+    measurement: Measurement
+    sustained: Sustained | None = None
+
+    def finalist(self, relation: Relation, objectives: Objectives) -> Finalist:
+        """Returns how it came out."""
+        found = Finalist.measured(self.trial, self.measurement, relation)
+        if self.sustained is not None:
+            found = replace(found, sustained=self.sustained, joules=self.sustained.joules, watts=self.sustained.watts)
+        return replace(found, metrics=objectives.computed(found))
+
+
+def rank(
+    contestants: list[Contestant], default: Mapping[str, Value], objectives: Objectives = FASTEST
+) -> list[Finalist]:
+    """Returns the configs of a final round, the winner first: among those within TIE of the best, by PREFERENCE."""
+    finalists = (_by_time if objectives.is_time else _by_value)(contestants, objectives)
+    if not finalists:
+        return []
+    best = objectives.rank(finalists[0])
+    tied = [f for f in finalists if objectives.rank(f) <= best + TIE * abs(best)]
     winner = min(tied, key=lambda f: _preference(f, default))
     return [winner, *(f for f in finalists if f is not winner)]
+
+
+def _by_time(contestants: list[Contestant], objectives: Objectives) -> list[Finalist]:
+    ordered = sorted(contestants, key=lambda c: c.measurement.median_s)
+    fastest = ordered[0].measurement
+    relations = [Relation.FASTEST, *(relation_of(c.measurement, fastest) for c in ordered[1:])]
+    return [c.finalist(relation, objectives) for c, relation in zip(ordered, relations, strict=True)]
+
+
+def _by_value(contestants: list[Contestant], objectives: Objectives) -> list[Finalist]:
+    """Returns those of which the objectives are known, the best by the first of them first."""
+    ranked = objectives.ranked(c.finalist(Relation.WORSE, objectives) for c in contestants)
+    best = objectives.rank(ranked[0]) if ranked else 0.0
+    on_front = front(objectives.each, ranked) if len(objectives.each) > 1 else []
+
+    def relation(found: Finalist) -> Relation:
+        if found is ranked[0]:
+            return Relation.BEST
+        if objectives.rank(found) - best <= SAME * abs(best):
+            return Relation.SAME
+        return Relation.FRONT if any(found is each for each in on_front) else Relation.WORSE
+
+    return [replace(found, relation=relation(found)) for found in ranked]
 
 
 def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, int, int, int]:
@@ -61,12 +102,26 @@ def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, 
     return finalist.registers or 0, finalist.shared_bytes or 0, n_different, finalist.number or 0
 
 
-def chosen(trials: list[Trial], default: Config, n: int) -> list[Trial]:
-    """Returns the ``n`` fastest, those within SAME of the fastest (at most MOST in all), and the default."""
-    measured = sorted((t for t in trials if t.median_s), key=_median)
-    alike = [t for t in measured if _median(t) <= _median(measured[0]) * (1 + SAME)]
-    best = measured[: max(n, min(MOST, len(alike)))]
+def chosen(trials: list[Trial], default: Config, n: int, objectives: Objectives = FASTEST) -> list[Trial]:
+    """Returns the ``n`` best, those within SAME of the best (at most MOST in all), and the default.
+
+    With two objectives: the front of them, or MOST that are spread over it.
+    """
+    measured = objectives.ranked(trials)
+    if len(objectives.each) > 1:
+        best = spread(front(objectives.each, measured), MOST)
+    else:
+        least = objectives.rank(measured[0]) if measured else 0.0
+        alike = [t for t in measured if objectives.rank(t) <= least + SAME * abs(least)]
+        best = measured[: max(n, min(MOST, len(alike)))]
     return best + [t for t in measured if t.config == default and t not in best]
+
+
+def spread(trials: list[Trial], n: int) -> list[Trial]:
+    """Returns at most ``n`` of them, the first and the last included."""
+    if len(trials) <= n:
+        return trials
+    return [trials[round(i * (len(trials) - 1) / (n - 1))] for i in range(n)]
 
 
 def side_by_side(
@@ -97,6 +152,7 @@ class FinalRound:
     settings: Settings
     progress: Progress
     left_out: Callable[[Trial, TrialFailure], None]
+    objectives: Objectives = FASTEST
 
     def run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
         """Holds the final round of the best of ``trials`` and the default; returns its configs, the winner first.
@@ -109,7 +165,7 @@ class FinalRound:
         return self._run(trials, default)
 
     def _run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
-        finalists = chosen(trials, default, self.settings.n_finalists)
+        finalists = chosen(trials, default, self.settings.n_finalists, self.objectives)
         if not finalists:
             return ()
         self.progress.finalists(len(finalists))
@@ -123,11 +179,18 @@ class FinalRound:
                 self.left_out(trial, failure)
         measured = self._measured_together(jobs)
         jobs = [(trial, job) for trial, job in jobs if trial.number in measured]
-        figures = self._sustained(jobs) if self.settings.sustained_s else {}
-        if self.settings.sustained_s:
+        figures: dict[int, Sustained] = {}
+        if self.sustained_s:
+            figures = self._sustained(jobs)
             jobs = [(trial, job) for trial, job in jobs if trial.number in figures]
-        ranked = self._with_proof(jobs, measured, default)
-        return tuple(replace(finalist, sustained=figures.get(finalist.number or 0)) for finalist in ranked)
+        contestants = [(Contestant(t, measured[t.number], figures.get(t.number)), job) for t, job in jobs]
+        return tuple(self._with_proof(contestants, default))
+
+    @property
+    def sustained_s(self) -> float:
+        """Returns for how long each finalist is launched back to back."""
+        least = LEAST_ENERGY_S if self.objectives.needs_energy else 0.0
+        return max(self.settings.sustained_s, least)
 
     def _measured_together(self, jobs: list[tuple[Trial, Job]]) -> dict[int, Measurement]:
         """Measures interleaved, by trial number; if that fails, measures each alone to find the culprit."""
@@ -156,30 +219,25 @@ class FinalRound:
         for trial, job in jobs:
             with self.context.on_device("final round"):
                 try:
-                    sustained = worker.sustain(job, self.settings.sustained_s, self.settings.launch_deadline_s)
+                    sustained = worker.sustain(job, self.sustained_s, self.settings.launch_deadline_s)
                     figures[trial.number] = sustained
                 except TrialFailure as failure:
                     self.left_out(trial, failure)
         return figures
 
-    def _with_proof(
-        self, jobs: list[tuple[Trial, Job]], measured: dict[int, Measurement], default: Config
-    ) -> list[Finalist]:
+    def _with_proof(self, contestants: list[tuple[Contestant, Job]], default: Config) -> list[Finalist]:
         """Ranks and checks many launches of the winner; if one fails, the next config becomes the winner."""
         n_asked, worker = self.settings.n_checked(self.context.target.kind), self.context.bench.worker
-        contestants = list(jobs)
         while contestants:
-            ranked = rank([(trial, measured[trial.number]) for trial, _ in contestants], default)
-            winner, job = next(c for c in contestants if c[0].number == ranked[0].number)
+            ranked = rank([contestant for contestant, _ in contestants], default, self.objectives)
+            if not ranked:
+                return []
+            winner, job = next(c for c in contestants if c[0].trial.number == ranked[0].number)
             with self.context.on_device("final round"):
                 try:
                     n = worker.repeat(job, n_asked, self.settings.launch_deadline_s)
                     return [replace(ranked[0], checked_launches=n), *ranked[1:]]
                 except TrialFailure as failure:
-                    self.left_out(winner, failure)
-            contestants.remove((winner, job))
+                    self.left_out(winner.trial, failure)
+            contestants = [each for each in contestants if each[0] is not winner]
         return []
-
-
-def _median(trial: Trial) -> float:
-    return trial.median_s or 0.0

@@ -1,18 +1,24 @@
 """The loop of a sweep: it proposes, compiles ahead, runs one trial at a time on the device, and records each."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
+from typing import TYPE_CHECKING, Any
 
 from ..core.definition import P
 from ..core.errors import TrialFailure
+from ..records.objectives import Objectives
 from ..records.trials import TrialLog
-from ..search import Searcher
 from ..trial import stations
 from ..trial.bench import Bench
 from ..trial.compile import Proposal
 from ..trial.context import Context
 from ..trial.oracle import Oracle
+from ..trial.row import Trial
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..search.study import Search
 
 N_WAITING = 8  # compiled proposals that may wait for the device
 
@@ -20,15 +26,17 @@ N_WAITING = 8  # compiled proposals that may wait for the device
 def run_trials(
     context: Context[P],
     oracle: Oracle,
-    search: Searcher,
+    search: "Search",
+    objectives: Objectives,
     log: TrialLog,
     progress: Progress,
     n_total: int,
     time_s: float | None,
+    recorded: Callable[[Trial], None] | None = None,
 ) -> Oracle:
     """Runs trials until ``log`` has ``n_total``, ``time_s`` has passed, or the search proposes no more.
 
-    Returns the oracle as the last trial left it.
+    Returns the oracle as the last trial left it. ``recorded``: is told each trial that the log has now.
     """
     began = time.monotonic()
     ahead: list[Proposal] = []
@@ -41,18 +49,28 @@ def run_trials(
         if not ahead:
             break
         open_device(context)
-        fastest = log.fastest
+        fastest = log.fastest if objectives.is_time else None
         proposal = _next(ahead, context)
         incumbent_s = fastest.median_s if fastest else None
         ran = stations.run(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
-        trial, oracle = ran.trial, ran.oracle
+        trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
+        objectives.check_energy(trial, context.target.device.name)
         context.ledger.add(ran.spent_s)
         log.add(trial)
-        search.observe(trial.config, trial.median_s)
-        progress.trial(trial, len(log.trials), log.fastest)
+        if recorded is not None:
+            recorded(trial)
+        search.observe(trial.config, *outcome_of(trial, objectives))
+        progress.trial(trial, len(log.trials), objectives.best(log.trials))
     for proposal in ahead:
         proposal.cancel()
     return oracle
+
+
+def outcome_of(trial: Trial, objectives: Objectives) -> tuple[tuple[float, ...] | None, dict[str, Any]]:
+    """Returns what a search is told of a trial: the values of the objectives, or None and why it failed."""
+    if (values := objectives.values(trial)) is not None:
+        return tuple(values.values()), {}
+    return None, {"status": str(trial.status), "message": trial.message}
 
 
 def open_device(context: Context[P]) -> None:

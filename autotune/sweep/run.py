@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
-from ..core.errors import Status, TrialFailure, UsageError
+from ..core.errors import Status, TrialFailure, UsageError, one_line
+from ..core.html import table
 from ..core.space import Enumeration
+from ..core.units import seconds
 from ..records.about import About
 from ..records.estimate import estimate
 from ..records.folder import SweepFolder
+from ..records.objectives import Objectives
 from ..records.outcome import Finalist, Outcome, Relation
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
+from ..records.record import SweepRecord
 from ..records.resume import resume
 from ..records.table import load
 from ..records.trials import TrialLog
-from ..search import Searcher, check_sampler, searcher
+from ..search import actual_sampler, check_sampler, searcher
 from ..search.neighbours import known
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
@@ -32,12 +36,18 @@ from ..trial.ledger import Ledger, idle_share
 from ..trial.row import Trial
 from ..trial.stations import with_rates
 from .final_round import PREFERENCE, FinalRound
-from .loop import open_device, run_trials
+from .loop import open_device, outcome_of, run_trials
 from .progress import Progress, Quiet
 from .settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects
+
+    from ..records.journal import Journal
+    from ..search.study import Search
+
+ELSEWHERE = ("results", "dashboard")  # settings that say where to write, and nothing of what is written
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,39 @@ class Sweep:
         """Returns the share of this run's wall time in which the device had nothing of it to do."""
         return idle_share(self.spent_s)
 
+    def plot(self) -> "plotly.graph_objects.Figure":
+        """Returns the main pictures of its report as a figure of plotly's, which notebooks show.
+
+        Raises:
+            UsageError: without plotly, or when no config was measured.
+        """
+        from ..report.notebook import figure
+
+        return figure(SweepRecord.of(SweepFolder(self.path)))
+
+    def __repr__(self) -> str:
+        told = self._told()
+        return "\n".join(
+            [f"Sweep in {one_line(str(self.path))}", *(f"  {name:<9} {text}" for name, text in told.items())]
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show."""
+        return table(f"Sweep in {self.path}", self._told())
+
+    def _told(self) -> dict[str, str]:
+        """Returns the little that tells how it went, a line by name."""
+        told = {
+            name: f"{seconds(trial.median_s)}  {trial.config}" if trial else "none was correct"
+            for name, trial in (("best", self.best), ("default", self.default))
+        }
+        if self.speed_up is not None:
+            told["speed-up"] = f"{self.speed_up:.3f} x the default"
+        counts = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in self.counts.items()) or "none"
+        told["trials"] = counts + ("; interrupted, the same call goes on" if self.interrupted else "")
+        told["search"] = self.sampler
+        return {name: one_line(text) for name, text in told.items()}
+
 
 def run_sweep(
     kernel: Kernel[P],
@@ -89,6 +132,9 @@ def run_sweep(
     """
     progress, ledger = progress or Quiet(), Ledger()
     check_sampler(settings.sampler)
+    names = kernel.space.parameters
+    objectives = Objectives.read(settings.objectives, settings.metrics, asdict(problem), names)
+    journal = _journal(settings.dashboard, progress)
     device, rank = bench.target.device, bench.join()
     with bench.getting_ready.held(rank):
         enumeration = kernel.space.enumerate(problem, device, settings.restrict)
@@ -96,7 +142,8 @@ def run_sweep(
         name = problem_name(problem)
         raise UsageError(f"{kernel.name} has no allowed configuration for {name}: {enumeration.reasons}")
     default = enumeration.nearest(kernel.default_config(problem, device))
-    context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s, rank, ledger, judge)
+    protocol = replace(settings.protocol, energy_s=settings.energy_s if objectives.needs_energy else 0.0)
+    context = Context.of(kernel, problem, bench, protocol, settings.launch_deadline_s, rank, ledger, judge)
     context.check_definition(enumeration.configs)
     folder = SweepFolder.opened(sweep_path(settings.results, device.name, kernel.name, problem_name(problem)))
     with folder.locked(progress.note):
@@ -105,9 +152,30 @@ def run_sweep(
             progress.note(
                 f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
             )
-        run = _Run(context, enumeration, default, settings, progress, folder, found.log)
-        folder.take_up(run.about(found.stale).as_json())
+        stale = found.stale + _without_energy(found.log, objectives, progress)
+        for trial in list(found.log.trials):
+            if (amended := objectives.with_metrics(trial)) != trial:
+                found.log.amend(trial, amended)
+        run = _Run(context, enumeration, default, settings, progress, folder, found.log, objectives, journal)
+        folder.take_up(run.about(stale).as_json())
         return run.run()
+
+
+def _without_energy(log: TrialLog, objectives: Objectives, progress: Progress) -> list[int]:
+    """Takes trials that lack an energy out of the log, where it is asked for; returns their numbers."""
+    without = [trial for trial in log.trials if objectives.lacks_energy(trial)]
+    if without:
+        progress.note(f"{len(without)} recorded trials have no energy: their configs may be tried again")
+        log.trials[:] = [trial for trial in log.trials if trial not in without]
+    return [trial.number for trial in without]
+
+
+def _journal(path: Path | None, progress: Progress) -> "Journal | None":
+    if path is None:
+        return None
+    from ..records.journal import Journal
+
+    return Journal(path, progress.note)
 
 
 @dataclass(frozen=True)
@@ -121,22 +189,30 @@ class _Run:
     progress: Progress
     folder: SweepFolder
     log: TrialLog
+    objectives: Objectives
+    journal: "Journal | None"
 
     def run(self) -> Sweep:
         context, log, settings = self.context, self.log, self.settings
         n_total = max(len(log.trials), self.budget)
         previous = self._previous() if len(log.trials) == n_total else None
-        sampler, search = self._searcher(cold=previous is not None)
+        n_configs, n_objectives = len(self.enumeration.configs), len(self.objectives.each)
+        sampler = actual_sampler(settings.sampler, self.budget, n_configs, n_objectives)
+        self._match_journal()
         self._announce(sampler, n_total)
         interrupted = False
         finalists: tuple[Finalist, ...] = previous.finalists if previous else ()
         try:
             if previous is None:
                 self.folder.drop_outcome()
+                search = self._search(sampler)
+                recorded = self.journal.add if self.journal else None
                 with oracles.chosen(context, log.fastest, settings.trust_recorded) as oracle:
-                    oracle = run_trials(context, oracle, search, log, self.progress, n_total, settings.time_s)
+                    oracle = run_trials(
+                        context, oracle, search, self.objectives, log, self.progress, n_total, settings.time_s, recorded
+                    )
                     open_device(context)
-                    final_round = FinalRound(context, oracle, settings, self.progress, self._left_out)
+                    final_round = FinalRound(context, oracle, settings, self.progress, self._left_out, self.objectives)
                     finalists = final_round.run(log.trials, self.default)
         except KeyboardInterrupt:
             interrupted = True
@@ -155,6 +231,7 @@ class _Run:
         )
         if sweep.finalists:
             self.folder.write_outcome(self._outcome(sweep))
+        self._match_journal()
         return sweep
 
     @property
@@ -177,7 +254,7 @@ class _Run:
             default=self.default,
             refused=self.enumeration.refused,
             space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
-            settings={name: value for name, value in asdict(self.settings).items() if name != "results"},
+            settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE},
             stale=tuple(stale),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=origin.machine,
@@ -191,31 +268,32 @@ class _Run:
         if outcome is None or not outcome.is_of(self.log.trials):
             return None
         is_long_enough = (
-            outcome.finalist_samples >= settings.finalist_samples
+            outcome.objectives == settings.objectives
+            and outcome.finalist_samples >= settings.finalist_samples
             and outcome.placements >= settings.n_placements(kind)
             and outcome.checked_launches >= settings.n_checked(kind)
             and (outcome.winner.sustained is not None or not settings.sustained_s)
         )
         return outcome if is_long_enough else None
 
-    def _searcher(self, cold: bool) -> tuple[str, Searcher]:
-        """Returns the sampler's name and a search that knows recorded trials; ``cold``: nothing is left to search."""
+    def _search(self, sampler: str) -> "Search":
+        """Returns a search that knows the recorded trials."""
         kernel, problem, device = self.context.kernel, self.context.problem, self.context.target.device
         settings, trials, configs = self.settings, self.log.trials, self.enumeration.configs
-        warm = settings.n_hints and not cold
         with self.context.bench.getting_ready.held(self.context.rank), self.context.ledger.on("searching"):
-            done = [t.config for t in trials]
+            done = {t.config for t in trials}
             own = {t.config: t.median_s for t in trials if t.median_s}
-            near = known(settings.results, kernel, problem, device) if warm else ()
-            hints, columns = warm_start(
-                kernel, problem, device, self.enumeration, near, own, settings.n_hints, set(done)
-            )
-            name, search = searcher(
-                settings.sampler, configs, self.default, self.budget, done, settings.seed, hints, columns
-            )
+            near = known(settings.results, kernel, problem, device) if settings.n_hints else ()
+            hints, columns = warm_start(kernel, problem, device, self.enumeration, near, own, settings.n_hints, done)
+            directions = self.objectives.directions
+            search = searcher(sampler, configs, self.default, self.budget, settings.seed, hints, columns, directions)
             for trial in trials:
-                search.observe(trial.config, trial.median_s)
-        return name, search
+                search.observe(trial.config, *outcome_of(trial, self.objectives))
+        return search
+
+    def _match_journal(self) -> None:
+        if self.journal is not None:
+            self.journal.match(SweepRecord.of(self.folder))
 
     def _announce(self, sampler: str, n_total: int) -> None:
         kernel, device, n_done = self.context.kernel, self.context.target.device, len(self.log.trials)
@@ -244,19 +322,21 @@ class _Run:
             if trial is None or found is None:
                 return trial
             trial = replace(trial, median_s=found.median_s, q1_s=found.q1_s, q3_s=found.q3_s, clock_hz=found.clock_hz)
+            trial = replace(trial, joules=found.joules, watts=found.watts, metrics=found.metrics)
             return trial if is_recorded else with_rates(trial, self.context)
 
-        fastest = self.log.fastest
-        best = finalists[0].config if finalists else fastest.config if fastest else None
+        found = self.objectives.best(self.log.trials)
+        best = finalists[0].config if finalists else found.config if found else None
         return None if best is None else of(best), of(self.default)
 
     def _outcome(self, sweep: Sweep) -> Outcome:
         kind, bench, finalists = self.context.target.kind, self.context.bench, sweep.finalists
-        alike = (Relation.FASTEST, Relation.SAME)
+        alike = (Relation.FASTEST, Relation.BEST, Relation.SAME)
         return Outcome(
             winner=finalists[0],
             default=next((f for f in finalists if f.config == self.default), None),
             speed_up=sweep.speed_up,
+            objectives=self.settings.objectives,
             ties=tuple(f.number for f in finalists[1:] if f.relation in alike and f.number is not None),
             preference_among_ties=PREFERENCE,
             finalist_samples=self.settings.finalist_samples,

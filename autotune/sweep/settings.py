@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from ..core.config import Value
@@ -31,6 +32,7 @@ RANGES = {
     "finalist_samples": SAMPLES,
     "placements": COUNT,
     "sustained_s": DURATION,
+    "energy_s": DURATION,
     "checked_launches": replace(FROM_ZERO, may_lack=True),
     "launch_deadline_s": DEADLINE,
 }
@@ -54,11 +56,18 @@ class Settings:
     sustained_s: float = 0.0  # seconds that each finalist is launched back to back as well
     checked_launches: int | None = None  # launches of the winner whose outputs are checked; None: those of the device
     trust_recorded: bool = False  # a recorded trial's output stands in for the reference of the timed problem
+    objectives: tuple[str, ...] = ("time",)  # time, energy, a metric, max:metric; the first decides on the winner
+    metrics: Mapping[str, str] = field(default_factory=dict)  # name -> expression of figures, parameters and sizes
+    energy_s: float = 0.5  # seconds that each config is launched back to back where its energy is asked for
+    dashboard: Path | None = None  # a journal file of Optuna's, to be written beside the record
     launch_deadline_s: float = 60.0  # deadline of each trial's verification, and of its measurement
 
     def __post_init__(self) -> None:
         check_type("results", self.results, Path, "a path")
+        check_type("dashboard", self.dashboard, (Path, NoneType), "a path, or None")
         check_type("sampler", self.sampler, str, "a name")
+        check_type("objectives", self.objectives, tuple, "a tuple of names")
+        check_type("metrics", self.metrics, Mapping, "a dict of expressions by name")
         check_type("protocol", self.protocol, Protocol, "a Protocol")
         check_numbers(vars(self), RANGES)
         check_numbers({"samples": self.protocol.n_samples}, {"samples": SAMPLES})

@@ -6,7 +6,7 @@ Of one config: a small budget, cut short when it is clearly slower than the incu
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import Any
 
@@ -35,6 +35,7 @@ class Protocol:
     n_samples: int = 12
     cold: bool = True
     incumbent_s: float | None = None  # median to beat; None: never stop early
+    energy_s: float = field(default=0.0, repr=False)  # seconds of launches for the energy of one; a time is the same
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Measurement:
     stopped_early: bool
     max_error: float  # error of the timed problem's output, relative to rms(reference)
     rms_error: float
+    joules: float | None = None  # energy of the device for one launch, where it was asked for and there is a meter
+    watts: float | None = None  # mean power over the launches that took this energy
 
     def interval(self) -> tuple[float, float]:
         """Returns a 95 % confidence interval of the median, from the order statistics of the samples."""
@@ -79,7 +82,11 @@ def measure(
     if not slow:
         taken.take(function, geometry, placed, protocol.n_samples)
     errors = check_after(function, geometry, placed, case)
-    return taken.summary(slow, errors)
+    measured = taken.summary(slow, errors)
+    if not protocol.energy_s:
+        return measured
+    run = streamed(function, geometry, placed, protocol.energy_s)
+    return replace(measured, joules=run.joules, watts=run.watts)
 
 
 @dataclass(frozen=True)
@@ -88,23 +95,42 @@ class Sustained:
 
     short_s: float  # median of the first N_SHORT, before a power limit shows
     sustained_s: float  # median of the last quarter
-    n: int
+    n: int  # launches
     duration_s: float  # duration of all launches
+    joules: float | None = None  # energy of the device for one launch; None where it has no meter
+
+    @property
+    def watts(self) -> float | None:
+        """Returns the mean power of the device over the run."""
+        return None if self.joules is None or not self.duration_s else self.joules * self.n / self.duration_s
 
 
 def sustained(
     session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, seconds: float
 ) -> Sustained:
-    """Launch one binary for ``seconds``, as a program does that launches nothing else; after a rest of REST_S.
+    """Launch one binary for ``seconds``, as a program does that launches nothing else; a GPU rests for REST_S before.
 
     Raises:
         TrialFailure: what the device raises.
     """
     function = session.load(binary, session.timed_build)
-    placed, geometry = timed_arguments(session, kernel, case), kernel.launch(case.problem, config)
-    time.sleep(REST_S)
-    taken = function.stream(geometry, placed.arguments(geometry), seconds)
-    return Sustained(median(taken[:N_SHORT]), median(taken[3 * len(taken) // 4 :]), len(taken), sum(taken))
+    placed = timed_arguments(session, kernel, case)
+    if session.clock_hz():
+        time.sleep(REST_S)
+    return streamed(function, kernel.launch(case.problem, config), placed, seconds)
+
+
+def streamed(function: Function, geometry: Launch, placed: Placed, seconds: float) -> Sustained:
+    """Returns the figures of back-to-back launches for ``seconds``. Raises TrialFailure, as the device does."""
+    run = function.stream(geometry, placed.arguments(geometry), seconds)
+    taken, n = run.seconds, run.n_launches
+    return Sustained(
+        short_s=median(taken[:N_SHORT]),
+        sustained_s=median(taken[3 * len(taken) // 4 :]),
+        n=n,
+        duration_s=sum(taken) * n / len(taken),
+        joules=None if run.joules is None else run.joules / n,
+    )
 
 
 def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, binary: Binary, n: int) -> int:

@@ -1,7 +1,7 @@
 """The row that a sweep records for each trial."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.config import Config
@@ -48,6 +48,9 @@ class Trial:
     gb_per_s: float | None = None
     tflop_per_s: float | None = None
     efficiency: float | None = None  # least time of the measured roofline / median
+    joules: float | None = None  # energy of the device for one launch, where it was measured
+    watts: float | None = None  # mean power meanwhile
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)  # of the sweep's own, by name
     max_error: float | None = None  # relative to rms(reference)
     rms_error: float | None = None
     verified_on: tuple[str, ...] = ()
@@ -65,4 +68,7 @@ class Trial:
             gb_per_s=None,
             tflop_per_s=None,
             efficiency=None,
+            joules=None,
+            watts=None,
+            metrics={},
         )

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
+from autotune.core.expressions import checked
 from autotune.porting.call import read_call
-from autotune.porting.expressions import checked
 from autotune.porting.signature import parameters
 from autotune.porting.source import Source
 

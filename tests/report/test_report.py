@@ -3,25 +3,32 @@
 import json
 import re
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
+import autotune
 from autotune import Config
+from autotune.cli.commands import report as reporting
 from autotune.cli.commands.report import report
 from autotune.core.errors import UsageError
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append
+from autotune.records.trials import append, as_row
 from autotune.report import page as pages
 from autotune.trial.row import Trial
 
 from .. import outcomes
 from ..commands import ended
+from ..conftest import EXAMPLE
+from ..recorded import DEFAULT, H200, TALL, WIDE, record, rewrite_about, write_verdict
 
 pytestmark = pytest.mark.quick
 
@@ -90,17 +97,27 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
         "Where the time of the sweep went: 8 s",
     ):
         assert part in page.text, f"{part!r} is not in\n{page.text}"
-    final, search, _, parameters, spent = page.figures
+    final, search, _, *by_value, spent = page.figures
     assert final["data"][0]["x"] == [204.0, 306.0, 408.0]
     assert final["data"][0]["error_x"]["array"] == pytest.approx([2.04, 3.06, 4.08])
     dots, best, failed = search["data"]
     assert dots["y"] == [400.0, 300.0, 900.0, 500.0, 200.0, 800.0] and len(failed["x"]) == 10
     assert best["y"] == [400.0, 300.0, 300.0, 300.0, *[200.0] * 12]
     assert spent["data"][0]["x"] == [6.0, 2.0]
-    notes = [note["text"] for note in parameters["layout"]["annotations"]]
-    (phases,) = [box for note, box in zip(notes, parameters["data"], strict=True) if "PHASES" in note]
+    (phases,) = [figure["data"][0] for figure in by_value if {"2", "4", "8"} == set(figure["data"][0]["x"])]
     timed = dict(zip(phases["y"], phases["x"], strict=True))
     assert timed == {1e6 * s: str(config["PHASES"]) for config, s in outcomes.MEDIANS_S.items()}
+
+
+def test_two_objectives_are_drawn_with_their_front(tmp_path: Path) -> None:
+    goals = {"objectives": ("time", "energy"), "energy_s": 0.01, "trials": 40, "sampler": "exhaustive"}
+    size, results = {"n_chan": 256}, tmp_path / "results"
+    swept = autotune.sweep(EXAMPLE, problem=size, device="simulated:0", results=results, **goals)
+    page = seen(tmp_path / "x.html", results)
+    dots, line, star = page.figures[3]["data"]
+    assert "Time and energy" in page.text and len(dots["x"]) == swept.counts["measured"]
+    assert line["x"] == sorted(line["x"]) and line["y"] == sorted(line["y"], reverse=True) and len(line["x"]) > 1
+    assert (star["x"], star["y"]) == (line["x"][:1], line["y"][:1])
 
 
 def test_many_sweeps_are_compared(tmp_path: Path) -> None:
@@ -110,19 +127,27 @@ def test_many_sweeps_are_compared(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", tmp_path / "results")
     assert "3 sweeps of filter on NVIDIA H200" in page.text and "n_samples=4096" in page.text
     assert f"{outcomes.BEST} (so far)" in page.text
-    (gains,) = page.figures
+    gains, portfolio = page.figures
+    assert [line["y"] for line in portfolio["data"]] == [[0.0], [0.0]], "one config is the best of all"
     assert gains["data"][0]["y"] == ["taps=16", "taps=32", "taps=64"]
     assert gains["data"][0]["x"] == [2.0, 2.0, 2.0]
 
 
 def test_maps_and_rooflines_of_an_h200(tmp_path: Path) -> None:
     page = seen(tmp_path / "x.html", DDC)
-    roof, heat, gains = page.figures
+    roof, heat, gains, portfolio, lookup = page.figures
     assert len(gains["data"][0]["x"]) == 64 and len(roof["data"][-1]["x"]) == 64
-    assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("decimation", "16")
-    assert [len(row) for row in heat["data"][0]["z"]] == [7] * 4
-    assert heat["data"][0]["z"][0][-1] is None, "no sweep has 1024 taps and decimates by 4"
-    assert len(heat["layout"]["updatemenus"][0]["buttons"]) == 3
+    assert (heat["layout"]["yaxis"]["title"]["text"], heat["data"][0]["x"][0]) == ("sample_bits", "16")
+    assert [[share is None for share in row] for row in heat["data"][0]["z"]] == [[False] * 7] * 4
+    others = [button["args"][0]["z"][0] for button in heat["layout"]["updatemenus"][0]["buttons"][1:]]
+    assert len(others) == 2
+    assert any(rows[0][-1] is None for rows in others), "no sweep has 1024 taps and decimates by 4"
+    worst, typical = (line["y"] for line in portfolio["data"])
+    assert worst == sorted(worst, reverse=True) and all(a >= b for a, b in zip(worst, typical, strict=True))
+    assert [name.partition(":")[0] for name in lookup["data"][0]["y"]] == ["default"], (
+        "all ddc have one size at run time"
+    )
+    assert lookup["data"][0]["x"][0] == pytest.approx(100 * (2.59 - 1), rel=0.05), "the README's median speed-up"
     one = seen(tmp_path / "y.html", DDC / "taps=256,decimation=16,sample_bits=10,n_pols=2,n_samples=33554432")
     for figure in (*page.figures, *one.figures):
         go.Figure(without_newer(figure))  # raises where plotly knows no such member
@@ -132,6 +157,40 @@ def without_newer(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure without what plotly before 6.3 does not know, which its script ignores."""
     text = re.sub(r'"minorloglabels": "\w+",? ?', "", json.dumps(figure))
     return json.loads(text.replace(", }", "}"))  # type: ignore[no-any-return]
+
+
+def test_two_sets_of_records_are_compared(tmp_path: Path) -> None:
+    for name, factor in (("before", 1.0), ("after", 1.5)):
+        for n_chan in (16, 32):
+            changed = factor if n_chan == 32 else 1.0
+            times = {WIDE: 2.0 * changed, TALL: 4.0, DEFAULT: 5.0}
+            path = record(tmp_path / name, H200, times, n_chan=n_chan, compiler=f"NVRTC {name}")
+            finalists = [as_row(trial) for trial in SweepRecord.of(SweepFolder(path)).measured]
+            write_verdict(path, {"winner": finalists[0], "finalists": finalists})
+        rewrite_about(path, compiler=f"NVRTC {name}")
+    append(path, Trial(number=1, status="wrong", config=TALL, key=None, stamp="", message="off by one"))
+    record(tmp_path / "after", H200, {WIDE: 1.0}, n_chan=64)
+    report([tmp_path / "after"], tmp_path / "x.html", before=[tmp_path / "before"])
+    page = Page((tmp_path / "x.html").read_text())
+    for part in (
+        "Before and after: 2 problems of detect on NVIDIA H200",
+        "2 in both: 1 same, 0 faster, 1 slower; 2 with the same winner",
+        "detect n_time=100,n_chan=64 on NVIDIA H200",
+        "NVRTC before",
+        "NVRTC after",
+        "off by one",
+    ):
+        assert part in page.text, f"{part!r} is not in\n{page.text}"
+    (changes,) = page.figures
+    band, same, slower = changes["data"]
+    assert band["y"] == ["n_chan=32", "n_chan=16"], "those that became slower come first"
+    assert (same["x"], same["y"], slower["x"], slower["y"]) == ([0.0], ["n_chan=16"], [50.0], ["n_chan=32"])
+    alone = [tmp_path / name / path.relative_to(tmp_path / "after") for name in ("before", "after")]
+    report(alone[1:], tmp_path / "y.html", before=alone[:1])
+    changes, configs = Page((tmp_path / "y.html").read_text()).figures
+    assert (configs["data"][1]["x"], configs["data"][1]["y"]) == ([2.0, 5.0], [3.0, 5.0])
+    with pytest.raises(UsageError, match="share no problem"):
+        report([outcomes.sweep(tmp_path / "other")], tmp_path / "z.html", before=alone[:1])
 
 
 def test_text_of_a_record_stays_text(tmp_path: Path) -> None:
@@ -147,6 +206,13 @@ def test_text_of_a_record_stays_text(tmp_path: Path) -> None:
     assert page.text.count("<script>alert(1)</script>") >= 3, "it is shown"
     assert not re.search(r"<(script|img)", "".join(map(json.dumps, page.figures))), "plotly's labels hold no HTML"
     assert "&lt;script&gt;alert(1)" in json.dumps(page.figures)
+    other = outcomes.sweep(tmp_path / "after", compiler="another", default={"ALGORITHM": EVIL})
+    report([other], tmp_path / "y.html", before=[path])
+    html = (tmp_path / "y.html").read_text()
+    assert "<script>alert" not in html and "<img" not in html
+    compared = Page(html)
+    assert EVIL in compared.text, "the compiler before"
+    assert not re.search(r"<(script|img)", "".join(map(json.dumps, compared.figures)))
 
 
 def test_a_page_loads_nothing_and_runs_what_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +227,61 @@ def test_a_page_loads_nothing_and_runs_what_is_its_own(tmp_path: Path, monkeypat
     assert len(runs) == 2 and "plotly.js v" in runs[0]
     assert 'plotlyServerURL: ""' in runs[1] and "showSendToCloud: false" in runs[1], "no button uploads a chart"
     assert all(f"'{pages._digest(script)}'" in policy for script in runs)
+
+
+def test_the_page_is_written_anew_while_a_sweep_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "LOOKS_EVERY_S", 0.01)
+    monkeypatch.setattr(reporting, "QUIET_S", 0.1)
+    out, told, pages_seen = tmp_path / "x.html", [], []
+    monkeypatch.setattr(reporting, "note", told.append)
+
+    def sweep() -> None:
+        wait_for(lambda: bool(told))
+        made = outcomes.sweep(tmp_path / "made", verdict=False)
+        path = tmp_path / "results" / made.relative_to(tmp_path / "made")
+        with SweepFolder(made).locked(told.append):
+            (tmp_path / "made").rename(tmp_path / "results")
+            wait_for(lambda: out.exists())
+            pages_seen.append(out.read_text())
+            append(path, Trial(number=77, status="wrong", config=Config(WGS=8), key=None, stamp="", message="belated"))
+            wait_for(lambda: "2 wrong" in out.read_text())
+            pages_seen.append(out.read_text())
+
+    running = Thread(target=sweep)
+    running.start()
+    report([tmp_path / "results"], out, watch=True)
+    running.join()
+    assert [line.partition(":")[0] for line in told] == [
+        "waiting",
+        f"writing {out} while a sweep runs there",
+        f"wrote {out}",
+    ]
+    assert ["location.reload" in html for html in (*pages_seen, out.read_text())] == [True, True, False]
+    assert ["2 wrong" in html for html in (*pages_seen, out.read_text())] == [False, True, True]
+
+
+def test_ctrl_c_ends_a_watch_with_a_page_that_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = outcomes.sweep(tmp_path / "results", verdict=False), tmp_path / "x.html"
+
+    def interrupted(_: float) -> None:
+        assert "location.reload" in out.read_text()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reporting.time, "sleep", interrupted)
+    code, told = ended(["report", str(path), "--out", str(out), "--watch"], capsys, monkeypatch)
+    assert code == 130 and told.splitlines()[1:] == [
+        "autotune: stopped by Ctrl-C; no page is half written; run the same command again"
+    ]
+    assert "location.reload" not in out.read_text()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def test_what_goes_wrong_is_told_in_a_line(

@@ -7,9 +7,10 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.search import check_sampler, searcher
-from autotune.search.by_optuna import OptunaSearch
+from autotune.search.by_optuna import Snapped
+from autotune.source.installed import installed
 
-from .test_search import CONFIGS, DEFAULT, drive, seconds_of
+from .test_search import CONFIGS, DEFAULT, drive, outcome_of, seconds_of
 
 NAMES = ("optuna:RandomSampler", "optuna:QMCSampler", "optuna:NSGAIISampler", "optuna:BruteForceSampler")
 
@@ -18,10 +19,9 @@ NAMES = ("optuna:RandomSampler", "optuna:QMCSampler", "optuna:NSGAIISampler", "o
 @pytest.mark.parametrize("ahead", [1, 16])
 def test_default_and_hints_first_then_each_config_once(name: str, ahead: int) -> None:
     hints = (CONFIGS[60], CONFIGS[5])
-    called, search = searcher(name, CONFIGS, DEFAULT, None, (CONFIGS[9],), 3, hints)
-    search.observe(CONFIGS[9], seconds_of(CONFIGS[9]))
+    search = searcher(name, CONFIGS, DEFAULT, None, 3, hints)
+    search.observe(CONFIGS[9], outcome_of(CONFIGS[9]))
     proposals = drive(search, 10_000, ahead, seed=1)
-    assert called == name
     assert proposals[:3] == [DEFAULT, *hints]
     assert len(proposals) == len(CONFIGS) - 1
     assert set(proposals) == set(CONFIGS) - {CONFIGS[9]}
@@ -30,28 +30,29 @@ def test_default_and_hints_first_then_each_config_once(name: str, ahead: int) ->
 
 @pytest.mark.parametrize("configs", [[Config()], [Config(A="x"), Config(A="y")], [Config(), Config(B=1)]])
 def test_tiny_spaces_are_searched(configs: list[Config]) -> None:
-    search = searcher("optuna:NSGAIISampler", configs, configs[0], None, (), 0)[1]
+    search = searcher("optuna:NSGAIISampler", configs, configs[0], None, 0)
     for _ in configs:
         config = search.propose()
         assert config is not None and config in configs
-        search.observe(config, 1.0)
+        search.observe(config, (1.0,))
     assert search.propose() is None
 
 
 def test_a_seed_repeats_its_search() -> None:
     first, same, other = (
-        drive(searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, 40, (), seed)[1], 40, 4) for seed in (1, 1, 2)
+        drive(searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, 40, seed), 40, 4) for seed in (1, 1, 2)
     )
     assert first == same != other
 
 
 def test_a_population_is_of_the_configs_that_were_tried() -> None:
     """The sampler's own trials hold the configs, their logarithms and their failures: one trial each."""
-    search = searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, None, (), 0)[1]
-    assert isinstance(search, OptunaSearch)
+    search = searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, None, 0)
+    assert isinstance(search.sampler, Snapped)
     proposals = drive(search, 80)
-    trials = search._study._study.trials
-    grid = search._grid
+    assert search.propose() is not None  # it learns of the last one when it is asked again
+    *trials, _ = search.sampler._inner.study.trials
+    grid = search.sampler._grid
     tried = [tuple(grid.choices[j][trial.params[n]] for j, n in enumerate(grid.names)) for trial in trials]
     assert tried == [tuple(config.get(n, "-") for n in grid.names) for config in proposals]
     assert [trial.state.name == "FAIL" for trial in trials] == [seconds_of(config) is None for config in proposals]
@@ -61,7 +62,7 @@ def test_a_population_is_of_the_configs_that_were_tried() -> None:
 
 @pytest.mark.parametrize("name", [*NAMES, "optuna:TPESampler"])
 def test_samplers_say_nothing(name: str, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
-    drive(searcher(name, CONFIGS, DEFAULT, None, (), 0)[1], 16, ahead=3)
+    drive(searcher(name, CONFIGS, DEFAULT, None, 0), 16, ahead=3)
     assert not recwarn.list and capfd.readouterr().err == ""
 
 
@@ -88,7 +89,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_sampler_of_another_package_proposes_until_it_raises(own: str) -> None:
-    search = searcher(f"{own}.Shy", CONFIGS, DEFAULT, None, (), 0)[1]
+    search = searcher(f"{own}.Shy", CONFIGS, DEFAULT, None, 0)
     first, second = search.propose(), search.propose()
     assert first == DEFAULT and second == Config(A=16, B=4, MODE="tiled", FAST=True, C=8)
     with pytest.raises(UsageError, match=r"^the sampler 'optuna:toysampler.Shy' raises RuntimeError: had enough at "):
@@ -124,3 +125,23 @@ def test_a_missing_package_is_told_before_the_first_trial() -> None:
     except ImportError:
         with pytest.raises(UsageError, match="'optuna:GPSampler' needs the package torch, which is not installed"):
             check_sampler("optuna:GPSampler")
+
+
+def test_a_class_of_optunas_kind_may_be_installed_by_name(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "toy-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[autotune.samplers]\nshy = toysampler:Shy\nunfinished = toysampler:Unfinished\nnumber = toysampler:number\n"
+    )
+    installed.cache_clear()
+    try:
+        search = searcher("shy", CONFIGS, DEFAULT, None, 0)
+        assert [search.propose(), search.propose()] == [DEFAULT, Config(A=16, B=4, MODE="tiled", FAST=True, C=8)]
+        for name, says in (("unfinished", "'unfinished' is abstract"), ("number", "lacks after_trial, before_trial")):
+            with pytest.raises(UsageError, match=says):
+                searcher(name, CONFIGS, DEFAULT, None, 0)
+    finally:
+        installed.cache_clear()

@@ -95,12 +95,12 @@ def test_a_search_that_knows_it_finds_the_best_sooner() -> None:
     times = {config: 1.0 + uneven + 0.02 * config.A for config, uneven in zip(CONFIGS, UNEVEN, strict=True)}
 
     def found(seed: int, known: Mapping[str, np.ndarray] | None) -> float:
-        _, search = searcher("gp", CONFIGS, CONFIGS[seed], 25, (), seed, (), known)
+        search = searcher("gp", CONFIGS, CONFIGS[seed], 25, seed, (), known)
         best = np.inf
         for _ in range(25):
             config = search.propose()
             assert config is not None
-            search.observe(config, times[config])
+            search.observe(config, (times[config],))
             best = min(best, times[config])
         return float(best)
 

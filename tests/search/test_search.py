@@ -9,12 +9,13 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune import Config, UsageError
-from autotune.search import SAMPLERS, Searcher, bayesian, searcher
+from autotune.search import SAMPLERS, actual_sampler, bayesian, one_thread, searcher
 from autotune.search.base import Request
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.features import features_of, levels_of
 from autotune.search.kernel import Hyperparameters, Prior, squared_differences
 from autotune.search.posterior import Posterior
+from autotune.search.study import Search
 
 # MODE decides whether C is there; B is neither all powers of two nor without them.
 CONFIGS = [
@@ -34,7 +35,12 @@ def seconds_of(config: Config) -> float | None:
     return 1e-3 * (1 + math.log2(config.A / 4) ** 2 + (config.B - 2) ** 2 + tile + 0.5 * config.FAST)
 
 
-def drive(search: Searcher, n: int, ahead: int = 1, seed: int | None = None) -> list[Config]:
+def outcome_of(config: Config) -> tuple[float] | None:
+    seconds = seconds_of(config)
+    return None if seconds is None else (seconds,)
+
+
+def drive(search: Search, n: int, ahead: int = 1, seed: int | None = None) -> list[Config]:
     """Up to ``n`` proposals; ``seed``: outcomes come in a random order."""
     rng = np.random.default_rng(seed)
     proposals: list[Config] = []
@@ -47,11 +53,11 @@ def drive(search: Searcher, n: int, ahead: int = 1, seed: int | None = None) -> 
             return proposals
         outstanding.rotate(0 if seed is None else int(rng.integers(ahead)))
         config = outstanding.popleft()
-        search.observe(config, seconds_of(config))
+        search.observe(config, outcome_of(config))
 
 
 def run(name: str, n: int, seed: int = 0, ahead: int = 1) -> list[Config]:
-    return drive(searcher(name, CONFIGS, DEFAULT, n, (), seed)[1], n, ahead)
+    return drive(searcher(name, CONFIGS, DEFAULT, n, seed), n, ahead)
 
 
 # ---------------------------------------------------------------------- every searcher
@@ -59,7 +65,7 @@ def run(name: str, n: int, seed: int = 0, ahead: int = 1) -> list[Config]:
 @pytest.mark.parametrize("ahead", [1, 16])
 @pytest.mark.quick
 def test_default_first_each_config_once_and_all_of_them(name: str, ahead: int) -> None:
-    search = searcher(name, CONFIGS, DEFAULT, None, (), 0)[1]
+    search = searcher(name, CONFIGS, DEFAULT, None, 0)
     proposals = drive(search, 10_000, ahead, seed=1)
     assert proposals[0] == DEFAULT
     assert len(proposals) == len(set(proposals)) == len(CONFIGS)
@@ -70,18 +76,18 @@ def test_default_first_each_config_once_and_all_of_them(name: str, ahead: int) -
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_what_is_done_is_not_proposed_again(name: str) -> None:
     done = (DEFAULT, *CONFIGS[:25], Config(A=3))
-    search = searcher(name, CONFIGS, DEFAULT, len(CONFIGS), done, 0)[1]
+    search = searcher(name, CONFIGS, DEFAULT, len(CONFIGS), 0)
     for config in done[:-1]:
-        search.observe(config, seconds_of(config))
-    search.observe(done[-1], 1.0)  # of a space that was larger
+        search.observe(config, outcome_of(config))
+    search.observe(done[-1], (1.0,))  # of a space that was larger
     assert set(drive(search, 10_000)) == set(CONFIGS) - set(done)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_hints_follow_the_default_in_their_order(name: str) -> None:
     hints = (CONFIGS[60], Config(A=3), CONFIGS[5], DEFAULT, CONFIGS[60], CONFIGS[9], CONFIGS[70])
-    search = searcher(name, CONFIGS, DEFAULT, 20, (CONFIGS[9],), 0, hints)[1]
-    search.observe(CONFIGS[9], 1.0)
+    search = searcher(name, CONFIGS, DEFAULT, 20, 0, hints)
+    search.observe(CONFIGS[9], (1.0,))
     proposals = drive(search, 20)
     assert proposals[:4] == [DEFAULT, CONFIGS[60], CONFIGS[5], CONFIGS[70]]
     assert len(proposals) == len(set(proposals))
@@ -89,7 +95,7 @@ def test_hints_follow_the_default_in_their_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_proposals_ahead_of_all_outcomes_are_distinct(name: str) -> None:
-    search = searcher(name, CONFIGS, DEFAULT, None, (), 0)[1]
+    search = searcher(name, CONFIGS, DEFAULT, None, 0)
     assert len({search.propose() for _ in CONFIGS}) == len(CONFIGS)
 
 
@@ -101,7 +107,7 @@ def test_a_seed_repeats_its_search_and_another_does_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_failures_alone_do_not_stop_a_search(name: str) -> None:
-    search = searcher(name, CONFIGS, DEFAULT, len(CONFIGS), (), 0)[1]
+    search = searcher(name, CONFIGS, DEFAULT, len(CONFIGS), 0)
     for _ in range(30):
         config = search.propose()
         assert config is not None
@@ -113,11 +119,11 @@ def test_failures_alone_do_not_stop_a_search(name: str) -> None:
     "configs", [[Config()], [Config(A=1)], [Config(A="x"), Config(A="y")], [Config(), Config(B=1)]]
 )
 def test_tiny_spaces_are_searched(name: str, configs: list[Config]) -> None:
-    search = searcher(name, configs, configs[0], None, (), 0)[1]
+    search = searcher(name, configs, configs[0], None, 0)
     for _ in configs:
         config = search.propose()
         assert config is not None and config in configs
-        search.observe(config, 1.0)
+        search.observe(config, (1.0,))
     assert search.propose() is None
 
 
@@ -156,52 +162,51 @@ def test_auto_beats_chance_by_a_margin_on_a_rough_space() -> None:
     configs, seconds = rough_space(0)
     order = sorted(t for t in seconds.values() if t is not None)
     for seed in range(3):
-        name, search = searcher("auto", configs, configs[0], 60, (), seed)
-        assert name == "gp"
+        search = searcher("auto", configs, configs[0], 60, seed)
         best = math.inf
         for _ in range(60):
             config = search.propose()
             assert config is not None
             best = min(best, seconds[config] or math.inf)
-            search.observe(config, seconds[config])
+            time = seconds[config]
+            search.observe(config, None if time is None else (time,))
         assert order.index(best) < 15  # chance: about the 30th in the mean
 
 
 def test_auto_is_exhaustive_exactly_when_the_budget_allows() -> None:
-    assert searcher("auto", CONFIGS, DEFAULT, len(CONFIGS), (), 0)[0] == "exhaustive"
-    assert searcher("auto", CONFIGS, DEFAULT, len(CONFIGS) - 1, (), 0)[0] == "gp"
-    assert searcher("auto", CONFIGS, DEFAULT, None, (), 0)[0] == "exhaustive"
+    n = len(CONFIGS)
+    assert [actual_sampler("auto", budget, n) for budget in (n, n - 1, None)] == ["exhaustive", "gp", "exhaustive"]
 
 
 def test_unknown_sampler_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="auto, exhaustive, random, local, tpe, gp"):
-        searcher("annealing", CONFIGS, DEFAULT, None, (), 0)
+        searcher("annealing", CONFIGS, DEFAULT, None, 0)
 
 
 # ---------------------------------------------------------------------- the model
 @pytest.mark.parametrize("ahead", [1, 20])
 def test_a_model_that_knows_little_and_is_asked_about_few_still_ends_with_every_config(ahead: int) -> None:
     limits = Limits(n_fit=8, n_model=12, n_pool=30)
-    search = GaussianProcess(Request(CONFIGS, DEFAULT), limits)
+    search = Search(GaussianProcess(Request(CONFIGS), limits), [DEFAULT])
     assert len(set(drive(search, 10_000, ahead, seed=0))) == len(CONFIGS)
 
 
 def test_equal_times_do_not_stop_the_model() -> None:
-    search = GaussianProcess(Request(CONFIGS, DEFAULT, 40))
+    search = Search(GaussianProcess(Request(CONFIGS, 40)), [DEFAULT])
     for _ in range(40):
         config = search.propose()
         assert config is not None
-        search.observe(config, 1e-3)
+        search.observe(config, (1e-3,))
 
 
 def test_the_model_avoids_where_configs_fail() -> None:
-    search = GaussianProcess(Request(CONFIGS, DEFAULT, 60))
+    search = Search(GaussianProcess(Request(CONFIGS, 60)), [DEFAULT])
     proposals = []
     for _ in range(60):
         config = search.propose()
         assert config is not None
         proposals.append(config)
-        search.observe(config, None if config.A >= 8 else 1e-3 / config.A)  # the failing side looks the fastest
+        search.observe(config, None if config.A >= 8 else (1e-3 / config.A,))  # the failing side looks the fastest
     assert sum(c.A >= 8 for c in proposals) < 60 * sum(c.A >= 8 for c in CONFIGS) / len(CONFIGS)
 
 
@@ -278,7 +283,7 @@ def test_slow_outliers_do_not_stretch_what_the_model_sees() -> None:
 # ---------------------------------------------------------------------- its threads
 def test_the_model_is_built_and_asked_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers: list[int] = []
-    numpys = {library.filepath for library in bayesian._blas}  # other packages bring a BLAS of their own
+    numpys = {library.filepath for library in one_thread._blas}  # other packages bring a BLAS of their own
 
     def n_threads() -> list[int]:
         return [library["num_threads"] for library in threadpool_info() if library["filepath"] in numpys]
@@ -290,6 +295,6 @@ def test_the_model_is_built_and_asked_on_one_thread(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(bayesian, "Posterior", Watched)
     with threadpool_limits(2, user_api="blas"):
-        drive(GaussianProcess(Request(CONFIGS, DEFAULT, 30)), 30)
+        drive(Search(GaussianProcess(Request(CONFIGS, 30)), [DEFAULT]), 30)
         after = n_threads()
     assert set(numbers) == {1} and set(after) == {2}

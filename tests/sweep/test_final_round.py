@@ -7,7 +7,7 @@ import pytest
 
 import autotune
 from autotune import Config
-from autotune.sweep.final_round import rank, relation_of
+from autotune.sweep.final_round import Contestant, rank, relation_of
 from autotune.trial.measure import Measurement, Protocol
 from autotune.trial.row import Trial
 from autotune.trial.worker import Job, Worker
@@ -50,7 +50,7 @@ def test_the_interval_of_the_median_covers_it_about_19_times_in_20() -> None:
 
 def test_a_clear_winner_wins_whatever_it_costs() -> None:
     fast, slow = trial(0, registers=200, WGS=64), trial(1, registers=20, WGS=128)
-    finalists = rank([(slow, measured(120, 0.001)), (fast, measured(100, 0.001))], {"WGS": 128})
+    finalists = rank([Contestant(slow, measured(120, 0.001)), Contestant(fast, measured(100, 0.001))], {"WGS": 128})
     assert [f.number for f in finalists] == [0, 1]
     assert [f.relation for f in finalists] == ["fastest", "slower"]
 
@@ -59,14 +59,14 @@ def test_ties_are_broken_by_registers_then_shared_memory_then_nearness_to_the_de
     times = [measured(100 * (1 + 0.0005 * i), 0.0001, seed=i) for i in range(4)]
     a, b = trial(0, 64, 1000, WGS=64), trial(1, 40, 2000, WGS=64)
     c, d = trial(2, 40, 1000, WGS=64), trial(3, 40, 1000, WGS=128)
-    finalists = rank(list(zip((a, b, c, d), times, strict=True)), {"WGS": 128})
+    finalists = rank(list(map(Contestant, (a, b, c, d), times)), {"WGS": 128})
     assert finalists[0].number == d.number
     assert finalists[0].relation == "same" and finalists[1].relation == "fastest"
 
 
 def test_what_is_the_same_but_no_tie_wins_on_time() -> None:
     fast, small = trial(0, registers=200), trial(1, registers=20)
-    finalists = rank([(small, measured(100.4, 0.0001)), (fast, measured(100, 0.0001))], {})
+    finalists = rank([Contestant(small, measured(100.4, 0.0001)), Contestant(fast, measured(100, 0.0001))], {})
     assert [(f.number, f.relation) for f in finalists] == [(0, "fastest"), (1, "same")]
 
 

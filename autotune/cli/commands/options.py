@@ -38,3 +38,7 @@ DeviceOption = Annotated[
 ConfigOption = Annotated[str, typer.Option("--config", help="A complete configuration: ALGORITHM=register,WGS=128,...")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="The folder for recorded sweeps.")]
+DashboardOption = Annotated[
+    Path | None,
+    typer.Option("--dashboard", help="A journal to write, which `optuna-dashboard FILE` shows while the sweep runs."),
+]

@@ -1,5 +1,7 @@
 """`autotune report`: recorded sweeps as one HTML page."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -7,21 +9,112 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.files import write_whole
-from ...records.folder import all_sweeps
+from ...records.folder import SWEEP, SweepFolder, all_sweeps
+from ...records.outcome import VERDICT
 from ...records.record import SweepRecord
-from ...report.page import page
+from ...records.trials import TRIALS
+from ...report.page import comparison, page
+from ...source.registry import named_kernels
 from ..console import note
+from .options import DefinitionsOption
+
+LOOKS_EVERY_S = 2.0
+QUIET_S = 6.0  # a campaign has begun its next sweep by then
+
+Folders = list[SweepFolder]
 
 
 def report(
     paths: Annotated[list[Path], typer.Argument(help="Recorded sweeps, or folders of them.")],
     out: Annotated[Path, typer.Option("--out", help="The page to write, such as report.html; replaced if it exists.")],
+    before: Annotated[
+        list[Path],
+        typer.Option(
+            "--before",
+            help="Compare with these records, made before: with another driver, compiler or template. Repeatable.",
+        ),
+    ] = [],
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Write the page anew while a sweep runs there, and let it load itself again in the browser.",
+        ),
+    ] = False,
+    kernel: DefinitionsOption = [],
 ) -> None:
     """Write one HTML page with pictures, which opens without a network: one sweep in full, or many side by side."""
     if out.is_dir():
         raise UsageError(f"{out} is a folder; a report is one file, such as --out {out / 'report.html'}")
-    sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
-    data = page(sweeps).encode()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, data)
-    note(f"wrote {out}: {len(sweeps)} sweep{'s' * (len(sweeps) > 1)}")
+    kernels = named_kernels(kernel)
+
+    def write(folders: Folders, renews: bool) -> None:
+        sweeps = _records(folders)
+        if before:
+            html = comparison(_records(all_sweeps(before)), sweeps, renews=renews)
+        else:
+            html = page(sweeps, kernels, renews=renews)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, html.encode())
+
+    if watch:
+        _wait_for_sweeps(paths)
+        note(f"writing {out} while a sweep runs there: open it in a browser; Ctrl-C stops")
+        _watch(paths, write)
+    else:
+        write(all_sweeps(paths), False)
+    n = len(all_sweeps(paths))
+    note(f"wrote {out}: {n} sweep{'s' * (n > 1)}")
+
+
+def _records(folders: Folders) -> list[SweepRecord]:
+    return [SweepRecord.of(folder) for folder in folders]
+
+
+def _wait_for_sweeps(paths: list[Path]) -> None:
+    is_told = False
+    while True:
+        try:
+            all_sweeps(paths)
+        except UsageError as nothing:
+            if not is_told:
+                note(f"waiting: {nothing}")
+            is_told = True
+            time.sleep(LOOKS_EVERY_S)
+        else:
+            return
+
+
+def _watch(paths: list[Path], write: Callable[[Folders, bool], None]) -> None:
+    """Write the page after each change of the records, until no sweep has been at work for a while, or Ctrl-C.
+
+    The last page does not load itself again.
+    """
+    written: object = None
+    at_work = time.monotonic()
+    try:
+        while True:
+            folders = all_sweeps(paths)
+            if any(folder.is_at_work() for folder in folders):
+                at_work = time.monotonic()
+            elif time.monotonic() - at_work > QUIET_S:
+                return
+            if (now := _state(folders)) != written:
+                write(folders, True)
+                written = now
+            time.sleep(LOOKS_EVERY_S)
+    finally:
+        write(all_sweeps(paths), False)
+
+
+def _state(folders: Folders) -> object:
+    """Returns what changes with the records."""
+    return [_stamp(folder.path / name) for folder in folders for name in (SWEEP, TRIALS, VERDICT)]
+
+
+def _stamp(path: Path) -> object:
+    try:
+        told = path.stat()
+    except FileNotFoundError:
+        return None
+    return path, told.st_size, told.st_mtime_ns

@@ -15,13 +15,16 @@ from ...analysis.show import (
     clock,
     details,
     failures,
+    figures_text,
     finalist_time,
+    front_of,
     holds,
     overview,
     place,
     proof,
     speed_up_interval,
     spent,
+    value_text,
     verified_sizes,
 )
 from ...core.parameter import clause
@@ -107,6 +110,7 @@ def _print_details(sweep: SweepRecord) -> None:
         _line("today", text)
     _print_winner(sweep)
     _print_finalists(sweep)
+    _print_front(sweep)
     _print_trials(sweep)
     _print_spent(spent(sweep))
     for line in chart.curve(best_so_far(sweep.trials)):
@@ -126,6 +130,8 @@ def _print_winner(sweep: SweepRecord) -> None:
     if figure := winner.sustained:
         short, long = seconds(figure.short_s), seconds(figure.sustained_s)
         _line("", f"{long} sustained, {short} in a short run ({figure.n} launches back to back)")
+    if text := figures_text(winner):
+        _line("", text)
     if proven.efficiency is not None:
         _line("", f"{percent(proven.efficiency)} of the measured roofline")
     if winner.registers is not None:
@@ -171,6 +177,20 @@ def _print_finalists(sweep: SweepRecord) -> None:
         tied = "1 config of it is" if n_ties == 1 else f"{n_ties} configs of it are"
         rule = sweep.outcome.preference_among_ties or "the smaller one"
         stdout.print(f"{tied} within {percent(SAME)} of the fastest; tie broken by: {rule}", markup=False)
+
+
+def _print_front(sweep: SweepRecord) -> None:
+    """Prints the configs that none beats in both objectives, where there are two."""
+    found = front_of(sweep)
+    if found is None:
+        return
+    objectives, on_it = found
+    rows = [
+        (*(value_text(o.name, v) for o, v in values), "final round" if final else "search", assignments(config))
+        for config, values, final in on_it
+    ]
+    stdout.print()
+    print_table((*(f"front: {o}" for o in objectives), "from", "config"), rows, below="config")
 
 
 def _print_trials(sweep: SweepRecord) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ...devices import Target
+from ...records.objectives import FIGURES, read_metrics
 from ...search import SAMPLERS
 from ...source.registry import reference_of
 from ...sweep.request import parse_restriction, problems_on, resolve
@@ -25,7 +26,7 @@ from ...trial.measure import Protocol
 from .. import report
 from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped
-from .options import DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
+from .options import DashboardOption, DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
 
 
 def sweep(
@@ -97,6 +98,31 @@ def sweep(
             f"[default: {GPU.checked_launches}; host: {HOST.checked_launches}; set by --effort]",
         ),
     ] = None,
+    objective: Annotated[
+        list[str],
+        typer.Option(
+            "--objective",
+            help="What to look for: time, energy (joules of a launch, where the device has a meter), or a --metric; "
+            "max:NAME for the largest value. Give two for the configs that none beats in both (the Pareto front): the "
+            "first decides on the winner. [default: time]",
+        ),
+    ] = [],
+    metric: Annotated[
+        list[str],
+        typer.Option(
+            "--metric",
+            help="A figure of your own for each trial, NAME=EXPRESSION, of parameters, sizes, metrics before it, and "
+            f"{', '.join(FIGURES)} (seconds, joules, watts, bytes); for example 'gbps=8*n/time/1e9'.",
+        ),
+    ] = [],
+    energy: Annotated[
+        float,
+        typer.Option(
+            "--energy-time",
+            callback=within(DURATION),
+            help="Seconds that each config is launched back to back where its energy is asked for.",
+        ),
+    ] = Settings.energy_s,
     hot: Annotated[
         bool, typer.Option("--hot", help="Keep the cache warm between launches (noted in the record).")
     ] = False,
@@ -117,6 +143,7 @@ def sweep(
         ),
     ] = Settings.launch_deadline_s,
     results: ResultsOption = Path("results"),
+    dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the fastest correct configuration and record every trial. Run again, it resumes where it stopped."""
@@ -124,6 +151,7 @@ def sweep(
     given = {"trials": trials, "sampler": sampler, "n_finalists": finalists, "checked_launches": checked_launches}
     settings = Settings(
         results=results,
+        dashboard=dashboard,
         time_s=time,
         seed=seed,
         n_hints=hints,
@@ -131,6 +159,9 @@ def sweep(
         protocol=Protocol(n_samples=samples, cold=not hot),
         launch_deadline_s=deadline,
         sustained_s=sustained,
+        objectives=tuple(objective) or Settings.objectives,
+        metrics=read_metrics(metric),
+        energy_s=energy,
         **effort(effort_name) | {name: value for name, value in given.items() if value is not None},
     )
     clock = target.module.clock

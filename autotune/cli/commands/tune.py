@@ -19,7 +19,7 @@ from ...sweep.settings import Settings
 from ...system.limits import DEADLINE
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from .options import DeviceOption, JsonOption, ResultsOption, within
+from .options import DashboardOption, DeviceOption, JsonOption, ResultsOption, within
 
 MOST_ELEMENTS = 1 << 34
 
@@ -71,6 +71,7 @@ def tune(
     ] = Settings.launch_deadline_s,
     device: DeviceOption = "auto",
     results: ResultsOption = Path("results"),
+    dashboard: DashboardOption = None,
     json: JsonOption = False,
 ) -> None:
     """Tune a kernel of a .cu file as it is: block_size_x and so on are its macros, and of the block's size.
@@ -99,7 +100,9 @@ def tune(
     )
     known = [answers.get(name) for name in expected] if answers else None
     sampler = "exhaustive" if trials is None else "auto"
-    settings = Settings(results=results, trials=trials, sampler=sampler, launch_deadline_s=deadline)
+    settings = Settings(
+        results=results, dashboard=dashboard, trials=trials, sampler=sampler, launch_deadline_s=deadline
+    )
     clock = find_device(device).module.clock
     _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
 

@@ -17,8 +17,9 @@ from ...runtime.cubin import as_passed, check_constants, check_structures, const
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
-from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Constant, Sample
+from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Constant, Sample, Streamed
 from .comparer import Comparer
+from .energy import Meter
 from .guarded import GuardedMemory, Mapping, Unavailable
 
 PLAIN_GUARD_BYTES = 256  # canaries on each side if there is no guarded memory
@@ -139,7 +140,7 @@ class CudaFunction:
             for (begin, end), (cycles, ns) in zip(events, cycles_and_ns, strict=True)
         ]
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> list[float]:
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> Streamed:
         """Times launches between events; if there are too many launches, several share an event."""
         ready = self._ready(launch, arguments)
         with _faults(self._name):
@@ -147,13 +148,16 @@ class CudaFunction:
             n_together = 1 + int(seconds / each) // MOST_EVENTS
             n = max(1, int(seconds / (each * n_together)))
             events = [cupy.cuda.Event() for _ in range(n + 1)]
+            before = self._session.meter.joules()
             events[0].record()
             for event in events[1:]:
                 for _ in range(n_together):
                     _enqueue(ready)
                 event.record()
             cupy.cuda.runtime.deviceSynchronize()
-        return [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
+            after = self._session.meter.joules()
+        taken = [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
+        return Streamed(taken, n * n_together, None if before is None or after is None else after - before)
 
     @cached_property
     def _cubin(self) -> bytes:
@@ -218,6 +222,7 @@ class CudaSession:
         self.keep_bytes = int(cupy.cuda.Device(index).mem_info[1]) // 4
         self.comparer = Comparer(device, self.keep_bytes)
         self.guarded = _guarded(index)
+        self.meter = Meter(cupy.cuda.Device(index).pci_bus_id)
 
     def load(self, binary: Binary, build: str) -> CudaFunction:
         with _faults(binary.kernel):

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.definition import Device, Launch, TensorMap, array_constant
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import check_constants
-from ..base import TIMED_ALIGN, Argument, Binary, Constant, Sample
+from ..base import TIMED_ALIGN, Argument, Binary, Constant, Sample, Streamed
 from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
 from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
@@ -95,12 +95,12 @@ class HostFunction:
             taken.append(Sample(time.perf_counter() - start))
         return taken
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> list[float]:
+    def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> Streamed:
         """Times launches by the wall clock; at least one."""
         taken: list[float] = []
         while sum(taken) < seconds or not taken:
             taken += [sample.seconds for sample in self.samples(launch, arguments, 1, cold=False)]
-        return taken
+        return Streamed(taken, len(taken))
 
     def _call(self, entry: "_Entry", options: Options, pointers: object, ranges: Any, keep: list[object]) -> None:
         library = runtime()

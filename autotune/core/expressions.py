@@ -1,10 +1,10 @@
-"""Restrictions, sizes and divisors as text: arithmetic over the names of parameters, and nothing else."""
+"""Restrictions, sizes and metrics as text: arithmetic over the names of parameters and figures, and nothing else."""
 
 import ast
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ..core.errors import UsageError
+from .errors import UsageError
 
 CALLS: Mapping[str, Callable[..., Any]] = {
     "abs": abs,
@@ -40,6 +40,11 @@ def checked(text: str, names: Collection[str], what: str) -> str:
             known = ", ".join(CALLS if node in called else names)
             raise UsageError(f"{what} {text!r}: there is no {node.id!r}; there are {known}")
     return ast.unparse(_Parameters(called).visit(tree))
+
+
+def value_of(expression: str, values: Mapping[str, Any]) -> Any:
+    """Returns the value of an expression that ``checked`` has returned, at these parameters."""
+    return eval(compile(expression, "expression", "eval"), {"__builtins__": {}, **CALLS, "c": values})
 
 
 class _Parameters(ast.NodeTransformer):

@@ -2,20 +2,23 @@
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ..core.config import Value
 from ..core.errors import UsageError
-from ..records.folder import find_sweeps
-from ..records.outcome import Finalist
-from ..records.record import SweepRecord
-from ..records.trials import as_row, plain_number
 from ..system.limits import check_type
 from ..trial.row import Trial
+from .folder import find_sweeps
+from .objectives import Direction, values_of
+from .outcome import Finalist
+from .record import SweepRecord
+from .trials import as_row, plain_number
 
 if TYPE_CHECKING:
     import optuna
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 N_NAMED = 8  # sweeps that an error names
-LEFT_OUT = ("config", "median_s", "samples_s")  # the parameters, the value, and what would fill every hover text
+_quieting = RLock()  # a campaign has threads, and how much Optuna tells is set for all of them
+LEFT_OUT = ("config", "samples_s")  # the parameters, and what would fill every hover text
 
 
 def study(path: str | os.PathLike[str]) -> "optuna.Study":
@@ -36,14 +40,15 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
 
     check_type("path", path, (str, os.PathLike), "a path")
     sweep = _only_sweep(Path(path))
-    distributions = _distributions(sweep.about.space, sweep.trials)
+    distributions = distributions_of(sweep.about.space, sweep.trials)
     final = {finalist.config: finalist for finalist in sweep.finalists}
-    with _quiet():
-        made = optuna.create_study(study_name=sweep.title, direction="minimize")
-    for name, value in _about(sweep).items():
+    with quiet():
+        made = optuna.create_study(study_name=sweep.title, directions=directions_of(sweep))
+    name_objectives(made, sweep)
+    for name, value in about(sweep).items():
         made.set_user_attr(name, value)
     for trial in sweep.trials:
-        made.add_trial(_frozen(trial, distributions, final.get(trial.config), sweep.about.started))
+        made.add_trial(frozen(sweep, trial, distributions, final.get(trial.config)))
     return made
 
 
@@ -56,7 +61,7 @@ def _only_sweep(path: Path) -> SweepRecord:
     return SweepRecord.of(folders[0])
 
 
-def _distributions(
+def distributions_of(
     space: Mapping[str, Iterable[Value]], trials: Iterable[Trial]
 ) -> "dict[str, CategoricalDistribution]":
     """Returns the values of each parameter: those of the space in its order, then what only trials have."""
@@ -69,17 +74,37 @@ def _distributions(
     return {name: CategoricalDistribution(list(given)) for name, given in values.items() if given}
 
 
-def _frozen(
-    trial: Trial, distributions: "Mapping[str, CategoricalDistribution]", final: Finalist | None, sweep_started: str
+def directions_of(sweep: SweepRecord) -> "list[Direction]":
+    """Returns the direction of each objective."""
+    return [objective.direction for objective in sweep.objectives]
+
+
+def name_objectives(study: "optuna.Study", sweep: SweepRecord) -> None:
+    """Give the objectives of a study their names, which pictures have at their axes."""
+    import optuna
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names([objective.title for objective in sweep.objectives])
+
+
+def frozen(
+    sweep: SweepRecord,
+    trial: Trial,
+    distributions: "Mapping[str, CategoricalDistribution]",
+    final: Finalist | None = None,
 ) -> "FrozenTrial":
+    """Returns a trial of a sweep as one of Optuna's; ``final``: its measurement in the final round, if it has one."""
     from optuna.trial import FrozenTrial, TrialState
 
-    started, ended = _times(trial, sweep_started)
+    values = values_of(sweep.objectives, trial)
+    started, ended = _times(trial, sweep.about.started)
     return FrozenTrial(
         number=trial.number,  # the study numbers its trials itself
         trial_id=trial.number,
-        state=TrialState.COMPLETE if trial.median_s else TrialState.FAIL,
-        value=trial.median_s or None,
+        state=TrialState.FAIL if values is None else TrialState.COMPLETE,
+        value=None,
+        values=None if values is None else list(values.values()),
         params=dict(trial.config),
         distributions={name: distributions[name] for name in trial.config},
         user_attrs=_attributes(trial, final),
@@ -91,20 +116,22 @@ def _frozen(
 
 
 def _attributes(trial: Trial, final: Finalist | None) -> dict[str, Any]:
-    """Returns what the record says of a trial beside its parameters, its value and its samples, as JSON has it."""
+    """Returns what the record says of a trial beside its parameters and its samples, as JSON has it."""
     said = {name: value for name, value in as_row(trial).items() if name not in LEFT_OUT}
     if final is not None:
         said["final_median_s"] = final.median_s
     return {name: _plain(value) for name, value in said.items() if value not in (None, "", ())}
 
 
-def _about(sweep: SweepRecord) -> dict[str, Any]:
+def about(sweep: SweepRecord) -> dict[str, Any]:
+    """Returns the user attributes of a sweep's study, as JSON has them."""
     winner = sweep.winner
     said = {
         "kernel": sweep.kernel,
         "problem": dict(sweep.problem),
         "device": sweep.device.name,
         "clock": sweep.about.clock,
+        "objectives": list(map(str, sweep.objectives)),
         "path": str(sweep.path),
         "default": dict(sweep.about.default),
         "winner": dict(winner.config) if winner else None,
@@ -133,13 +160,14 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _quiet() -> "Iterator[None]":
+def quiet() -> Iterator[None]:
     """Keeps Optuna from telling that there is a new study; what it tells afterwards is the caller's choice."""
     import optuna
 
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
+    with _quieting:
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            yield
+        finally:
+            optuna.logging.set_verbosity(before)

@@ -1,0 +1,129 @@
+"""Sweeps in a journal file of Optuna's, which optuna-dashboard shows while they run."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import optuna
+from optuna.distributions import CategoricalDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from ..core.errors import UsageError, told
+from ..trial.row import Trial
+from .record import SweepRecord
+from .study import about, directions_of, distributions_of, frozen, name_objectives, quiet
+
+
+class Journal:
+    """A file that has, for each sweep written to it, the study that ``autotune.study`` makes of its record.
+
+    A trial is written when it has ended, in one piece: Optuna goes to the disk for each parameter and each attribute of
+    a trial that runs, and a sweep that is killed would leave such trials behind.
+
+    ``note``: is told when the file can no longer be written; the sweep goes on without it.
+
+    Raises:
+        UsageError: when the file is no such journal, is damaged or cannot be written.
+    """
+
+    def __init__(self, path: Path, note: Callable[[str], None]) -> None:
+        self._path, self._note = path, note
+        self._study: optuna.Study | None = None
+        self._record: SweepRecord | None = None
+        self._distributions: Mapping[str, CategoricalDistribution] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._storage = JournalStorage(JournalFileBackend(str(path)))
+            _check_end(path)
+        except Exception as error:  # whatever the storage makes of what is in the file
+            raise UsageError(
+                f"dashboard {path}: it is no whole journal of Optuna's ({_why(error)}); name another file, or remove "
+                "this one, since the record has all trials"
+            ) from error
+
+    def match(self, record: SweepRecord) -> None:
+        """Make the study hold the trials of ``record``: what it lacks is added, or all is written anew if it differs.
+
+        Raises:
+            UsageError: when the file has a study of this title that is of another record.
+        """
+        self._record = record
+        self._distributions = distributions_of(record.about.space, record.trials)
+        wanted = [frozen(record, trial, self._distributions) for trial in record.trials]
+        with self._writing():
+            study = self._opened(record)
+            found = study.get_trials(deepcopy=False)
+            begun = [_outcome(trial) for trial in wanted[: len(found)]]
+            if [_outcome(trial) for trial in found] != begun or _ways(study) != directions_of(record):
+                optuna.delete_study(study_name=study.study_name, storage=self._storage)
+                study, found = self._opened(record), []
+            for trial in wanted[len(found) :]:
+                study.add_trial(trial)
+            if study.metric_names is None:
+                name_objectives(study, record)
+            known = study.user_attrs
+            for name, value in _about(record).items():
+                if known.get(name) != value:
+                    study.set_user_attr(name, value)
+            self._study = study
+
+    def add(self, trial: Trial) -> None:
+        """Add a trial that the record has now."""
+        if self._study is not None and self._record is not None:
+            with self._writing():
+                self._study.add_trial(frozen(self._record, trial, self._distributions))
+
+    def _opened(self, record: SweepRecord) -> optuna.Study:
+        with quiet():
+            study = optuna.create_study(
+                study_name=record.title,
+                storage=self._storage,
+                directions=directions_of(record),
+                load_if_exists=True,
+            )
+        path, known = _about(record)["path"], study.user_attrs.get("path")
+        if known is None and not study.get_trials(deepcopy=False):
+            study.set_user_attr("path", path)
+        elif known != path:
+            raise UsageError(
+                f"dashboard {self._path}: its study {record.title!r} is of {known or 'something else'}, and this "
+                f"sweep's record is {path}; name another file"
+            )
+        return study
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except UsageError:
+            raise
+        except Exception as error:  # a full disk, a file that another process has damaged
+            self._study = None
+            self._note(f"{self._path} is no longer written: {_why(error)}; the record goes on")
+
+
+def _about(record: SweepRecord) -> dict[str, object]:
+    return {**about(record), "path": str(record.path.resolve())}
+
+
+def _outcome(trial: optuna.trial.FrozenTrial) -> tuple[object, ...]:
+    return trial.params, trial.state, trial.values
+
+
+def _ways(study: optuna.Study) -> list[str]:
+    return [way.name.lower() for way in study.directions]
+
+
+def _check_end(path: Path) -> None:
+    """Raises ValueError unless the last line is whole: Optuna passes over one that is not, and writes on behind it."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if lines and not lines[-1].endswith(b"\n"):
+        raise ValueError("its last line is torn")
+    for line in lines[-1:]:
+        json.loads(line)
+
+
+def _why(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else told(error).partition(" at ")[0]

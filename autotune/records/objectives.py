@@ -1,0 +1,213 @@
+"""What a sweep searches for: the least time of a launch, its least energy, or metrics that are computed from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf, isfinite
+from typing import Any, Literal, TypeVar
+
+from ..core.errors import UsageError
+from ..core.expressions import checked, value_of
+from ..trial.row import Trial
+from .outcome import Finalist
+
+TIME, ENERGY, POWER = "time", "energy", "power"
+FIGURES = {  # what a metric may call: the field of a trial
+    TIME: "median_s",
+    ENERGY: "joules",
+    POWER: "watts",
+    **{name: name for name in ("registers", "shared_bytes", "spill_bytes", "gb_per_s", "tflop_per_s", "efficiency")},
+    **{name: name for name in ("clock_hz", "max_error", "rms_error", "compile_s")},
+}
+UNITS = {TIME: "s", ENERGY: "J"}
+LARGEST = "max:"  # begins the text of an objective whose largest value is the best
+MOST = 2
+Direction = Literal["minimize", "maximize"]
+M = TypeVar("M", Trial, Finalist)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A figure or a metric, of which the least value is the best, or the largest."""
+
+    name: str
+    largest: bool = False
+
+    @staticmethod
+    def read(text: str) -> "Objective":
+        """Returns the objective of a text such as ``energy`` or ``max:gflops``."""
+        return Objective(text.removeprefix(LARGEST).removeprefix("min:"), text.startswith(LARGEST))
+
+    @property
+    def direction(self) -> "Direction":
+        return "maximize" if self.largest else "minimize"
+
+    @property
+    def title(self) -> str:
+        """Returns the name, with the unit where it has one."""
+        return f"{self.name} ({UNITS[self.name]})" if self.name in UNITS else self.name
+
+    def __str__(self) -> str:
+        return f"{LARGEST if self.largest else ''}{self.name}"
+
+    def rank(self, values: Mapping[str, float]) -> float:
+        """Returns a number that is smaller the better the value is."""
+        value = values[self.name]
+        return -value if self.largest else value
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """The objectives of a sweep, the first of which decides on the winner, and the metrics that it computes.
+
+    ``known``: the fields of the problem. A metric may use them, the parameters, the FIGURES, and metrics before it.
+    """
+
+    each: tuple[Objective, ...] = (Objective(TIME),)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def read(
+        texts: Sequence[str], metrics: Mapping[str, str], problem: Mapping[str, Any], parameters: Iterable[str]
+    ) -> "Objectives":
+        """Returns the objectives that these texts name.
+
+        Raises:
+            UsageError: for an unknown name, too many objectives, or a metric that is no expression.
+        """
+        names = [*problem, *parameters, *FIGURES]
+        code = {}
+        for name, text in metrics.items():
+            if not name.isidentifier() or name in names:
+                why = "is taken" if name in names else "is no name"
+                raise UsageError(f"the metric {name!r}: this {why}; write --metric name=expression")
+            code[name] = checked(text, names, f"the metric {name}")
+            names.append(name)
+        each = tuple(map(Objective.read, texts))
+        for objective in each:
+            if objective.name not in (TIME, ENERGY, *metrics):
+                there = ", ".join((TIME, ENERGY, *metrics))
+                raise UsageError(
+                    f"there is no objective {objective.name!r}; there are {there}, and what --metric name=expression "
+                    f"adds; {LARGEST}{objective.name} would look for the largest value"
+                )
+        if not 1 <= len({objective.name for objective in each}) == len(each) <= MOST:
+            raise UsageError(f"the objectives are {', '.join(texts) or 'none'}; give one, or two different ones")
+        return Objectives(each, code, dict(problem))
+
+    @property
+    def first(self) -> Objective:
+        return self.each[0]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the sweep looks for the fastest config and nothing else."""
+        return self.each == (Objective(TIME),)
+
+    @cached_property
+    def needs_energy(self) -> bool:
+        """Whether the energy of each config must be measured."""
+        return any(each.name == ENERGY for each in self.each) or any(
+            f"c['{name}']" in code for code in self.metrics.values() for name in (ENERGY, POWER)
+        )
+
+    @property
+    def directions(self) -> "tuple[Direction, ...]":
+        return tuple(objective.direction for objective in self.each)
+
+    def best(self, found: Iterable[M]) -> M | None:
+        """Returns the best one by the first objective; None where no value is known."""
+        return next(iter(self.ranked(found)), None)
+
+    def ranked(self, found: Iterable[M]) -> list[M]:
+        """Returns those of which the values are known, the best by the first objective first."""
+        return sorted((each for each in found if self.values(each) is not None), key=self.rank)
+
+    def rank(self, found: Trial | Finalist) -> float:
+        """Returns a number that is smaller the better the first objective is; infinite where a value is not known."""
+        values = self.values(found)
+        return inf if values is None else self.first.rank(values)
+
+    def lacks_energy(self, trial: Trial) -> bool:
+        """Whether a measured trial lacks the energy that the objectives need."""
+        return self.needs_energy and trial.median_s is not None and trial.joules is None
+
+    def check_energy(self, trial: Trial, device: str) -> None:
+        """Raises UsageError where a trial was measured and the device has no meter of energy."""
+        if self.lacks_energy(trial):
+            raise UsageError(
+                f"{device} does not say what energy it takes; it needs NVML's counter and the package nvidia-ml-py "
+                "(autotune doctor). Leave out the objective energy"
+            )
+
+    def with_metrics(self, trial: Trial) -> Trial:
+        """Returns a trial with the metrics that its figures give."""
+        return replace(trial, metrics=self.computed(trial)) if trial.median_s and self.metrics else trial
+
+    def computed(self, of: Trial | Finalist) -> dict[str, float]:
+        """Returns the metrics of a trial or a finalist; one that cannot be computed is left out."""
+        figures = {name: getattr(of, own, None) for name, own in FIGURES.items()}
+        values = {**self.known, **dict(of.config)}
+        values |= {name: value for name, value in figures.items() if value is not None}
+        found: dict[str, float] = {}
+        for name, code in self.metrics.items():
+            try:
+                value = float(value_of(code, {**values, **found}))
+            except (ArithmeticError, KeyError, TypeError, ValueError):
+                continue
+            if isfinite(value):
+                found[name] = value
+        return found
+
+    def values(self, found: Trial | Finalist) -> dict[str, float] | None:
+        """Returns the value of each objective; None unless all are known."""
+        return values_of(self.each, found)
+
+
+def read_metrics(texts: Iterable[str]) -> dict[str, str]:
+    """Returns the expressions of texts such as ``gbps=8*n/time/1e9``, by name.
+
+    Raises:
+        UsageError: for a text without a name, or a name that is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, expression = (part.strip() for part in text.partition("="))
+        if not equals or not name or not expression:
+            raise UsageError(f"the metric {text!r} is not NAME=EXPRESSION; write gbps=8*n/time/1e9")
+        if name in found:
+            raise UsageError(f"the metric {name} is given twice")
+        found[name] = expression
+    return found
+
+
+FASTEST = Objectives()  # the objectives of a sweep that was asked for none
+
+
+def values_of(objectives: Iterable[Objective], found: Trial | Finalist) -> dict[str, float] | None:
+    """Returns the value of each objective at a trial or a finalist; None unless all are known."""
+    values: dict[str, float | None] = {}
+    for objective in objectives:
+        if objective.name == TIME:
+            values[TIME] = found.median_s
+        elif objective.name == ENERGY:
+            values[ENERGY] = found.joules
+        else:
+            values[objective.name] = found.metrics.get(objective.name)
+    if found.median_s is None or any(value is None for value in values.values()):
+        return None
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def front(objectives: Sequence[Objective], found: Iterable[M]) -> list[M]:
+    """Returns those that no other one beats in all objectives (the Pareto front), by the first objective."""
+    known = [(values, each) for each in found if (values := values_of(objectives, each)) is not None]
+    ranked = sorted(((tuple(o.rank(values) for o in objectives), each) for values, each in known), key=lambda x: x[0])
+    kept: list[M] = []
+    least = float("inf")
+    for ranks, each in ranked:
+        if not kept or ranks[-1] < least:
+            kept.append(each)
+            least = ranks[-1]
+    return kept if len(objectives) > 1 else kept[:1]

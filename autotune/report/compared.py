@@ -1,0 +1,266 @@
+"""Two sets of records: which problems became faster or slower, by more than the noise, and what else differs."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from ..analysis.fields import assignments, telling_fields
+from ..analysis.noise import Comparison, Pair, compared, matched
+from ..core.config import Config, Value
+from ..core.errors import Status, UsageError
+from ..core.units import seconds, unit_of
+from ..records.outcome import Relation
+from ..records.record import SweepRecord
+from ..trial.row import Trial
+from .blocks import (
+    BLUE,
+    GREEN,
+    GRID,
+    MUTED,
+    RED,
+    Block,
+    Fact,
+    Facts,
+    Figure,
+    Heading,
+    Picture,
+    Table,
+    axis,
+    in_unit,
+    label,
+    layout,
+    log_axis,
+)
+
+COLOURS = {Relation.SAME: MUTED, Relation.FASTER: GREEN, Relation.SLOWER: RED}
+TOLD_VALUES = 4  # values of one property that are told; more are counted
+Records = Sequence[SweepRecord]
+ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
+    "compiler": lambda sweep: sweep.about.compiler,
+    "machine": lambda sweep: sweep.about.machine,
+    "commit": lambda sweep: sweep.about.commit,
+    "versions": lambda sweep: ", ".join(f"{name} {version}" for name, version in sweep.about.versions.items()),
+    "protocol": lambda sweep: _told_settings(sweep.about.settings.get("protocol")),
+    "sampler": lambda sweep: str(sweep.about.settings.get("sampler") or ""),
+    "day": lambda sweep: sweep.about.started[:10],
+}
+
+
+def title(before: Records, after: Records) -> str:
+    """Returns what the page compares."""
+    sweeps = [sweep for sweep, _ in matched(before, after)]
+    kernels, devices = sorted({sweep.kernel for sweep in sweeps}), sorted({sweep.device.name for sweep in sweeps})
+    what = (
+        sweeps[0].title
+        if len(sweeps) == 1
+        else f"{len(sweeps)} problems of {', '.join(kernels)} on {', '.join(devices)}"
+    )
+    return f"Before and after: {what}"
+
+
+def blocks(before: Records, after: Records) -> list[Block]:
+    """Returns what the page says and shows of the two sets.
+
+    Raises:
+        UsageError: when they share no problem of the same kernel and device.
+    """
+    found, both = compared(before, after), matched(before, after)
+    if not found.pairs:
+        raise UsageError("the two sets of records share no problem of the same kernel and device; each needs a winner")
+    names = _names(both)
+    possible: list[Block | None] = [
+        Facts(tuple(_facts(found, before, after))),
+        _changes(found, names),
+        _configs(*both[0]) if len(both) == 1 else None,
+        _problems(found, both, names),
+        Heading("What else differs"),
+        _origins(before, after),
+        _statuses(both, names),
+    ]
+    return [block for block in possible if block is not None]
+
+
+def _facts(found: Comparison, before: Records, after: Records) -> list[Fact]:
+    facts = [
+        Fact("problems", (found.told_problems(),)),
+        Fact("change", (f"of the winners' times: {found.told_change()}",)),
+    ]
+    facts += [Fact("noise", (str(one),)) for one in found.noise] or [Fact("noise", ("not known: no final rounds",))]
+    if exchanged := found.told_exchanged():
+        facts.append(Fact("exchanged", (exchanged,)))
+    for name, own, others in (("only before", before, after), ("only after", after, before)):
+        titles = {sweep.title for sweep in others}
+        if alone := [sweep.title for sweep in own if sweep.title not in titles]:
+            more = (f"and {len(alone) - TOLD_VALUES} more",) if len(alone) > TOLD_VALUES else ()
+            facts.append(Fact(name, (*alone[:TOLD_VALUES], *more)))
+    return facts
+
+
+def _names(both: Sequence[tuple[SweepRecord, SweepRecord]]) -> dict[str, str]:
+    """Returns a short name of each problem by its sweep's title."""
+    sweeps = [sweep for sweep, _ in both]
+    n_devices = len({sweep.device.name for sweep in sweeps})
+    problems: dict[str, list[Mapping[str, Value]]] = {}
+    for sweep in sweeps:
+        problems.setdefault(sweep.kernel, []).append(sweep.problem)
+    telling = {kernel: telling_fields(own) for kernel, own in problems.items()}
+    names = {}
+    for sweep in sweeps:
+        fields = assignments({name: sweep.problem[name] for name in telling[sweep.kernel] if name in sweep.problem})
+        kernel = sweep.kernel if len(problems) > 1 or not fields else ""
+        device = f"on {sweep.device.name}" if n_devices > 1 else ""
+        names[sweep.title] = " ".join(filter(None, (kernel, fields, device)))
+    return names
+
+
+def _changes(found: Comparison, names: dict[str, str]) -> Picture:
+    """Shows the change of each problem, those that became slower first, over what the noise allows."""
+    ordered = sorted(found.pairs, key=lambda pair: -pair.change)
+    shown_names = [label(names[pair.title]) for pair in ordered]
+    band = {
+        "type": "bar",
+        "orientation": "h",
+        "name": "noise",
+        "y": shown_names,
+        "base": [round(-100 * pair.allowed, 3) for pair in ordered],
+        "x": [round(200 * pair.allowed, 3) for pair in ordered],
+        "marker": {"color": GRID},
+        "width": 1,
+        "hoverinfo": "skip",
+    }
+    dots = [_dots(relation, [pair for pair in ordered if pair.relation == relation], names) for relation in COLOURS]
+    shown = layout(
+        110 + 20 * max(3, len(ordered)),
+        xaxis=axis("change of the winner's time (%)", zeroline=True, zerolinecolor=MUTED),
+        yaxis=axis(
+            type="category",
+            categoryorder="array",
+            categoryarray=shown_names,
+            range=[len(ordered) - 0.5, -0.5],
+            dtick=1,
+            tickfont={"size": 11},
+        ),
+    )
+    return Picture(
+        "How the winners' times changed",
+        "A dot is a problem, to the left is faster; on the grey it is no more than what repeating does.",
+        {"data": [band, *(each for each in dots if each["x"])], "layout": shown},
+    )
+
+
+def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": str(relation),
+        "y": [label(names[pair.title]) for pair in pairs],
+        "x": [round(100 * pair.change, 3) for pair in pairs],
+        "marker": {"color": COLOURS[relation], "size": 8},
+        "text": [f"{label(names[p.title])}<br>{seconds(p.before_s)} to {seconds(p.after_s)}" for p in pairs],
+        "hovertemplate": "%{text}: %{x:+.2f} %<extra></extra>",
+    }
+
+
+def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
+    """Shows the time of each config that both searches measured; None without any."""
+    common = [config for config in sweep.median_s if config in other.median_s]
+    if not common:
+        return None
+    unit, size = unit_of(min(sweep.median_s[config] for config in common))
+    x, y = ([in_unit(each.median_s[config], size) for config in common] for each in (sweep, other))
+    ends = [min(*x, *y) / 1.1, max(*x, *y) * 1.1]
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "a config",
+        "x": x,
+        "y": y,
+        "marker": {"color": BLUE, "size": 5, "opacity": 0.55},
+        "text": [label(config).replace(",", ",<br>") for config in common],
+        "hovertemplate": f"%{{x}} to %{{y}} {unit}<br>%{{text}}<extra></extra>",
+    }
+    equal = {"type": "scatter", "mode": "lines", "name": "no change", "line": {"color": MUTED, "width": 1}}
+    shown = layout(420, xaxis=log_axis(f"median before ({unit})"), yaxis=log_axis(f"median after ({unit})"))
+    return Picture(
+        f"The {len(common)} configs that both searches measured",
+        "A dot is a config; below the line it is faster than before.",
+        {"data": [{**equal, "x": ends, "y": ends, "hoverinfo": "skip"}, dots], "layout": shown},
+    )
+
+
+def _problems(found: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table:
+    of_title = {sweep.title: (sweep, other) for sweep, other in both}
+    rows = []
+    for pair in sorted(found.pairs, key=lambda pair: -pair.change):
+        sweep, other = of_title[pair.title]
+        assert sweep.winner and other.winner
+        ratios = [other.median_s[config] / s for config, s in sweep.median_s.items() if config in other.median_s]
+        configs = f"{100 * (median(ratios) - 1):+.2f} % of {len(ratios)}" if ratios else "-"
+        winner, new = assignments(sweep.winner.config), assignments(other.winner.config)
+        rows.append(
+            (
+                names[pair.title],
+                seconds(pair.before_s),
+                seconds(pair.after_s),
+                f"{100 * pair.change:+.2f} %",
+                pair.relation,
+                configs,
+                winner if pair.same_config else f"before {winner}; after {new}",
+            )
+        )
+    return Table(
+        "Problems",
+        "One line for each problem that both hold. The median change of all configs that both measured tells whether "
+        "everything moved, or the winner alone.",
+        ("problem", "before", "after", "change", "", "all configs, median", "winner"),
+        rows,
+        code=("winner",),
+    )
+
+
+def _origins(before: Records, after: Records) -> Table:
+    rows = []
+    for name, pick in ORIGINS.items():
+        sides = [sorted({text for sweep in sweeps if (text := pick(sweep))}) for sweeps in (before, after)]
+        if any(sides):
+            rows.append((name, *map(_told_values, sides), "same" if sides[0] == sides[1] else "differs"))
+    return Table("Where and how they were measured", "", ("", "before", "after", ""), rows)
+
+
+def _told_values(values: Sequence[str]) -> str:
+    told = "; ".join(values[:TOLD_VALUES]) or "-"
+    return told if len(values) <= TOLD_VALUES else f"{told} and {len(values) - TOLD_VALUES} more"
+
+
+def _statuses(both: Sequence[tuple[SweepRecord, SweepRecord]], names: dict[str, str]) -> Table | None:
+    """Tells which configs ended in another way than before; None where none did."""
+    counts: Counter[tuple[Status, Status]] = Counter()
+    first: dict[tuple[Status, Status], tuple[str, Config, Trial]] = {}
+    for sweep, other in both:
+        ended = {trial.config: trial for trial in other.trials}
+        for trial in sweep.trials:
+            if (now := ended.get(trial.config)) and now.status != trial.status:
+                counts[trial.status, now.status] += 1
+                first.setdefault((trial.status, now.status), (names[sweep.title], trial.config, now))
+    if not counts:
+        return None
+    rows = [
+        (n, *(_plain(status) for status in change), problem, config, trial.message or "-")
+        for change, n in counts.most_common()
+        for problem, config, trial in [first[change]]
+    ]
+    return Table(
+        "Configs that ended in another way",
+        "With the first of each, and its message afterwards.",
+        ("configs", "before", "after", "first: problem", "config", "message"),
+        rows,
+        code=("config", "message"),
+    )
+
+
+def _told_settings(values: object) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items()) if isinstance(values, dict) else ""
+
+
+def _plain(status: Status) -> str:
+    return status.replace("_", " ")

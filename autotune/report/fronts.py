@@ -1,0 +1,62 @@
+"""The picture of two objectives: every config, and those that no other one beats in both."""
+
+from collections.abc import Sequence
+
+from ..analysis.fields import assignments
+from ..analysis.show import value_text
+from ..records.objectives import ENERGY, TIME, Objective, front, values_of
+from ..records.outcome import Finalist
+from ..records.record import SweepRecord
+from ..trial.row import Trial
+from .blocks import BLUE, GREEN, ORANGE, Figure, Picture, axis, label, layout
+from .pictures import wrapped
+
+
+def of_sweep(sweep: SweepRecord) -> Picture | None:
+    """Shows the two objectives of a sweep, or time and energy where it measured both; else None."""
+    objectives = sweep.objectives
+    if len(objectives) < 2:
+        objectives = Objective(TIME), Objective(ENERGY)
+    if not any(values_of(objectives, trial) for trial in sweep.trials):
+        return None
+    first, second = objectives
+    again = front(objectives, sweep.finalists)
+    on_it: Sequence[Trial | Finalist] = again or front(objectives, sweep.trials)
+    winner = [each for each in (sweep.winner,) if each is not None and values_of(objectives, each)]
+    traces = [
+        _marks("a config", objectives, sweep.trials, {"color": BLUE, "size": 6, "opacity": 0.55}),
+        _marks("the front", objectives, on_it, {"color": ORANGE, "size": 9}, with_line=True),
+        _marks("the winner", objectives, winner, {"color": GREEN, "size": 13, "symbol": "star"}),
+    ]
+    source = "as the final round measured them" if again else "as the search measured them"
+    return Picture(
+        f"{first.name.capitalize()} and {second.name}",
+        f"A dot is a config as its trial found it; the line joins those that no other one beats in both, {source}.",
+        {"data": traces, "layout": layout(420, xaxis=axis(first.title), yaxis=axis(second.title))},
+    )
+
+
+def _marks(
+    name: str,
+    objectives: Sequence[Objective],
+    found: Sequence[Trial | Finalist],
+    marker: Figure,
+    with_line: bool = False,
+) -> Figure:
+    known = [(each, values) for each in found if (values := values_of(objectives, each)) is not None]
+    first, second = (objective.name for objective in objectives)
+    return {
+        "type": "scatter",
+        "name": name,
+        "mode": "lines+markers" if with_line else "markers",
+        "marker": marker,
+        "line": {"color": ORANGE, "width": 2, "shape": "hv"},
+        "x": [values[first] for _, values in known],
+        "y": [values[second] for _, values in known],
+        "text": [
+            f"{', '.join(label(value_text(o.name, values[o.name])) for o in objectives)}"
+            f"<br>{wrapped(assignments(each.config))}"
+            for each, values in known
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+    }

@@ -1,0 +1,104 @@
+"""What it costs to choose a config without a sweep of the problem: a portfolio for all, and the tiers of the lookup."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from ..analysis.portfolio import portfolios, tables
+from ..core.units import percent
+from ..records.record import SweepRecord
+from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST
+from ..runtime.wisdom import Loss
+from .blocks import BLUE, MUTED, ORANGE, Figure, Picture, axis, layout
+
+K_MAX = 8  # configs of the largest portfolio
+TIERS = {
+    NEAREST: "nearest: other sizes here",
+    ARCHITECTURE: "architecture: another GPU",
+    DEFAULT: "default: not tuned",
+}
+
+
+def portfolio(sweeps: Sequence[SweepRecord]) -> Picture | None:
+    """Shows what the best portfolio of each size loses, of sweeps of one kernel and device.
+
+    None with less than two problems.
+    """
+    table = next(iter(tables(sweeps)), None)
+    if table is None or len(table.problems) < 2:
+        return None
+    found = portfolios(table, K_MAX, cross_validate=False)
+    sizes = [len(each.configs) for each in found]
+    lines = [
+        _line("worst problem", ORANGE, sizes, [each.total.worst for each in found]),
+        _line("median problem", BLUE, sizes, [each.total.median for each in found]),
+    ]
+    shown = layout(
+        320,
+        xaxis=axis("configs in the portfolio", dtick=1, range=[0.7, max(sizes) + 0.3]),
+        yaxis=axis("loss (%)", rangemode="tozero"),
+        annotations=[
+            {"x": k, "y": 1, "yref": "paper", "yanchor": "top", "text": f"{n} not<br>served", "showarrow": False}
+            for k, n in zip(sizes, (each.total.n_unserved for each in found), strict=True)
+            if n
+        ],
+    )
+    return Picture(
+        "What a few configs for all problems lose",
+        "A dot is the best set of so many configs: each problem takes the one that serves it best, and loses so much "
+        "against its own winner. A problem is not served where none of them was measured; the worst is not known then. "
+        "The command autotune portfolio names the configs, and tells what other problems lose.",
+        {"data": lines, "layout": shown},
+    )
+
+
+def tiers(losses: Sequence[Loss]) -> Picture | None:
+    """Shows what each tier of the lookup loses, of one kernel and device; None where nothing is known."""
+    if not losses:
+        return None
+    of_tier = {loss.tier: loss for loss in losses}
+    known = [of_tier[tier] for tier in TIERS if tier in of_tier]
+    medians, worst = [_percentage(loss.median) for loss in known], [_percentage(loss.worst) for loss in known]
+    names = [TIERS[loss.tier] for loss in known]
+    shared = {"type": "scatter", "mode": "markers", "y": names, "hovertemplate": "%{text}<extra></extra>"}
+    texts = [_told(loss) for loss in known]
+    lines = [
+        {"type": "line", "x0": a, "x1": b, "y0": name, "y1": name, "line": {"color": MUTED, "width": 1}}
+        for name, a, b in zip(names, medians, worst, strict=True)
+    ]
+    dots = [
+        {**shared, "name": "median", "x": medians, "text": texts, "marker": {"color": BLUE, "size": 9}},
+        {**shared, "name": "worst", "x": worst, "text": texts, "marker": {"color": ORANGE, "size": 9}},
+    ]
+    shown = layout(
+        130 + 28 * len(known),
+        xaxis=axis("loss (%)", rangemode="tozero"),
+        yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], ticks="outside", ticklen=4, tickcolor="#ffffff"),
+        shapes=lines,
+    )
+    return Picture(
+        "What the lookup loses where a problem was not tuned",
+        "Each problem in turn is left out of the package, and what the package then chooses is compared with the "
+        "problem's own winner, by the times of its own sweep: the median and the worst of them.",
+        {"data": dots, "layout": shown},
+    )
+
+
+def _line(name: str, colour: str, sizes: Sequence[int], losses: Sequence[float]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": list(sizes),
+        "y": [_percentage(loss) if isfinite(loss) else None for loss in losses],
+        "line": {"color": colour, "width": 2},
+        "hovertemplate": f"%{{x}} configs, {name}: %{{y}} %<extra></extra>",
+    }
+
+
+def _percentage(share: float) -> float:
+    return round(100 * share, 3)
+
+
+def _told(loss: Loss) -> str:
+    untold = f"; of {loss.n_untold} more the choice was not measured" if loss.n_untold else ""
+    return f"{loss.tier}: median {percent(loss.median)}, worst {percent(loss.worst)}<br>of {loss.n} problems{untold}"

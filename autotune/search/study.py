@@ -1,0 +1,83 @@
+"""A search is a study of Optuna's, which is asked and told: the default first, then the hints, no config twice."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import Trial, TrialState, create_trial
+
+from ..core.config import Config
+from ..records.study import quiet
+from .base import Listed
+
+Direction = Literal["minimize", "maximize"]
+
+
+class Search:
+    """One search over one space, in memory.
+
+    ``first``: configs to begin with, in their order, as enqueued trials; those that are not of the space, or have been
+    tried by then, are left out. ``directions``: ``minimize`` or ``maximize``, of each objective.
+
+    A trial that is proposed runs until it is observed, and several may run. Its values are those of the objectives, in
+    their units; a failure is a failed trial.
+    """
+
+    def __init__(
+        self, sampler: Listed, first: Iterable[Config], directions: Sequence[Direction] = ("minimize",)
+    ) -> None:
+        self.sampler = sampler
+        with quiet():
+            self.study = optuna.create_study(sampler=sampler, directions=directions)
+        self._first = tuple(dict.fromkeys(config for config in first if config in sampler))
+        self._taken: set[Config] = set()
+        self._running: dict[Config, Trial] = {}
+
+    def propose(self) -> Config | None:
+        """Returns a config that was neither proposed nor observed before, or None if all were.
+
+        Raises:
+            UsageError: when a sampler of somebody else's raises.
+        """
+        if self._first:
+            for config in self._first:
+                if config not in self._taken:
+                    self.study.enqueue_trial(dict(config))
+            self._first = ()
+        if len(self._taken) == self.sampler.n_configs:
+            return None
+        trial = self.study.ask()
+        config = self.sampler.suggest(trial)
+        self._taken.add(config)
+        self._running[config] = trial
+        return config
+
+    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, Any] = {}) -> None:
+        """Take the outcome of a config: a value for each objective, or None if it failed.
+
+        Outcomes may come late and in any order, and be of configs that were recorded before and never proposed.
+        ``attributes``: what else there is to tell, such as the status of a failure, as JSON has it.
+        """
+        if config not in self.sampler:
+            return  # recorded when the space was larger
+        self._taken.add(config)
+        state = TrialState.FAIL if values is None else TrialState.COMPLETE
+        trial = self._running.pop(config, None)
+        if trial is None:
+            distributions: dict[str, BaseDistribution] = {
+                name: CategoricalDistribution(self.sampler.values(name)) for name in config
+            }
+            self.study.add_trial(
+                create_trial(
+                    state=state,
+                    values=values,
+                    params=dict(config),
+                    distributions=distributions,
+                    user_attrs=dict(attributes),
+                )
+            )
+            return
+        for name, value in attributes.items():
+            trial.set_user_attr(name, value)
+        self.study.tell(trial, values, state)
