@@ -23,7 +23,6 @@ import cupy
 import numpy as np
 
 from autotune.engines.activity import Span
-from autotune.engines.band import BandSettings
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import Output
@@ -32,6 +31,7 @@ from autotune.engines.fx_engine import FXEngine
 from autotune.engines.gains import Gains
 from autotune.engines.gpu_backend import GpuBackend
 from autotune.engines.stream import Batches, SampleInfo, Samples, VoltageInfo
+from autotune.engines.voltages import BandSettings
 from autotune.engines.x_engine import XEngine
 
 BITS, PACKET, HEAP, TAPS, RATE_HZ = 10, 4096, 256, 16, 1712e6

@@ -19,6 +19,7 @@ from .backend import Backend, Launcher
 from .known import Answer, Known, Package, Records, best
 
 Tell = Callable[[str], None]
+AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
 Asked = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
 
 
@@ -44,9 +45,11 @@ class Kernels:
         results: a folder of recorded sweeps.
         tune: an effort, such as ``quick``: what nobody knows well is first tuned on the backend's device. The sweeps
             are recorded in ``results``, by default in the folder ``results`` of the user's cache.
+        filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
+            (one kernel, where it serves) or ``auto``: what is known to be the faster one.
 
     Raises:
-        UsageError: for a package or results that are not there or are damaged, and an unknown effort.
+        UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
     """
 
     def __init__(
@@ -56,10 +59,14 @@ class Kernels:
         package: str | Path | None = None,
         results: str | Path | None = None,
         tune: str | None = None,
+        filter_bank: str = AUTO,
     ) -> None:
         for name, value in (("package", package), ("results", results)):
             check_type(name, value, (str, Path, type(None)), "a path or a name, or None")
-        self._backend, self._tell, self._tune = backend, tell, tune
+        if filter_bank not in FILTER_BANKS:
+            raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
+        self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
+        self._told = set[str]()
         self._lock, self._chosen = Lock(), dict[Asked, Chosen]()
         if tune is not None:
             from ..sweep.settings import effort
@@ -88,14 +95,35 @@ class Kernels:
                 chosen = self._chosen[asked] = self._choose(name, fields)
         return self._backend.launcher(chosen.kernel, chosen.problem, chosen.config, chosen.source), chosen.problem
 
-    def _choose(self, name: str, fields: Mapping[str, Any]) -> Chosen:
+    def expected_s(self, name: str, **fields: Any) -> float | None:
+        """Returns how long a launch takes by what was measured on this very device; None where nothing says it.
+
+        Raises:
+            UsageError: as ``launcher``.
+        """
+        kernel, problem, _ = self._problem(name, fields)
+        found, _ = self._answer(kernel, problem)
+        return None if found is None else found.seconds
+
+    def tell_once(self, line: str) -> None:
+        """Tell a line, unless it was told."""
+        with self._lock:
+            if line not in self._told:
+                self._told.add(line)
+                self._tell(line)
+
+    def _problem(self, name: str, fields: Mapping[str, Any]) -> tuple[Kernel[Any], Any, Config]:
+        """Returns a kernel, its problem and its default config there."""
         kernel = load_kernel(name)
         try:
             # Not of the first tuned problem: the definition derives sizes that are left out from those that are given.
             problem = kernel.problem_type(**of_types(kernel, fields))
         except (TypeError, ValueError) as error:
             raise UsageError(f"{name}: {error}") from error
-        default = kernel.default_config(problem, self._backend.device)
+        return kernel, problem, kernel.default_config(problem, self._backend.device)
+
+    def _choose(self, name: str, fields: Mapping[str, Any]) -> Chosen:
+        kernel, problem, default = self._problem(name, fields)
         found, reasons = self._answer(kernel, problem)
         if self._tune is not None and not (found and found.is_good):
             from .tuning import tune

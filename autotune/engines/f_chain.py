@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .activity import Activity
 from .backend import Backend, Event
-from .band import Band, BandSettings, Voltages
+from .band import Band
 from .choice import Kernels
 from .counters import FCounters
 from .delays import DelayModel
@@ -15,6 +15,7 @@ from .flow import Ending
 from .gains import Gains
 from .narrow_band import NarrowBand, NarrowSettings
 from .stream import SampleInfo, Source, VoltageInfo, VoltageSink
+from .voltages import BandSettings, Voltages
 
 Deliver = Callable[[Voltages], tuple[Event, ...]]
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from .activity import Activity
 from .backend import Backend, Event, together
-from .band import BandSettings, Voltages
 from .counters import FCounters
 from .flow import Buckets, Ending
 from .stream import VoltageInfo, VoltageSink
+from .voltages import BandSettings, Voltages
 
 COPY_OUT = "copy out"  # kind of a span of work
 

@@ -7,7 +7,7 @@ asked for before: neither rule has a chunk in it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -52,15 +52,6 @@ class FShape:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Spectra that one launch of the front end makes: their coarse delays are constant, and they are present."""
-
-    place: int  # index of the first one in the batch
-    n: int
-    first: tuple[int, ...]  # the sample with which each polarisation starts
-
-
-@dataclass(frozen=True)
 class Batch:
     """Spectra that are ready for the back end. Those that are not present have any content."""
 
@@ -72,6 +63,16 @@ class Batch:
     def heaps(self, spectra_per_heap: int) -> np.ndarray:
         """Returns which heaps have all of their spectra: bool [n_heaps]."""
         return np.asarray(self.present.reshape(-1, spectra_per_heap).all(axis=1))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Spectra that follow each other, with constant coarse delays, and are present."""
+
+    place: int  # index of the first one in the batch
+    n: int
+    first: tuple[int, ...]  # the sample with which each polarisation starts
+    batch: Batch = field(repr=False, compare=False)  # theirs, with the delays and phases of those that are planned
 
 
 class FPlan:
@@ -205,4 +206,5 @@ class FPlan:
         bounds = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
         for begin, end in pairwise(bounds):
             if present[begin]:
-                yield Run(place + begin, end - begin, tuple(d.first + begin * self.shape.step for d in delayed))
+                first = tuple(d.first + begin * self.shape.step for d in delayed)
+                yield Run(place + begin, end - begin, first, batch)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..core.errors import UsageError
+from .backend import Backend, Stream
 from .delays import BEFORE
+from .staging import Staging
 
 
 class Gains:
@@ -51,3 +53,18 @@ class Gains:
             if heap == n_heaps or self.at(time + heap * heap_samples)[0] != now:
                 yield first, heap - first
                 first = heap
+
+
+class SentGains:
+    """The gains that a device has: complex64 [n_channels, n_pols] in ``array``."""
+
+    def __init__(self, backend: Backend, stream: Stream, n_channels: int, n_pols: int) -> None:
+        self.array = backend.empty((n_channels, n_pols), np.complex64)
+        self._stream, self._staging = stream, Staging(backend, (n_channels, n_pols), np.complex64)
+        self._number: int | None = None  # of the gains that are there
+
+    def send(self, number: int, values: np.ndarray) -> None:
+        """Send what ``Gains.at`` returned, unless it is there."""
+        if number != self._number:
+            self._staging.send(values, self.array, self._stream)
+            self._number = number

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.errors import UsageError
 from .backend import Backend, DeviceArray, Event
-from .band import Voltages
+from .voltages import Voltages
 from .x_stage import XStage
 
 

@@ -26,11 +26,16 @@ E = TypeVar("E", Entry, Fallback)
 
 @dataclass(frozen=True)
 class Answer:
-    """The lookup's choice and where it was looked up; ``has_changed``: its source is not what was measured."""
+    """The lookup's choice and where it was looked up.
+
+    ``has_changed``: its source is not what was measured.
+    ``seconds``: what a launch takes, if it was measured on this very device.
+    """
 
     choice: Choice
     where: str
     has_changed: bool = False
+    seconds: float | None = None
 
     @property
     def is_good(self) -> bool:
@@ -67,7 +72,7 @@ class Package:
             return choice
         try:
             if render(kernel, problem, choice.config).key == choice.source_key:
-                return Answer(choice, self.name)
+                return Answer(choice, self.name, seconds=_seconds(self._wisdom, kernel, problem, choice))
         except TrialFailure as failure:
             return one_line(f"{choice.config} cannot be rendered: {failure.message}")
         why = f"{choice.why}; but its source has changed since"
@@ -100,7 +105,9 @@ class Records:
         except UsageError as error:  # nothing measured there holds any more
             return clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON)
         choice = _chosen(wisdom, kernel, problem, device)
-        return choice if isinstance(choice, str) else Answer(choice, self.name)
+        if isinstance(choice, str):
+            return choice
+        return Answer(choice, self.name, seconds=_seconds(wisdom, kernel, problem, choice))
 
     def _sweeps(self) -> list[SweepFolder]:
         try:
@@ -130,6 +137,15 @@ def _chosen(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, device: Device) -
         return choose(known, kernel, baked, sizes, device)
     except UsageError as error:
         return clipped(one_line(str(error)), LONGEST_REASON)
+
+
+def _seconds(wisdom: Wisdom, kernel: Kernel[Any], problem: Any, choice: Choice) -> float | None:
+    """Returns the median that was recorded on this device; of another size, by the bytes that each has to move."""
+    entry = next((entry for entry in wisdom.entries if entry.evidence is choice.evidence), None)
+    if entry is None or choice.tier not in (EXACT, NEAREST):
+        return None
+    measured = kernel.problem({**entry.baked, **entry.runtime})
+    return entry.evidence.median_s * kernel.work(problem).bytes / kernel.work(measured).bytes
 
 
 def _in_space(known: tuple[E, ...], kernel: Kernel[Any]) -> tuple[E, ...]:

@@ -14,12 +14,13 @@ import numpy as np
 from ..core.errors import UsageError
 from .activity import Activity
 from .backend import Backend, Event
-from .band import KERNELS, Band, BandSettings, Voltages, complex_weights
+from .band import KERNELS, Band, complex_weights
 from .choice import Kernels
 from .delays import Decimated, DelayModel
 from .gains import Gains
 from .sample_buffers import ALIGN, Loaded
 from .stream import COMPLEX_BITS, SampleInfo, Samples
+from .voltages import BandSettings, Voltages
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,8 @@ class NarrowBand:
                 self._down_convert(self._problem, arrays, inputs, self._stream)
         self._before = self._head + n * s.outputs_per_batch, first + n
         samples = Samples(first * s.outputs_per_batch, present)
-        return Loaded(rows, 0, samples.time - self._head, samples, (self._stream.record(),), loaded.read_at)
+        low, ready = samples.time - self._head, (self._stream.record(),)
+        return Loaded(rows, COMPLEX_BITS, 0, low, samples, ready, loaded.read_at)
 
     def _is_whole(self, start: int) -> np.ndarray:
         """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""

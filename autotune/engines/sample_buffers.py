@@ -1,7 +1,7 @@
 """The device's side of an input: a few buffers of samples, each a chunk behind the head, which all bands share."""
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, lcm
 
 import numpy as np
 
@@ -16,11 +16,25 @@ class Loaded:
     """A chunk on the device. Sample ``low`` is the first of ``rows``, which end ``n_samples`` later."""
 
     rows: DeviceArray  # uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the first sample is at `first`
+    sample_bits: int
     first: int  # index along rows, in bytes or complex samples, where `low` lies
     low: int
     samples: Samples
     ready: tuple[Event, ...]  # rows are filled
     read_at: float = 0.0  # time.monotonic() when the chunk had been read
+
+    @property
+    def zero(self) -> int:
+        """Returns the time that a sample at the very beginning of rows has: offsets count from there."""
+        return self.low - self._samples_in(self.first)
+
+    @property
+    def n_samples(self) -> int:
+        """Returns the samples that a row has room for."""
+        return self._samples_in(int(self.rows.shape[1]))
+
+    def _samples_in(self, places: int) -> int:
+        return places if self.sample_bits == COMPLEX_BITS else places * 8 // self.sample_bits
 
 
 class SampleBuffers:
@@ -36,7 +50,8 @@ class SampleBuffers:
         self._period = 8 * ALIGN // gcd(8 * ALIGN, sample_bits)  # samples after which rows are at the same place again
         length = self._places(self._period + head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8
-        self._buffers = [backend.empty((n_pols, -(-length // 64) * 64), dtype) for _ in range(n_buffers)]
+        whole = lcm(64, sample_bits)  # rows are whole samples, too
+        self._buffers = [backend.empty((n_pols, -(-length // whole) * whole), dtype) for _ in range(n_buffers)]
         self._used: list[tuple[Event, ...]] = [()] * n_buffers
         self._number = 0
         self._before: tuple[Loaded, int] | None = None  # the chunk before, and where its rows end
@@ -70,7 +85,7 @@ class SampleBuffers:
         if chunk is not None:
             self.stream.copy_in(rows[:, begin : begin + n_places], chunk[:, :n_places])
         ready.append(self.stream.record())
-        loaded = Loaded(rows, first, low, samples, tuple(ready), read_at)
+        loaded = Loaded(rows, self._bits, first, low, samples, tuple(ready), read_at)
         self._before = loaded, begin + n_places
         return loaded
 

@@ -9,21 +9,23 @@ import pytest
 from autotune import UsageError
 from autotune.engines.activity import Activity
 from autotune.engines.backend import Event
-from autotune.engines.band import Band, BandSettings, Voltages
-from autotune.engines.choice import Kernels
+from autotune.engines.band import Band
+from autotune.engines.choice import AUTO, CHAIN, CHANNELISE, Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.filters import prototype
 from autotune.engines.gains import Gains
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.sample_buffers import SampleBuffers
 from autotune.engines.stream import SampleInfo, Samples
+from autotune.engines.voltages import BandSettings, Voltages
 
 from ..sky import quantised
 
-C, TAPS, HEAP, PACKET = 32, 4, 16, 256
+C, TAPS, HEAP, PACKET = 64, 4, 8, 256
 L = 2 * C
 WEIGHTS = prototype(C, TAPS)
 SUM = float(WEIGHTS.sum(dtype=float))
+BANKS = pytest.mark.parametrize("bank", [CHAIN, CHANNELISE])
 Heap = tuple[np.ndarray, np.ndarray]  # int8 [C, HEAP, n_pols, 2], uint32 [n_pols]
 
 
@@ -36,8 +38,10 @@ def heaps_of(
     cuts: Sequence[int],
     settings: BandSettings,
     info: SampleInfo,
+    bank: str = AUTO,
 ) -> dict[int, Heap]:
     backend, found = HostBackend(), {}
+    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
 
     def deliver(made: Voltages) -> tuple[Event, ...]:
         for heap in np.flatnonzero(made.heaps).tolist():
@@ -45,7 +49,7 @@ def heaps_of(
             found[time] = made.voltages[heap, 0].copy(), made.saturated[heap, 0].copy()
         return ()
 
-    band = Band(backend, Kernels(backend, lambda line: None), info, settings, delays, gains, deliver, Activity(backend))
+    band = Band(backend, kernels, info, settings, delays, gains, deliver, Activity(backend))
     buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, band.shape.head, max(cuts) * PACKET, 2, PACKET)
     at, width = 0, PACKET if info.is_complex else PACKET * info.sample_bits // 8
     for n in cuts:
@@ -68,8 +72,9 @@ def random_cuts(rng: np.random.Generator, total: int, most: int) -> list[int]:
     return cuts
 
 
+@BANKS
 @pytest.mark.parametrize("bits", [8, 4])
-def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int) -> None:
+def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int, bank: str) -> None:
     rng = np.random.default_rng(bits)
     n_packets, origin = 96, (1 << 44) + 3
     packed = rng.integers(0, 256, (2, n_packets * PACKET * 10 // 8), dtype=np.uint8)
@@ -90,7 +95,7 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int) -> None:
         gains = Gains(C, 2, scale * (0.08 + 0.01j))
         gains.set(origin + 9000, scale * rng_gains)
         settings = BandSettings(C, WEIGHTS, bits, HEAP, heaps_per_batch=4, max_delay_diff=200)
-        return heaps_of(packed, received, origin, delays, gains, cuts, settings, SampleInfo(10, 2, 1e6, PACKET))
+        return heaps_of(packed, received, origin, delays, gains, cuts, settings, SampleInfo(10, 2, 1e6, PACKET), bank)
 
     rng_gains = (0.05 * rng.standard_normal((C, 2)) + 0.03j).astype(np.complex64)
     whole, in_chunks = made([n_packets]), made(random_cuts(rng, n_packets, 9))
@@ -102,9 +107,10 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut(bits: int) -> None:
     assert missing and all(t + step + TAPS * L > origin + 40 * PACKET for t in missing)
 
 
+@BANKS
 @pytest.mark.parametrize("delay", [0.0, 0.5, 3.0, 17.25, 1023.75, 8192.5, -6.4])
 @pytest.mark.parametrize(("channel", "late"), [(5, 0), (20, 3), (20, 16)])
-def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int, late: int) -> None:
+def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int, late: int, bank: str) -> None:
     """``late``: the stream starts at any sample: at any bit of a byte, and at any byte of what copies align."""
     origin, n_packets, cycles, phase, phase_rate, rate = (1 << 40) + late, 128, 0.15, 0.4, 3e-6, 1e-7
     times = np.arange(n_packets * PACKET)
@@ -115,7 +121,7 @@ def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int
     settings = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=2, max_delay_diff=9000)
     received = np.ones((2, n_packets), bool)
     info = SampleInfo(10, 2, 1e6, PACKET)
-    found = heaps_of(packed, received, origin, models, Gains(C, 2, gain), [50, 1, 77], settings, info)
+    found = heaps_of(packed, received, origin, models, Gains(C, 2, gain), [50, 1, 77], settings, info, bank)
     assert len(found) >= (n_packets * PACKET - 8300) // (HEAP * L) - 2
     for time, (voltages, _) in found.items():
         spectra = time + L * np.arange(HEAP) - origin
@@ -135,7 +141,7 @@ def test_what_does_not_fit_is_told() -> None:
     kernels, info = Kernels(backend, lambda line: None), SampleInfo(10, 2, 1e6, PACKET)
     gains = Gains(C, 2)
     wrong = BandSettings(C, prototype(C // 2, TAPS), 8, HEAP)
-    with pytest.raises(UsageError, match=r"weights have the shape \[4, 32\]; they must be \[taps, 64\]"):
+    with pytest.raises(UsageError, match=r"weights have the shape \[4, 64\]; they must be \[taps, 128\]"):
         Band(backend, kernels, info, wrong, [DelayModel()] * 2, gains, lambda made: (), Activity(backend))
     with pytest.raises(UsageError, match="1 delay models were given; there are 2 polarisations"):
         Band(
@@ -148,7 +154,7 @@ def test_what_does_not_fit_is_told() -> None:
             lambda made: (),
             Activity(backend),
         )
-    with pytest.raises(UsageError, match=r"gains have the shape \[3, 2\], must be \[32, 2\]"):
+    with pytest.raises(UsageError, match=r"gains have the shape \[3, 2\], must be \[64, 2\]"):
         gains.set(0, np.ones((3, 2)))
     with pytest.raises(UsageError, match="gains must be finite"):
         gains.set(0, np.nan)

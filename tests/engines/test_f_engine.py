@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.engines.band import BandSettings
-from autotune.engines.choice import Kernels
+from autotune.engines.choice import AUTO, Kernels
 from autotune.engines.counters import FCounters
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import Output
@@ -20,8 +19,9 @@ from autotune.engines.gains import Gains
 from autotune.engines.host_backend import HostBackend
 from autotune.engines.memory import ArraySource, KeptVoltages
 from autotune.engines.stream import SampleInfo, Samples
+from autotune.engines.voltages import BandSettings
 
-from .test_band import HEAP, PACKET, WEIGHTS, C, L, heaps_of
+from .test_band import BANKS, HEAP, PACKET, WEIGHTS, C, L, heaps_of
 
 pytestmark = pytest.mark.quick
 
@@ -39,18 +39,19 @@ def output(sink: KeptVoltages | None = None, settings: BandSettings = SETTINGS) 
     return Output(settings, sink or KeptVoltages(), delays, Gains(settings.n_channels, 2, 0.08))
 
 
-def engine(source: ArraySource, *outputs: Output, chunk_packets: int = 7) -> FEngine:
+def engine(source: ArraySource, *outputs: Output, chunk_packets: int = 7, bank: str = AUTO) -> FEngine:
     backend = HostBackend()
-    return FEngine(backend, source, outputs, chunk_packets, Kernels(backend, lambda line: None))
+    return FEngine(backend, source, outputs, chunk_packets, Kernels(backend, lambda line: None, filter_bank=bank))
 
 
-def test_what_is_written_is_what_the_band_makes() -> None:
+@BANKS
+def test_what_is_written_is_what_the_band_makes(bank: str) -> None:
     received = np.ones((2, N_PACKETS), bool)
     received[0, 33] = False
     sink = KeptVoltages()
-    (counters,) = engine(ArraySource(packed(), INFO, received), output(sink)).run()
+    (counters,) = engine(ArraySource(packed(), INFO, received), output(sink), bank=bank).run()
     o = output()
-    expected = heaps_of(packed(), received, INFO.first_timestamp, o.delays, o.gains, [N_PACKETS], SETTINGS, INFO)
+    expected = heaps_of(packed(), received, INFO.first_timestamp, o.delays, o.gains, [N_PACKETS], SETTINGS, INFO, bank)
     assert sink.timestamps.tolist() == sorted(expected)
     for heap, saturated, time_ in zip(sink.voltages, sink.saturated, sink.timestamps.tolist(), strict=True):
         assert np.array_equal(heap, expected[time_][0]) and np.array_equal(saturated, expected[time_][1])
@@ -79,15 +80,16 @@ class Sparse(ArraySource):
         return samples
 
 
+@BANKS
 @pytest.mark.parametrize("n_missing", [7, 21, 70])
-def test_chunks_that_do_not_come_are_missing_packets(n_missing: int) -> None:
+def test_chunks_that_do_not_come_are_missing_packets(n_missing: int, bank: str) -> None:
     received = np.ones((2, N_PACKETS), bool)
     received[:, 14 : 14 + n_missing] = False
     given, left_out = KeptVoltages(), KeptVoltages()
     for source, sink in ((ArraySource, given), (Sparse, left_out)):
         made = output(sink)
         made.delays[0].add(Piece(INFO.first_timestamp + 12 * PACKET, 190.0))  # asks for what was before the gap
-        engine(source(packed(), INFO, received), made).run()
+        engine(source(packed(), INFO, received), made, bank=bank).run()
     assert len(given.timestamps) > 0 and np.array_equal(given.timestamps, left_out.timestamps)
     assert np.array_equal(given.voltages, left_out.voltages)
 

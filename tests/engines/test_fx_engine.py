@@ -17,12 +17,12 @@ from autotune.engines.memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.stream import SampleInfo
 
 from .stand_ins import x_engine
-from .test_band import HEAP, PACKET, C, L
+from .test_band import BANKS, HEAP, PACKET, C, L
 from .test_f_engine import INFO, SETTINGS, Damaged, Sparse
 
 THRESHOLD, N_PACKETS = 2, 170
 BATCH = HEAP * L
-STARTS = [0, 5, 40]  # packets by which the antennas' streams begin late
+STARTS = [0, 5, 30]  # packets by which the antennas' streams begin late
 
 
 def outputs(antenna: int, sink: KeptVoltages | None) -> Output:
@@ -91,9 +91,10 @@ def test_dumps_are_those_of_engines_one_after_the_other(kind: type[ArraySource],
     assert any(present.any() and not present.all() for present in sink.present)
 
 
-def test_voltages_may_be_written_besides() -> None:
+@BANKS
+def test_voltages_may_be_written_besides(bank: str) -> None:
     backend, kept, alone = HostBackend(), KeptVoltages(), KeptVoltages()
-    kernels = Kernels(backend, lambda line: None)
+    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
     given = [outputs(antenna, kept if antenna == 1 else None) for antenna in range(len(STARTS))]
     FXEngine(backend, sources(), given, KeptVisibilities(), THRESHOLD, kernels, 9 * PACKET).run()
     FEngine(backend, sources()[1], [outputs(1, alone)], 7, kernels).run()
@@ -108,5 +109,5 @@ def test_an_error_ends_it_and_what_differs_is_told() -> None:
     backend, kernels = HostBackend(), Kernels(HostBackend(), lambda line: None)
     one_pol = replace(SETTINGS, n_channels=C // 2, weights=SETTINGS.weights[:, ::2].copy())
     mixed = [outputs(0, None), replace(outputs(1, None), settings=one_pol)]
-    with pytest.raises(UsageError, match="antennas must have the same n_channels to be correlated; m0: 32, m1: 16"):
+    with pytest.raises(UsageError, match="antennas must have the same n_channels to be correlated; m0: 64, m1: 32"):
         FXEngine(backend, sources()[:2], mixed, KeptVisibilities(), THRESHOLD, kernels, 7 * PACKET)

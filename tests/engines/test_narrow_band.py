@@ -10,7 +10,6 @@ import pytest
 from autotune import UsageError
 from autotune.engines.activity import Activity
 from autotune.engines.backend import Event
-from autotune.engines.band import BandSettings, Voltages
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import voltage_info
@@ -20,10 +19,11 @@ from autotune.engines.host_backend import HostBackend
 from autotune.engines.narrow_band import NarrowBand, NarrowSettings
 from autotune.engines.sample_buffers import SampleBuffers
 from autotune.engines.stream import SampleInfo, Samples
+from autotune.engines.voltages import BandSettings, Voltages
 
-from .test_band import quantised_rows, random_cuts
+from .test_band import BANKS, quantised_rows, random_cuts
 
-C, TAPS, HEAP, PACKET, D, CENTRE = 16, 4, 8, 256, 8, 0.21
+C, TAPS, HEAP, PACKET, D, CENTRE = 64, 4, 2, 256, 8, 0.21
 WEIGHTS, LOW_PASS = prototype(C, TAPS, is_complex=True), low_pass(8 * D, D)
 ORIGIN, N_PACKETS = (1 << 40) + 64, 160
 BAND = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=2, max_delay_diff=1000)
@@ -32,7 +32,7 @@ INFO = SampleInfo(10, 2, 1e6, PACKET, centre_frequency_hz=1e9)
 
 
 def heaps_of(
-    packed: np.ndarray, received: np.ndarray, delays: Sequence[DelayModel], gains: Gains, cuts: Sequence[int]
+    packed: np.ndarray, received: np.ndarray, delays: Sequence[DelayModel], gains: Gains, cuts: Sequence[int], bank: str
 ) -> dict[int, np.ndarray]:
     backend, found = HostBackend(), {}
 
@@ -41,7 +41,7 @@ def heaps_of(
             found[made.time + heap * HEAP * C * D] = made.voltages[heap, 0].copy()
         return ()
 
-    kernels = Kernels(backend, lambda line: None)
+    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
     band = NarrowBand(backend, kernels, INFO, SETTINGS, delays, gains, deliver, Activity(backend), max(cuts) * PACKET)
     buffers = SampleBuffers(backend, 10, 2, band.head, max(cuts) * PACKET, 2, PACKET)
     at, width = 0, PACKET * 10 // 8
@@ -55,7 +55,8 @@ def heaps_of(
     return found
 
 
-def test_voltages_do_not_depend_on_how_a_stream_is_cut() -> None:
+@BANKS
+def test_voltages_do_not_depend_on_how_a_stream_is_cut(bank: str) -> None:
     rng = np.random.default_rng(5)
     packed = rng.integers(0, 256, (2, N_PACKETS * PACKET * 10 // 8), dtype=np.uint8)
     received = np.ones((2, N_PACKETS), bool)
@@ -69,7 +70,7 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut() -> None:
         ]
         gains = Gains(C, 2, 0.3 + 0.01j)
         gains.set(ORIGIN + 9000, 0.2)
-        return heaps_of(packed, received, delays, gains, cuts)
+        return heaps_of(packed, received, delays, gains, cuts, bank)
 
     whole = made([N_PACKETS])
     assert len(whole) >= 15
@@ -82,9 +83,10 @@ def test_voltages_do_not_depend_on_how_a_stream_is_cut() -> None:
     assert any(t <= ORIGIN + 40 * PACKET < t + 3 * length for t in missing)
 
 
+@BANKS
 @pytest.mark.parametrize("delay", [0.0, 3.0, 43.7, 900.25])
-@pytest.mark.parametrize("channel", [5, 11])
-def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int) -> None:
+@pytest.mark.parametrize("channel", [20, 44])
+def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int, bank: str) -> None:
     cycles, phase, phase_rate, rate = 0.15, 0.4, 3e-6, 1e-7
     beside = (channel - C / 2) / (C * D)  # cycles a sample from the centre
     times = np.arange(N_PACKETS * PACKET)
@@ -93,7 +95,7 @@ def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int
     delays = [DelayModel(Piece(ORIGIN, delay, rate, phase, phase_rate)), DelayModel(Piece(ORIGIN, 0.0))]
     transfer = np.sum(LOW_PASS * np.exp(2j * pi * beside * np.arange(LOW_PASS.size)))
     strength = 200 * abs(transfer) * float(WEIGHTS.sum(dtype=float))
-    found = heaps_of(packed, np.ones((2, N_PACKETS), bool), delays, Gains(C, 2, 100 / strength), [70, 1, 60, 29])
+    found = heaps_of(packed, np.ones((2, N_PACKETS), bool), delays, Gains(C, 2, 100 / strength), [70, 1, 60, 29], bank)
     assert len(found) >= 30
     for time, voltages in found.items():
         spectra = time + C * D * np.arange(HEAP) - ORIGIN

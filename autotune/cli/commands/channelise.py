@@ -7,6 +7,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds
+from ...engines.choice import AUTO
 from ...engines.counters import si
 from ...engines.jobs import Bands, Made
 from ...engines.jobs import channelise as run
@@ -16,6 +17,7 @@ from .engine_options import (
     BitsOption,
     ChunkOption,
     DelaysOption,
+    FilterBankOption,
     GainsOption,
     HeaderOption,
     NarrowOption,
@@ -58,6 +60,7 @@ def channelise(
     package: PackageOption = None,
     results: RecordsOption = None,
     tune: TuneOption = None,
+    filter_bank: FilterBankOption = AUTO,
     device: DeviceOption = "auto",
     chunk: ChunkOption = None,
 ) -> None:
@@ -79,6 +82,7 @@ def channelise(
             package=package,
             results=records(results),
             tune=tune,
+            filter_bank=filter_bank,
             device=device,
             chunk=chunk,
             tell=note,

@@ -7,6 +7,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds
+from ...engines.choice import AUTO
 from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run
@@ -16,6 +17,7 @@ from .engine_options import (
     BitsOption,
     ChunkOption,
     DelaysOption,
+    FilterBankOption,
     GainsOption,
     HeaderOption,
     NarrowOption,
@@ -64,6 +66,7 @@ def correlate(
     package: PackageOption = None,
     results: RecordsOption = None,
     tune: TuneOption = None,
+    filter_bank: FilterBankOption = AUTO,
     device: DeviceOption = "auto",
     chunk: ChunkOption = None,
 ) -> None:
@@ -89,6 +92,7 @@ def correlate(
             package=package,
             results=records(results),
             tune=tune,
+            filter_bank=filter_bank,
             device=device,
             chunk=chunk,
             tell=note,

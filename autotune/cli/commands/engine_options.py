@@ -56,6 +56,14 @@ RecordsOption = Annotated[
 TuneOption = Annotated[
     str | None, typer.Option("--tune", help="quick: first tune kernels that neither package nor records know.")
 ]
+FilterBankOption = Annotated[
+    str,
+    typer.Option(
+        "--filter-bank",
+        help="What makes voltages of samples: chain (pfb_fir, FFT, postproc), channelise (one kernel), or auto: "
+        "channelise where package or records say that it is faster.",
+    ),
+]
 ChunkOption = Annotated[
     int | None,
     typer.Option(

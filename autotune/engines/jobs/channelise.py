@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..choice import AUTO
 from ..counters import FCounters
 from ..f_chain import Output, voltage_info
 from ..f_engine import FEngine
@@ -78,6 +79,7 @@ def channelise(
     package: str | Path | None = None,
     results: str | Path | None = None,
     tune: str | None = None,
+    filter_bank: str = AUTO,
     device: str = "auto",
     chunk: int | None = None,
     tell: Tell = lambda text: None,
@@ -93,12 +95,12 @@ def channelise(
         keep: whether voltages stay in memory where no file is written; else they are counted, and drawn, only.
         header: what the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and others.
         plot: path of a picture of the first band: spectrum and waterfall.
-        package, results, tune, device, chunk, tell, report: as in ``Running``.
+        package, results, tune, filter_bank, device, chunk, tell, report: as in ``Running``.
 
     Raises:
         UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
     """
-    running = Running(package, results, tune, device, chunk, tell, report)
+    running = Running(package, results, tune, filter_bank, device, chunk, tell, report)
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     picture = None if plot is None else check_path(plot)
     with ExitStack() as stack:

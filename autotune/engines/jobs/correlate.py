@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..choice import AUTO
 from ..counters import FCounters, XCounters
 from ..memory import KeptVisibilities
 from ..plots.drawing import check_path
@@ -74,6 +75,7 @@ def correlate(
     package: str | Path | None = None,
     results: str | Path | None = None,
     tune: str | None = None,
+    filter_bank: str = AUTO,
     device: str = "auto",
     chunk: int | None = None,
     tell: Tell = lambda text: None,
@@ -92,12 +94,12 @@ def correlate(
         header: what the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
         sky: path of the sky.toml of a simulated recording, whose fringes are drawn beside.
-        package, results, tune, device, chunk, tell, report: as in ``Running``.
+        package, results, tune, filter_bank, device, chunk, tell, report: as in ``Running``.
 
     Raises:
         UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
     """
-    running = Running(package, results, tune, device, chunk, tell, report)
+    running = Running(package, results, tune, filter_bank, device, chunk, tell, report)
     if accumulate < 1:
         raise UsageError(f"accumulate={accumulate} batches: a dump is made of 1 or more")
     if sky is not None and plot is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...core.errors import UsageError
 from ...devices import find_device
 from ..backend import Backend
-from ..choice import Kernels
+from ..choice import AUTO, Kernels
 from ..counters import FCounters
 from ..gpu_backend import GpuBackend
 from ..host_backend import HostBackend
@@ -42,6 +42,7 @@ class Running:
     ``package``: what ``autotune emit`` wrote, whose configs are used; else those of ``results``, a folder of recorded
     sweeps; else each kernel's default.
     ``tune``: "quick" tunes first what neither has.
+    ``filter_bank``: "chain" or "channelise"; "auto" takes what they know to be faster (docs/engines-kernels.md).
     ``device``: auto (a GPU if there is one), host, cuda or cuda:1.
     ``chunk``: samples of each polarisation that go to the device together; None: as many as suit the device.
     ``tell``: takes lines about what was chosen.
@@ -51,6 +52,7 @@ class Running:
     package: str | Path | None = None
     results: str | Path | None = None
     tune: str | None = None
+    filter_bank: str = AUTO
     device: str = "auto"
     chunk: int | None = None
     tell: Tell = field(default=lambda text: None, repr=False)
@@ -68,7 +70,8 @@ class Running:
 
     def kernels(self) -> Kernels:
         """Returns what chooses the configs of kernels."""
-        return Kernels(self.backend, self.tell, package=self.package, results=self.results, tune=self.tune)
+        known = {"package": self.package, "results": self.results}
+        return Kernels(self.backend, self.tell, **known, tune=self.tune, filter_bank=self.filter_bank)
 
     def chunk_samples(self, infos: Sequence[SampleInfo]) -> int:
         """Returns the samples of each polarisation that go to the device together.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..band import BandSettings
 from ..delays import DelayModel
 from ..f_chain import Output, bank
 from ..files import checks
@@ -19,6 +18,7 @@ from ..filters import low_pass, prototype
 from ..gains import Gains
 from ..narrow_band import NarrowSettings
 from ..stream import SampleInfo
+from ..voltages import BandSettings
 from .inputs import Input
 from .level import RMS, Level, level_of, rms_of
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.engines.band import BandSettings
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel
 from autotune.engines.f_chain import Output
@@ -23,6 +22,7 @@ from autotune.engines.sky.expected import Delays, theory_of, visibilities
 from autotune.engines.sky.record import Recording
 from autotune.engines.sky.spec import Sky
 from autotune.engines.stream import SampleInfo, VisibilityInfo
+from autotune.engines.voltages import BandSettings
 
 from ...interferometer import in_channel
 

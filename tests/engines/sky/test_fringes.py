@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.engines.band import BandSettings
 from autotune.engines.choice import Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import Output
@@ -23,6 +22,7 @@ from autotune.engines.memory import KeptVisibilities, KeptVoltages
 from autotune.engines.sky.record import Recording
 from autotune.engines.sky.samples import FADE
 from autotune.engines.stream import Batches, VoltageInfo
+from autotune.engines.voltages import BandSettings
 from autotune.engines.x_engine import XEngine
 
 from ...interferometer import autocorrelation, in_channel
