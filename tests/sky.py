@@ -4,11 +4,12 @@ Frequencies are in cycles a sample, phases of tones in cycles. A real tone is tw
 opposite frequency; every stage of a chain is linear and makes lines of lines, exactly.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from autotune.kernels.channelise import Channelise
 from autotune.kernels.ddc import Ddc
 from autotune.kernels.pfb_fir import PfbFir
 from autotune.kernels.postproc import Postproc
@@ -20,7 +21,7 @@ from autotune.trial.case import POISONS, Placed
 
 from .kernels.common import packed_bits, session_on
 
-DDC, PFB_FIR, POSTPROC = Ddc(), PfbFir(), Postproc()
+CHANNELISE, DDC, PFB_FIR, POSTPROC = Channelise(), Ddc(), PfbFir(), Postproc()
 Outputs = dict[str, np.ndarray]
 
 ROUNDOFF = 2.0**-24  # of a float32 operation, relative
@@ -245,6 +246,58 @@ def down_converted(target: Target, samples: np.ndarray, weights: np.ndarray, **n
     return launched(target, DDC, values, inputs)["baseband"]
 
 
+class Made(NamedTuple):
+    """What a filter bank makes of two polarisations."""
+
+    voltages: np.ndarray  # complex128 [n_spectra, 2, C], of whole parts
+    saturated: np.ndarray  # uint32 [n_heaps, 2]
+    total_power: np.ndarray  # uint64 [2]; of complex samples zeros
+
+
+def by_chain(
+    target: Target, samples: np.ndarray, weights: np.ndarray, given: Setting, heap: int
+) -> Callable[[Setting], Made]:
+    """Returns what makes voltages of the samples at the offsets of ``given``, for any delays, phases and gains, with
+    pfb_fir, the FFT and postproc.
+    """
+    spectra, power = channelised(target, samples, weights, given.offsets, len(given.delays))
+    return lambda other: Made(*postprocessed(target, spectra, other, heap), power)
+
+
+def by_channelise(
+    target: Target, samples: np.ndarray, weights: np.ndarray, given: Setting, heap: int
+) -> Callable[[Setting], Made]:
+    """Returns the same with channelise."""
+    (taps, step), n_spectra, (n_channels, n_pols) = weights.shape, len(given.delays), given.gains.shape
+    is_complex = np.iscomplexobj(samples)
+    values = {"taps": taps, "n_channels": n_channels, "sample_bits": 64 if is_complex else 10, "spectra_per_heap": heap}
+    values |= {"n_heaps": n_spectra // heap, "n_spectra": n_spectra, "n_samples": samples.shape[1]}
+    inputs = {
+        "voltages": np.zeros((n_spectra // heap, n_channels, heap, n_pols, 2), np.int8),
+        "saturated": np.zeros((n_spectra // heap, n_pols), np.uint32),
+        "samples": samples if is_complex else packed_bits(samples, 10),
+        "weights": weights,
+        "offsets": np.add.outer(step * np.arange(n_spectra), given.offsets),
+    }
+    power = np.zeros(n_pols, np.uint64)
+    if not is_complex:
+        inputs["total_power"] = power
+
+    def made(other: Setting) -> Made:
+        of_time = {name: getattr(other, name) for name in ("delays", "phases", "gains")}
+        found = launched(target, CHANNELISE, values, inputs | of_time)
+        return Made(in_time_order(found["voltages"]), found["saturated"], found.get("total_power", power))
+
+    return made
+
+
+def in_time_order(voltages: np.ndarray) -> np.ndarray:
+    """complex128 [n_spectra, n_pols, C] of int8 [n_heaps, C, heap, n_pols, 2]."""
+    parts = voltages.astype(float)
+    in_order = (parts[..., 0] + 1j * parts[..., 1]).transpose(0, 2, 3, 1)
+    return in_order.reshape(-1, *in_order.shape[2:])
+
+
 def channelised(
     target: Target, samples: np.ndarray, weights: np.ndarray, offsets: Sequence[int], n_spectra: int, bits: int = 10
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -276,9 +329,7 @@ def fourier(target: Target, rows: np.ndarray) -> np.ndarray:
 def postprocessed(target: Target, spectra: np.ndarray, given: Setting, heap: int) -> tuple[np.ndarray, np.ndarray]:
     """Of one receiver. voltages: complex128 [n_spectra, 2, C], of whole parts; saturated: [n_heaps, 2]."""
     found = quantised_voltages(target, spectra[np.newaxis], [given], heap)
-    parts = found["voltages"][:, 0].astype(float)  # [n_heaps, C, heap, 2 pols, 2]
-    voltages = (parts[..., 0] + 1j * parts[..., 1]).transpose(0, 2, 3, 1)
-    return voltages.reshape(-1, 2, len(given.gains)), found["saturated"][:, 0]
+    return in_time_order(found["voltages"][:, 0]), found["saturated"][:, 0]
 
 
 def quantised_voltages(target: Target, spectra: np.ndarray, given: Sequence[Setting], heap: int, **how: Any) -> Outputs:

@@ -1,4 +1,4 @@
-"""An F-engine made of the kernels, against theory: pfb_fir, FFT, postproc; and ddc before a complex pfb_fir.
+"""An F-engine made of the kernels, against theory: pfb_fir, FFT, postproc, or channelise; and ddc before either.
 
 Each figure has a bound, derived where it is made. `python -m tests.test_chain` prints them, as
 docs/lab/2026-11-21-chain-against-theory.md has them.
@@ -18,9 +18,12 @@ from autotune.engines.filters import low_pass, prototype
 from .sky import (
     ROUNDOFF,
     Figure,
+    Made,
     Setting,
     Tone,
     bandwidth,
+    by_chain,
+    by_channelise,
     channelised,
     compared,
     correlations,
@@ -30,7 +33,6 @@ from .sky import (
     fourier_rounding,
     mixed_down,
     noise,
-    postprocessed,
     quantised,
     rms,
     spectra_of,
@@ -64,6 +66,8 @@ NARROW_OFFSETS = (3, 8)  # of outputs, 8 samples each
 NARROW_LEFT = np.array(NARROW_LATE) - DECIMATION * (np.array(NARROW_OFFSETS) - NARROW_OFFSETS[0])
 NARROW_TONE = Tone(MIXER + (CHANNEL - C / 2 + BESIDE) / (C * DECIMATION), 500, cycles=0.15)
 NARROW_SPECTRA = 32
+
+FilterBank = Callable[..., Callable[[Setting], Made]]  # by_chain or by_channelise
 
 
 def setting(scale: float, offsets: tuple[int, int], delays: Any, phases: Any, n_spectra: int = N_SPECTRA) -> Setting:
@@ -119,15 +123,14 @@ def clean_bound(given: Setting) -> float:
     return float(sqrt(0.5) + np.abs(given.gains).max() * of_spectra + POSTPROC_ERROR * 127)
 
 
-def wide(target: Target, samples: np.ndarray, given: Setting) -> np.ndarray:
-    spectra, _ = channelised(target, samples, WEIGHTS, given.offsets, N_SPECTRA)
-    return postprocessed(target, spectra, given, HEAP)[0]
+def wide(target: Target, by: FilterBank, samples: np.ndarray, given: Setting) -> np.ndarray:
+    return by(target, samples, WEIGHTS, given, HEAP)(given).voltages
 
 
-def clean_tone(target: Target) -> list[Figure]:
+def clean_tone(target: Target, by: FilterBank) -> list[Figure]:
     samples, given, theory = clean()
-    spectra, _ = channelised(target, samples, WEIGHTS, given.offsets, N_SPECTRA)
-    v, bound = postprocessed(target, spectra, given, HEAP)[0], clean_bound(given)
+    made = by(target, samples, WEIGHTS, given, HEAP)
+    v, bound = made(given).voltages, clean_bound(given)
     angle, from_centre = turn_bound(theory[..., CHANNEL], bound), (CHANNEL - C / 2) / C
     # The fine delay is right for the channel's centre: what is beside it is left, and APART.
     figures = compared(v, theory, given, CHANNEL, bound, 2 * pi * BESIDE / L * LEFT[1] - APART)
@@ -141,17 +144,17 @@ def clean_tone(target: Target) -> list[Figure]:
             Figure(f"advance a spectrum, less {advance:.6f}, pol {p}", found - advance, 0, 3 * angle / N_SPECTRA, "rad")
         )
     still = replace(given, delays=np.zeros_like(given.delays), phases=np.zeros_like(given.phases))
-    of_still = postprocessed(target, spectra, still, HEAP)[0][..., CHANNEL]
+    of_still = made(still).voltages[..., CHANNEL]
     value = np.full_like(given.delays, 1.5)
     others = {"delays": replace(still, delays=value), "phases": replace(still, phases=value)}
     for (name, other), expected in zip(others.items(), (-pi * 1.5 * from_centre, 1.5), strict=True):
-        by = np.angle(np.sum(postprocessed(target, spectra, other, HEAP)[0][..., CHANNEL] * of_still.conj()))
-        figures.append(Figure(f"turned by {name} of 1.5", float(by), expected, 2 * angle, "rad"))
+        turned_by = np.angle(np.sum(made(other).voltages[..., CHANNEL] * of_still.conj()))
+        figures.append(Figure(f"turned by {name} of 1.5", float(turned_by), expected, 2 * angle, "rad"))
     return figures
 
 
 # ---------------------------------------------------------------------- a tone in noise
-def sky(target: Target) -> list[Figure]:
+def sky(target: Target, by: FilterBank) -> list[Figure]:
     """Noise of rms 60 and a tone of amplitude 20, the same in both polarisations, the second late."""
     sigma, weak = 60.0, replace(TONE, amplitude=20)
     late = weak.delayed(LATE)
@@ -159,8 +162,7 @@ def sky(target: Target) -> list[Figure]:
     samples = quantised(streams, 10)
     of_noise = (sigma**2 + 1 / 12) * ENERGY  # in a channel; the rounding of samples is white, too
     given = wide_setting(20 / sqrt(of_noise))  # parts of rms 14: they do not saturate
-    spectra, total_power = channelised(target, samples, WEIGHTS, given.offsets, N_SPECTRA)
-    v, _ = postprocessed(target, spectra, given, HEAP)
+    v, _, total_power = by(target, samples, WEIGHTS, given, HEAP)(given)
     theory = voltages_of([tone.lines for tone in late], WEIGHTS, given)
     squared = np.abs(given.gains.T.astype(complex)) ** 2
     quiet = np.abs(np.arange(C) - CHANNEL) > 2  # channels that the tone does not reach
@@ -199,7 +201,7 @@ def sky(target: Target) -> list[Figure]:
 
 
 # ---------------------------------------------------------------------- saturation
-def saturation(target: Target) -> list[Figure]:
+def saturation(target: Target, by: FilterBank) -> list[Figure]:
     """Noise whose parts reach 127.5 at two standard deviations."""
     sigma = 60.0
     samples = quantised(noise(np.random.default_rng(12), N_SAMPLES, sigma, LATE), 10)
@@ -207,8 +209,7 @@ def saturation(target: Target) -> list[Figure]:
     gains = given.gains / np.abs(given.gains) * (127.5 / 2 / sqrt((sigma**2 + 1 / 12) * ENERGY / 2))
     gains[0] = 0.01 * gains[1]  # channel 0 is real, so its parts are not normal alike: it is kept out
     given = replace(given, gains=gains.astype(np.complex64))
-    spectra, _ = channelised(target, samples, WEIGHTS, given.offsets, N_SPECTRA)
-    voltages, saturated = postprocessed(target, spectra, given, HEAP)
+    voltages, saturated, _ = by(target, samples, WEIGHTS, given, HEAP)(given)
 
     rows = [samples[p, o:][: (N_SPECTRA + TAPS - 1) * L].reshape(-1, L) for p, o in enumerate(given.offsets)]
     weights = WEIGHTS.astype(float)
@@ -251,14 +252,13 @@ def narrow_theory() -> tuple[Setting, np.ndarray]:
     return given, voltages_of(lines, NARROW, given)
 
 
-def narrow(target: Target, mixer: float = -MIXER, weights: np.ndarray = NARROW) -> np.ndarray:
+def narrow(target: Target, by: FilterBank, mixer: float = -MIXER, weights: np.ndarray = NARROW) -> np.ndarray:
     """Voltages of the narrow band about MIXER; or as they are with another mixer or other weights."""
     given, _ = narrow_theory()
     n_samples = (NARROW_SPECTRA + TAPS) * C * DECIMATION + LOW_PASS.size
     samples = quantised([tone.stream(n_samples) for tone in NARROW_TONE.delayed(NARROW_LATE)], 10)
     baseband = down_converted(target, samples, LOW_PASS, mix_frequency=mixer, mix_phase=MIXER_PHASE)
-    spectra, _ = channelised(target, baseband, weights, given.offsets, NARROW_SPECTRA)
-    return postprocessed(target, spectra, given, HEAP // 4)[0]
+    return by(target, baseband, weights, given, HEAP // 4)(given).voltages
 
 
 def narrow_bound() -> float:
@@ -273,40 +273,51 @@ def narrow_bound() -> float:
     return float(sqrt(0.5) + np.abs(given.gains).max() * of_spectra + POSTPROC_ERROR * 127)
 
 
-def narrow_tone(target: Target) -> list[Figure]:
+def narrow_tone(target: Target, by: FilterBank) -> list[Figure]:
     given, theory = narrow_theory()
     left = 2 * pi * BESIDE / (C * DECIMATION) * NARROW_LEFT[1] - APART  # as in ``clean_tone``
-    return compared(narrow(target), theory, given, CHANNEL, narrow_bound(), left)
+    return compared(narrow(target, by), theory, given, CHANNEL, narrow_bound(), left)
 
 
 # ---------------------------------------------------------------------- the tests
-FIGURES: list[Callable[[Target], list[Figure]]] = [response, clean_tone, sky, saturation, narrow_tone]
+FIGURES: list[Callable[[Target, FilterBank], list[Figure]]] = [clean_tone, sky, saturation, narrow_tone]
+BOTH = pytest.mark.parametrize("by", [by_chain, by_channelise], ids=lambda by: by.__name__)
 
 
-@pytest.mark.parametrize("figures", FIGURES, ids=lambda figures: figures.__name__)
-def test_figures_are_those_of_theory(figures: Callable[[Target], list[Figure]], target: Target) -> None:
-    for figure in figures(target):
+def test_the_response_is_that_of_theory(target: Target) -> None:
+    for figure in response(target):
         assert figure.holds, figure
 
 
+@BOTH
+@pytest.mark.parametrize("figures", FIGURES, ids=lambda figures: figures.__name__)
+def test_figures_are_those_of_theory(
+    figures: Callable[[Target, FilterBank], list[Figure]], by: FilterBank, target: Target
+) -> None:
+    for figure in figures(target, by):
+        assert figure.holds, figure
+
+
+@BOTH
 @pytest.mark.parametrize("wrong", ["sign of the fine delay", "polarisations", "offset"])
-def test_what_is_set_wrong_shows(wrong: str, target: Target) -> None:
+def test_what_is_set_wrong_shows(wrong: str, by: FilterBank, target: Target) -> None:
     samples, given, theory = clean()
     used = {
         "sign of the fine delay": replace(given, delays=-given.delays),
         "polarisations": given,
         "offset": replace(given, offsets=(OFFSETS[0], OFFSETS[1] + 1)),
     }[wrong]
-    v = wide(target, samples[::-1] if wrong == "polarisations" else samples, used)
+    v = wide(target, by, samples[::-1] if wrong == "polarisations" else samples, used)
     assert np.abs(v - theory).max() > 10 * clean_bound(given)
 
 
+@BOTH
 @pytest.mark.parametrize("wrong", ["sign of the mixer", "weights that do not alternate"])
-def test_what_is_wrong_in_the_narrow_band_shows(wrong: str, target: Target) -> None:
+def test_what_is_wrong_in_the_narrow_band_shows(wrong: str, by: FilterBank, target: Target) -> None:
     v = (
-        narrow(target, mixer=MIXER)
+        narrow(target, by, mixer=MIXER)
         if wrong == "sign of the mixer"
-        else narrow(target, weights=prototype(C, TAPS, is_complex=True))
+        else narrow(target, by, weights=prototype(C, TAPS, is_complex=True))
     )
     assert np.abs(v - narrow_theory()[1]).max() > 10 * narrow_bound()
 
@@ -316,7 +327,9 @@ def _parts(voltages: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    for of in FIGURES:
-        print(f"\n| {of.__name__} | measured | theory | bound |\n| --- | --- | --- | --- |")
-        for figure in of(find_device("host")):
+    host = find_device("host")
+    printed = {"response": response(host)} | {of.__name__: of(host, by_chain) for of in FIGURES}
+    for name, of_name in printed.items():
+        print(f"\n| {name} | measured | theory | bound |\n| --- | --- | --- | --- |")
+        for figure in of_name:
             print(figure.row)
