@@ -23,7 +23,7 @@ import cupy
 import numpy as np
 
 from autotune.engines.activity import Span
-from autotune.engines.choice import Kernels
+from autotune.engines.choice import AUTO, FILTER_BANKS, Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import Output
 from autotune.engines.f_engine import FEngine
@@ -206,7 +206,7 @@ def run_f(a: argparse.Namespace) -> dict[str, Any]:
     sink, spans = Sums(), Spans()
     source = Repeats(n_packets, pace=rate if a.pace else None)
     backend = GpuBackend()
-    kernels = Kernels(backend, print)
+    kernels = Kernels(backend, print, filter_bank=a.filter_bank)
     engine = FEngine(
         backend, source, [output(settings_of(a.channels, chunk), sink)], chunk // PACKET, kernels, a.say, spans
     )
@@ -254,7 +254,7 @@ def run_fx(a: argparse.Namespace) -> dict[str, Any]:
         [output(settings, None) for _ in range(a.antennas)],
         Sums(),
         512,
-        Kernels(backend, print if a.antennas == 1 else lambda line: None),
+        Kernels(backend, print if a.antennas == 1 else lambda line: None, filter_bank=a.filter_bank),
         chunk,
         report=a.say,
         trace=spans,
@@ -276,7 +276,8 @@ def run_check(a: argparse.Namespace) -> dict[str, Any]:
         sink, backend, chunk = Sums(1 << 30), GpuBackend(), 1 << log_chunk
         settings = settings_of(a.channels, 1 << (log_all - 3))
         source = Repeats((1 << log_all) // PACKET)
-        FEngine(backend, source, [output(settings, sink)], chunk // PACKET, Kernels(backend, lambda line: None)).run()
+        kernels = Kernels(backend, lambda line: None, filter_bank=a.filter_bank)
+        FEngine(backend, source, [output(settings, sink)], chunk // PACKET, kernels).run()
         found.append(sink.by_time)
     same = all(other == found[0] for other in found[1:])
     dumps = []
@@ -290,7 +291,7 @@ def run_check(a: argparse.Namespace) -> dict[str, Any]:
         sums, backend, settings = Sums(1 << 30), GpuBackend(), settings_of(a.channels, 1 << (log_all - 4))
         sources = [Repeats((1 << (log_all - 2)) // PACKET, seed) for seed in range(3)]
         outputs = [output(settings, None) for _ in sources]
-        kernels = Kernels(backend, lambda line: None)
+        kernels = Kernels(backend, lambda line: None, filter_bank=a.filter_bank)
         FXEngine(backend, sources, outputs, sums, 2, kernels, 1 << log_chunk).run()
         fx.append(sums.by_time)
     return {
@@ -345,6 +346,7 @@ def main() -> None:
     parser.add_argument("--log-chunk", type=int, default=25, help="samples of a chunk, as a power of two")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--pace", type=float, help="f: GS/s of a live source, for the latency")
+    parser.add_argument("--filter-bank", choices=FILTER_BANKS, default=AUTO, help="f, fx, check: what makes voltages")
     parser.add_argument("--timeline", help="where the last spans go, as JSON: kind, begin, end in us")
     parser.add_argument("--profile", help="where a profile of the main thread goes")
     parser.add_argument("--verbose", action="store_true")

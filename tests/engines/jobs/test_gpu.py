@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autotune.engines.choice import CHAIN, CHANNELISE
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.jobs import Bands, Narrow, channelise, correlate
 
@@ -22,10 +23,16 @@ def noise(antenna: int) -> np.ndarray:
     return np.rint(np.clip(common + own, -127, 127)).astype(np.int8)
 
 
+BANKS = pytest.mark.parametrize("bank", [CHAIN, CHANNELISE])
+
+
+@BANKS
 @pytest.mark.parametrize("bits", [8, 4])
-def test_voltages_are_those_of_host(bits: int) -> None:
+def test_voltages_are_those_of_host(bits: int, bank: str) -> None:
     bands = Bands(C, 8, bits=bits, spectra_per_heap=HEAP, delays=DELAYS["m003"], narrow=BANDS.narrow, with_whole=True)
-    there, here = (channelise(noise(3), bands, device=device) for device in ("cuda", "host"))
+    there, here = (
+        channelise(noise(3), bands, device=device, filter_bank=by) for device, by in (("cuda", bank), ("host", CHAIN))
+    )
     for gpu, host in zip(there.bands, here.bands, strict=True):
         assert gpu.kept is not None and host.kept is not None and len(host.kept.timestamps) > 4
         assert np.array_equal(gpu.kept.timestamps, host.kept.timestamps)
@@ -38,10 +45,11 @@ def test_voltages_are_those_of_host(bits: int) -> None:
         assert np.mean(off != 0) < 1e-3
 
 
-def test_chunks_change_nothing() -> None:
+@BANKS
+def test_chunks_change_nothing(bank: str) -> None:
     bands = Bands(C, 8, spectra_per_heap=HEAP, delays=DELAYS)
     whole, *others = (
-        channelise(noise(1), bands, device="cuda", chunk=chunk, header={"antenna": "m001"})
+        channelise(noise(1), bands, device="cuda", chunk=chunk, header={"antenna": "m001"}, filter_bank=bank)
         for chunk in (N, 1 << 17, 50_000)
     )
     for other in others:

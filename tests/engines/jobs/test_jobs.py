@@ -94,8 +94,10 @@ def test_bands_of_one_copy_go_to_files_of_their_own(
     night: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["channelise", str(night / "m1.toml"), "--out", str(tmp_path / "a.h5"), *WORDS]
-    code, out, err = type_([*words, "--narrow", "0.21e6,8,64", "--with-whole"], capsys, monkeypatch)
+    given = ["--narrow", "0.21e6,8,64", "--with-whole", "--filter-bank", "channelise"]
+    code, out, err = type_([*words, *given], capsys, monkeypatch)
     assert code == 0 and "rms" in err and "kernels idle" in err
+    assert err.count("filter bank of 32 channels: pfb_fir, FFT and postproc; channelise cannot be used: ") == 1
     paths = [tmp_path / "a.h5", tmp_path / "a-narrow1.h5"]
     assert [line.split(":")[0] for line in out.splitlines()] == [str(path) for path in paths]
     alone = channelise(night / "m1.toml", Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,)), device="host")
@@ -181,6 +183,7 @@ def test_arrays_and_folders_are_antennas(night: Path) -> None:
         (["correlate", "m0.toml", "--accumulate", "2", "--out", "OUT"], "number of channels must be given"),
         (["correlate", "a.h5", *WORDS, "--accumulate", "2", "--out", "OUT"], "voltages have their channels"),
         (["correlate", ".", *WORDS, "--accumulate", "2", "--out", "x.uvh5"], "needs what is not known"),
+        (["correlate", ".", *WORDS, "--accumulate", "2", "--out", "OUT", "--filter-bank", "x"], "must be one of auto,"),
         (["correlate", ".", *WORDS, "--accumulate", "2", "--out", "OUT", "--sky", "sky.toml"], "give plot, too"),
     ],
 )
