@@ -1,6 +1,6 @@
 """Chooses the configurations that an engine runs, and says of each where it comes from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -66,8 +66,7 @@ class Kernels:
         if filter_bank not in FILTER_BANKS:
             raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
         self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
-        self._told = set[str]()
-        self._lock, self._chosen = Lock(), dict[Asked, Chosen]()
+        self._lock, self._chosen, self._decided = Lock(), dict[Asked, Chosen](), dict[Hashable, bool]()
         if tune is not None:
             from ..sweep.settings import effort
 
@@ -105,12 +104,13 @@ class Kernels:
         found, _ = self._answer(kernel, problem)
         return None if found is None else found.seconds
 
-    def tell_once(self, line: str) -> None:
-        """Tell a line, unless it was told."""
+    def decided(self, what: Hashable, decide: Callable[[], tuple[bool, str]]) -> bool:
+        """Returns what was decided of ``what``: ``decide`` is asked once, and its line told."""
         with self._lock:
-            if line not in self._told:
-                self._told.add(line)
+            if what not in self._decided:
+                self._decided[what], line = decide()
                 self._tell(line)
+            return self._decided[what]
 
     def _problem(self, name: str, fields: Mapping[str, Any]) -> tuple[Kernel[Any], Any, Config]:
         """Returns a kernel, its problem and its default config there."""

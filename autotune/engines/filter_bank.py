@@ -40,10 +40,14 @@ def filter_bank(
     unit: int,
 ) -> FilterBank:
     """Returns the filter bank that ``kernels`` ask for, or that is known to be the faster one; tells which, and why."""
-    is_one, why = _choice(backend, kernels, info, settings)
-    what = "channelise" if is_one else "pfb_fir, FFT and postproc"
-    kernels.tell_once(f"filter bank of {settings.n_channels} channels: {what}; {why}")
-    bank = ChanneliseBank if is_one else ChainBank
+
+    def decide() -> tuple[bool, str]:
+        is_one, why = _choice(backend, kernels, info, settings)
+        what = "channelise" if is_one else "pfb_fir, FFT and postproc"
+        return is_one, f"filter bank of {settings.n_channels} channels: {what}; {why}"
+
+    asked = frozenset(fields_of(info, settings).items())
+    bank = ChanneliseBank if kernels.decided(asked, decide) else ChainBank
     return bank(backend, kernels, info, settings, gains, stream, unit)
 
 
