@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend import Backend
+from .backend import Backend, Stream
 from .choice import Kernels
 from .f_plan import Batch, Run
 from .gains import Gains, SentGains
@@ -45,7 +45,7 @@ class ChainBank:
         info: SampleInfo,
         settings: BandSettings,
         gains: Gains,
-        stream: Any,
+        stream: Stream,
         unit: int,
     ) -> None:
         self._info, self._settings, self._gains, self._stream = info, settings, gains, stream

@@ -5,11 +5,11 @@ work of all three without spectra in memory.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..core.errors import UsageError
 from ..core.units import seconds
-from .backend import Backend
+from .backend import Backend, Stream
 from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
 from .choice import CHAIN, CHANNELISE, Kernels
@@ -36,7 +36,7 @@ def filter_bank(
     info: SampleInfo,
     settings: BandSettings,
     gains: Gains,
-    stream: Any,
+    stream: Stream,
     unit: int,
 ) -> FilterBank:
     """Returns the filter bank that ``kernels`` ask for, or that is known to be the faster one; tells which, and why."""
@@ -44,7 +44,8 @@ def filter_bank(
     def decide() -> tuple[bool, str]:
         is_one, why = _choice(backend, kernels, info, settings)
         what = "channelise" if is_one else "pfb_fir, FFT and postproc"
-        return is_one, f"filter bank of {settings.n_channels} channels: {what}; {why}"
+        of = " of complex samples" if info.is_complex else ""
+        return is_one, f"filter bank of {settings.n_channels} channels{of}: {what}; {why}"
 
     asked = frozenset(fields_of(info, settings).items())
     bank = ChanneliseBank if kernels.decided(asked, decide) else ChainBank
