@@ -354,7 +354,10 @@ struct Stream {
 };
 
 // Transforms in registers, and of a row by two passes of them.
-__host__ __device__ constexpr int log_2(int n) { return n <= 1 ? 0 : 1 + log_2(n / 2); }
+__host__ __device__ constexpr int log_2(int n)
+{
+    return (n >= 2) + (n >= 4) + (n >= 8) + (n >= 16) + (n >= 32) + (n >= 64);
+}
 
 // The lowest `bits` of i in reverse. There is no loop, which a compiler might keep.
 __host__ __device__ constexpr int reversed(int i, int bits)
@@ -362,11 +365,10 @@ __host__ __device__ constexpr int reversed(int i, int bits)
     return ((i & 1) << 5 | (i & 2) << 3 | (i & 4) << 1 | (i & 8) >> 1 | (i & 16) >> 3 | (i & 32) >> 5) >> (6 - bits);
 }
 
-// cos(2 pi i / 64), i <= 32
-__host__ __device__ constexpr float cosine(int i)
+// cos(2 pi i / 64), i <= 16. Nothing here calls itself, which a compiler would leave as a call.
+__host__ __device__ constexpr float quarter(int i)
 {
-    return i > 16 ? -cosine(32 - i)
-         : i == 0 ? 1.0f
+    return i == 0 ? 1.0f
          : i == 1 ? 0.9951847195625305f
          : i == 2 ? 0.9807852506637573f
          : i == 3 ? 0.9569403529167175f
@@ -385,7 +387,9 @@ __host__ __device__ constexpr float cosine(int i)
          : 0.0f;
 }
 
-__host__ __device__ constexpr float sine(int i) { return i <= 16 ? cosine(16 - i) : cosine(i - 16); }
+// cos(2 pi i / 64) and sin(2 pi i / 64), i <= 32
+__host__ __device__ constexpr float cosine(int i) { return i <= 16 ? quarter(i) : -quarter(32 - i); }
+__host__ __device__ constexpr float sine(int i) { return i <= 16 ? quarter(16 - i) : quarter(i - 16); }
 
 // (e, o) becomes (e + w o, e - w o): six multiply-adds.
 __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float wi)
@@ -431,26 +435,26 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j. twiddles[i stride], i < R / 2, belong to omega: what twiddle() says.
-template <int R>
+// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles[i stride], i < R / 2, belong to omega:
+// what twiddle() says. M is a template's, because a loop over it is not always unrolled, and w then lies in local memory.
+template <int R, int M = 1>
 __device__ __forceinline__ void transform_turned(float2* y, const float2* __restrict__ twiddles, int stride)
 {
+    constexpr int N = M > 1 ? M / 2 : 1, FIRST = M > 1 ? M / 2 : 0;
+    float2 w[N];
 #pragma unroll
-    for (int lg = 0; lg < log_2(R); ++lg) {
-        const int m = 1 << lg, n = m > 1 ? m / 2 : 1, first = m > 1 ? m / 2 : 0;
-        float2 w[R / 4 > 1 ? R / 4 : 1];
+    for (int i = 0; i < N; ++i)
+        w[i] = __ldg(twiddles + (FIRST + i) * stride);
 #pragma unroll
-        for (int i = 0; i < n; ++i)
-            w[i] = __ldg(twiddles + (first + i) * stride);
-#pragma unroll
-        for (int i = 0; i < R / 2; ++i) {
-            const int j = i % m, at = i / m * 2 * m + j;
-            if (j < n)
-                butterfly(y[at], y[at + m], w[j].x, w[j].y);
-            else  // a quarter of a turn further
-                butterfly(y[at], y[at + m], w[j - n].y, -w[j - n].x);
-        }
+    for (int i = 0; i < R / 2; ++i) {
+        const int j = i % M, at = i / M * 2 * M + j;
+        if (j < N)
+            butterfly(y[at], y[at + M], w[j].x, w[j].y);
+        else  // a quarter of a turn further
+            butterfly(y[at], y[at + M], w[j - N].y, -w[j - N].x);
     }
+    if constexpr (2 * M < R)
+        transform_turned<R, 2 * M>(y, twiddles, stride);
 }
 
 // Bins 0 and N / 2 of real samples are no pair. What makes them one, for split() with c = 1, s = 0.
@@ -566,6 +570,7 @@ extern "C" __global__ void __launch_bounds__(256) channelise_tables(
 // Two bins of a spectrum become voltages.
 constexpr int CODES = 1 << BITS;
 constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
+constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
 
 // What a unit of work knows of its pair of bins.
@@ -633,27 +638,28 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Whether a code in the word is 0. A borrow finds one too many only where there is one.
-__device__ __forceinline__ bool has_zero(unsigned word)
+// Not 0 if a code in the word is 0. A borrow finds one too many only where there is one.
+__device__ __forceinline__ unsigned zeros(unsigned word)
 {
     constexpr unsigned ONES = BITS == 8 ? 0x01010101u : 0x11111111u;
-    return ((word - ONES) & ~word & ONES * (CODES / 2)) != 0;
+    return (word - ONES) & ~word & ONES * (CODES / 2);
 }
 
-// In two's complement; counts the saturated ones.
-__device__ __forceinline__ unsigned finished(Codes* codes, unsigned& saturated)
+// Codes of both bins of a pair, in two's complement; counts the saturated voltages.
+__device__ __forceinline__ void finish(unsigned& first, unsigned& second, Codes (&codes)[2][EACH], unsigned& saturated)
 {
     constexpr unsigned OFFSETS = BITS == 8 ? 0x80808080u : 0x88888888u;
-    unsigned word = packed(codes);
-    if (has_zero(word)) {
+    first = packed(codes[0]), second = packed(codes[1]);
+    if ((zeros(first) | zeros(second)) != 0) {
 #pragma unroll
-        for (int i = 0; i < 4 / VOLTAGE_BYTES; ++i) {
-            saturated += is_saturated(codes[i].re) || is_saturated(codes[i].im);
-            codes[i].re = clipped(codes[i].re), codes[i].im = clipped(codes[i].im);
+        for (int i = 0; i < 2 * EACH; ++i) {
+            Codes& code = codes[i / EACH][i % EACH];
+            saturated += is_saturated(code.re) || is_saturated(code.im);
+            code.re = clipped(code.re), code.im = clipped(code.im);
         }
-        word = packed(codes);
+        first = packed(codes[0]), second = packed(codes[1]);
     }
-    return word ^ OFFSETS;
+    first ^= OFFSETS, second ^= OFFSETS;
 }
 
 // Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
@@ -662,7 +668,6 @@ __device__ __forceinline__ void make_voltages(
     unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* turns,
     unsigned& saturated)
 {
-    constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 #pragma unroll
     for (int w = 0; w < WORDS; ++w) {
         Codes codes[2][EACH];
@@ -675,8 +680,7 @@ __device__ __forceinline__ void make_voltages(
             codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y);
             codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w);
         }
-        words[0][w] = finished(codes[0], saturated);
-        words[1][w] = finished(codes[1], saturated);
+        finish(words[0][w], words[1][w], codes, saturated);
     }
 }
 
