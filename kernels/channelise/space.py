@@ -17,6 +17,10 @@ SPACE = Space(
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
+    STAGING=("none", "rows", "bulk"),  # samples are read from global memory, or copied before to shared memory: by threads
+    STAGES=when((2, 3), STAGING=("rows", "bulk")),  # pieces of samples that it has room for
+    WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
+    PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # spectra of a block, in SPECTRA, one after another
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
@@ -85,6 +89,21 @@ def stores_fit(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("a thread holds no more weights than there are, unless it must")
 def taps_fit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.FIR_TAPS == 8 or 2 * problem.taps > config.FIR_TAPS)
+
+
+@SPACE.constraint("weights are loaded ahead only where a thread holds all of a column")
+def weights_stay(problem: Problem, config: Config, device: Device) -> bool:
+    return config.WEIGHTS == "here" or config.FIR_TAPS >= problem.taps
+
+
+@SPACE.constraint("bulk copies need sm_90 or later", STAGING="bulk")
+def bulk_exists(problem: Problem, config: Config, device: Device) -> bool:
+    return device.arch == "host" or int(device.arch[3:].rstrip("af")) >= 90
+
+
+@SPACE.constraint("the pieces under way are of one part, or of the next one", STAGING=("rows", "bulk"))
+def stages_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.STAGES <= Geometry(problem, config).n_steps)
 
 
 @SPACE.constraint("a warp transforms whole rows")

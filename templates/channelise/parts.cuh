@@ -29,22 +29,31 @@ __device__ __forceinline__ Part part_at(long long index, int skipped, int n, lon
     return part;
 }
 
-// One addition for a block, of the sum over its threads. A barrier is behind it.
-template <int BLOCK>
-__device__ __forceinline__ void add_sum(
-    unsigned long long* total, unsigned long long (&of_warps)[BLOCK / 32], unsigned long long sum)
+// Adds N sums over the threads of a block, one addition each. A barrier is behind it.
+template <int BLOCK, int N>
+__device__ __forceinline__ void add_sums(
+    unsigned long long* total, unsigned long long (*of_warps)[BLOCK / 32], const unsigned long long (&sums)[N])
 {
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (threadIdx.x % 32 == 0)
-        of_warps[threadIdx.x / 32] = sum;
-    __syncthreads();  // the sums of all warps are there
-    if (threadIdx.x == 0) {
+    for (int i = 0; i < N; ++i) {
+        unsigned long long sum = sums[i];
+        if constexpr (SMALL_SQUARES) {
+            sum = __reduce_add_sync(0xffffffffu, static_cast<unsigned>(sum));
+        } else {
 #pragma unroll
-        for (int warp = 1; warp < BLOCK / 32; ++warp)
-            sum += of_warps[warp];
+            for (int step = 16; step > 0; step /= 2)
+                sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        }
+        if (threadIdx.x % 32 == 0)
+            of_warps[i][threadIdx.x / 32] = sum;
+    }
+    __syncthreads();  // the sums of all warps are there
+    if (threadIdx.x < N) {
+        unsigned long long sum = 0;
+#pragma unroll
+        for (int warp = 0; warp < BLOCK / 32; ++warp)
+            sum += of_warps[threadIdx.x][warp];
         if (sum != 0)
-            atomicAdd(total, sum);
+            atomicAdd(total + threadIdx.x, sum);
     }
 }

@@ -18,9 +18,10 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 
 KERNEL = Channelise()
 ONE: dict[str, Any] = dict(
-    ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4
-)
-TWO = ONE | dict(
+    ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
+    STAGING="none", WEIGHTS="here", PARTS=1,
+)  # fmt: skip
+TWO = {name: value for name, value in ONE.items() if name != "PARTS"} | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4, BETWEEN="float32"
 )
 SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps=2, n_spectra=0, n_samples=0)
@@ -173,7 +174,7 @@ def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
 # ---------------------------------------------------------------------- goldens
 GOLDENS = {
     "default": (KERNEL.tuned[0], KERNEL.default),
-    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn")),
+    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", STAGING="rows", STAGES=2)),
     "narrow": (replace(KERNEL.extra_problems[1], layout="blocks"), ONE),
 }
 
