@@ -103,7 +103,15 @@ class Geometry:
         if self.n1 == 1:
             members += [8 * kept * pols * self.part_runs, 8 * pols * int(self.config.THREADS) // WARP]
             members += self.staged_bytes
+            members += [8 * self.n_twiddles] if self.config.TWIDDLES == "shared" else []
+        if self.keeps_in_shared:
+            members.append(int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes)
         return sum(ceil_div(member, 16) * 16 for member in members)
+
+    @property
+    def keeps_in_shared(self) -> bool:
+        """Returns whether voltages of the first of two polarisations in turn wait for the second in shared memory."""
+        return self.config.POLS == "in_turn" and self.config.KEPT == "shared"
 
     @property
     def parts(self) -> int:

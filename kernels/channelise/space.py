@@ -21,6 +21,8 @@ SPACE = Space(
     STAGES=when((2, 3), STAGING=("rows", "bulk")),  # pieces of samples that it has room for
     WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
     PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # spectra of a block, in SPECTRA, one after another
+    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's second pass finds them
+    KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block

@@ -22,7 +22,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: the load stays where it is written, among the sums of the column before.
+    // Volatile: the load stays where it is written, among the sums of the column before. A block does not come back to a
+    // column soon: twiddles have more of a small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -34,7 +35,7 @@ struct Weights {
             return *reinterpret_cast<const float2*>(from);
 #else
             float2 w;
-            asm volatile("ld.global.nc.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
             return w;
 #endif
         }

@@ -24,6 +24,12 @@ struct Shared {
 {% if config.STAGING == "bulk" %}
     alignas(16) unsigned long long barriers[STAGES];
 {% endif %}
+{% if config.TWIDDLES == "shared" %}
+    alignas(16) float2 twiddles[N_TWIDDLES];
+{% endif %}
+{% endif %}
+{% if shape.keeps_in_shared %}
+    alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
 {% endif %}
 };
 static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
@@ -61,6 +67,17 @@ __device__ __forceinline__ Place second_place(int group, int i)
     if (group != 0)
         return {1, N2 - 1 - i};
     return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
+}
+
+__device__ __forceinline__ Pair pair_of(
+    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
+{
+    const int2 bins = bins_of(group, number);
+    Pair pair;
+    pair.split = __ldg(splits + group * N_PAIRS + number);
+    pair.positions = make_float2(position(bins.x), position(bins.y));
+    pair.polar = __ldg(polar + group * N_PAIRS + number);
+    return pair;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) channelise(
@@ -104,6 +121,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
     };
     copies.begin();
 {% endif %}
+{% if config.ALGORITHM == "one" and config.TWIDDLES == "shared" %}
+    for (int i = threadIdx.x; i < N_TWIDDLES; i += THREADS)
+        shared.twiddles[i] = twiddles[i];
+{% endif %}
     prepare(0);
 {% if config.ALGORITHM == "one" %}
     __syncthreads();  // the starts are complete
@@ -120,7 +141,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         if (PARTS > 1 && part.from >= part.to)
             break;
         const Output output = {voltages, n_times, part};
+{% if not shape.keeps_in_shared %}
         unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+{% endif %}
 #pragma unroll 1
         for (int turn = 0; turn < TURNS; ++turn) {
 {% if config.ALGORITHM == "one" %}
@@ -173,7 +196,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 const int row = unit / RADIX_2, lane = unit % RADIX_2;
                 float2* slice = shared.z[row];
 {% if config.ALGORITHM == "one" %}
-                transform_row(slice, lane, 0, twiddles, [&](int n) { return slice[n]; });
+                transform_row(
+                    slice, lane, 0, twiddles, [&](int n) { return slice[n]; },
+{% if config.TWIDDLES == "shared" %}
+                    [&](int i) { return shared.twiddles[i]; });
+{% else %}
+                    [&](int i) { return __ldg(twiddles + i); });
+{% endif %}
 {% else %}
                 const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
                 const bool is_upper = row >= SPECTRA * POLS_AT_ONCE;
@@ -181,9 +210,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 const long long n_parts = gridDim.x / BLOCKS_OF_PART;
                 const long long spectrum = (pol * n_parts + index) * PART_SPECTRA + skipped + s;
                 const Between* from = between + spectrum * N_POINTS + k1 * N2;
-                transform_row(slice, lane, k1, twiddles, [&](int n) { return from_between(__ldcs(from + n)); });
+                transform_row(
+                    slice, lane, k1, twiddles, [&](int n) { return from_between(__ldcs(from + n)); },
+                    [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + i); });
 {% endif %}
             }
+            // What is known of pairs is under way while the block waits, unless it takes too many registers.
+            constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
+            Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
+            const auto load = [&](int i, int p) {
+                const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+                pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
+            };
+            if constexpr (EARLY)
+#pragma unroll
+                for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
+                    load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
             __syncthreads();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
@@ -197,14 +239,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
                 for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                    if constexpr (!EARLY)
+                        load(i, p);
                     const int pol = turn * POLS_AT_ONCE + p;
-                    Pair pair;
-                    pair.split = __ldg(splits + group * N_PAIRS + number);
-                    pair.positions = make_float2(position(bins.x), position(bins.y));
-                    pair.polar = __ldg(polar + pol * N_ALL_PAIRS + group * N_PAIRS + number);
                     unsigned count = 0;
                     make_voltages(
-                        words[p], pair, &shared.z[row_of(first.half, p, s)][first.at],
+                        words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
                         &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], count);
                     if (count != 0)
                         atomicAdd(&saturated[part.heap * N_POLS + pol], count);
@@ -212,13 +252,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 if constexpr (TURNS == 1) {
                     output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
                     output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
-                } else if (turn == 0) {
-#pragma unroll
-                    for (int w = 0; w < WORDS; ++w)
-                        kept[i][0][w] = words[0][0][w], kept[i][1][w] = words[0][1][w];
                 } else {
-                    output.store(bins.x, s, kept[i][0], words[0][0]);
-                    output.store(bins.y, s, kept[i][1], words[0][1]);
+{% if shape.keeps_in_shared %}
+                    const auto of_first = [&](int bin, int w) -> unsigned& {
+                        return shared.kept[(i * 2 + bin) * WORDS + w][threadIdx.x];
+                    };
+{% else %}
+                    const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+{% endif %}
+#pragma unroll
+                    for (int bin = 0; bin < 2; ++bin) {
+                        unsigned before[WORDS];
+#pragma unroll
+                        for (int w = 0; w < WORDS; ++w) {
+                            if (turn == 0)
+                                of_first(bin, w) = words[0][bin][w];
+                            else
+                                before[w] = of_first(bin, w);
+                        }
+                        if (turn != 0)
+                            output.store(bin == 0 ? bins.x : bins.y, s, before, words[0][bin]);
+                    }
                 }
             }
         }

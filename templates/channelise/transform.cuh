@@ -68,16 +68,16 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles[i stride], i < R / 2, belong to omega:
+// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles(i stride), i < R / 2, belong to omega:
 // what twiddle() says. M is a template's, because a loop over it is not always unrolled, and w then lies in local memory.
-template <int R, int M = 1>
-__device__ __forceinline__ void transform_turned(float2* y, const float2* __restrict__ twiddles, int stride)
+template <int R, int M = 1, class Twiddles>
+__device__ __forceinline__ void transform_turned(float2* y, const Twiddles& twiddles, int stride)
 {
     constexpr int N = M > 1 ? M / 2 : 1, FIRST = M > 1 ? M / 2 : 0;
     float2 w[N];
 #pragma unroll
     for (int i = 0; i < N; ++i)
-        w[i] = __ldg(twiddles + (FIRST + i) * stride);
+        w[i] = twiddles((FIRST + i) * stride);
 #pragma unroll
     for (int i = 0; i < R / 2; ++i) {
         const int j = i % M, at = i / M * 2 * M + j;
@@ -98,19 +98,20 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(n2) returns its points. The bins are in order in `slice`, and of row 0 of
+// Transforms row k1 by RADIX_2 threads; load(n2) returns its points, and second(i) twiddle number i of the second pass of
+// all rows. The bins are in order in `slice`, and of row 0 of
 // real samples, with bin 0, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
-template <class Load>
+template <class Load, class Second>
 __device__ __forceinline__ void transform_row(
-    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load)
+    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load, Second second)
 {
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
         y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, twiddles + k1 * (RADIX_1 / 2), 1);
+        transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -118,14 +119,13 @@ __device__ __forceinline__ void transform_row(
     for (int q = 0; q < RADIX_1; ++q)
         slice[q * (RADIX_2 + 1) + lane] = y[q];
     __syncwarp();  // the first pass is complete
-    const float2* of_row = twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1);
 #pragma unroll
     for (int first = 0; first < RADIX_1; first += RADIX_2) {
-        const int q = first + lane;
+        const int q = first + lane, of_lane = k1 * (RADIX_2 / 2 * RADIX_1) + q;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
             y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, of_row + q, RADIX_1);
+        transform_turned<RADIX_2>(y + first, [&](int i) { return second(of_lane + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
     if (!COMPLEX && lane == 0 && k1 == 0) {

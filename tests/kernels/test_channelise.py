@@ -19,9 +19,9 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 KERNEL = Channelise()
 ONE: dict[str, Any] = dict(
     ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
-    STAGING="none", WEIGHTS="here", PARTS=1,
+    STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global",
 )  # fmt: skip
-TWO = {name: value for name, value in ONE.items() if name != "PARTS"} | dict(
+TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "TWIDDLES")} | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4, BETWEEN="float32"
 )
 SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps=2, n_spectra=0, n_samples=0)
