@@ -12,23 +12,23 @@ SPACE = Space(
     ALGORITHM=("one", "two"),  # launches that samples pass through: a whole spectrum in a block, or a part in each
     COLUMN_POINTS=when((2, 4, 8, 16, 32, 64), ALGORITHM="two"),  # points of the first launch's transform
     SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
-    POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
-    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
-    MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
     STAGING=("none", "rows", "bulk"),  # samples are read from global memory, or copied before to shared memory: by threads
     STAGES=when((2, 3), STAGING=("rows", "bulk")),  # pieces of samples that it has room for
     WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
-    PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # spectra of a block, in SPECTRA, one after another
-    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's second pass finds them
-    KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
-    POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
-    ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
+    POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
+    ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
+    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
+    MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
+    POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
+    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's second pass finds them
+    KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
+    PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # of SPECTRA spectra each, that a block has one after another
 )
 
 
@@ -120,6 +120,60 @@ def threads_busy(problem: Problem, config: Config, device: Device) -> bool:
     return shape.units_per_thread <= 8 and (shape.n_units >= config.THREADS or config.THREADS == 128)
 
 
+# ---------------------------------------------------------------------- what searches keep to
+@SPACE.heuristic("rows have at least 512 points, where there are as many channels", ALGORITHM="two")
+def rows_long(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.n_channels // int(config.COLUMN_POINTS) >= min(512, problem.n_channels // 2)
+
+
+@SPACE.heuristic("a block of columns filters as many spectra as a heap has, from 8 to 32", ALGORITHM="two")
+def columns_worth_it(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.SPECTRA <= 32 and (config.SPECTRA >= 8 or problem.spectra_per_heap <= 4))
+
+
+@SPACE.heuristic("a thread holds the sums of all spectra of a part, or 16 of them")
+def sums_held(problem: Problem, config: Config, device: Device) -> bool:
+    most = min(16, int(config.SPECTRA))
+    return bool(config.FIR_SPECTRA == most or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
+
+
+@SPACE.heuristic("a thread holds all weights of a column, or 16 of them")
+def weights_held(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.FIR_TAPS >= min(16, problem.taps))
+
+
+@SPACE.heuristic("two places are enough for staged pieces", STAGING=("rows", "bulk"))
+def stages_enough(problem: Problem, config: Config, device: Device) -> bool:
+    return config.STAGES == 2
+
+
+@SPACE.heuristic("a row that is copied in bulk has at least 256 bytes", STAGING="bulk")
+def bulk_is_large(problem: Problem, config: Config, device: Device) -> bool:
+    return Geometry(problem, config).row_chunks >= 16
+
+
+@SPACE.heuristic("what columns of at most 32 points leave is stored in runs of at least 64 bytes", ALGORITHM="two")
+def columns_wide(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.COLUMNS >= 16 or config.COLUMN_POINTS > MOST_RADIX)
+
+
+@SPACE.heuristic(
+    "a multiprocessor has 12 to 24 warps of columns of at most 32 points, and a thread one to four of them", ALGORITHM="two"
+)
+def column_warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    threads = int(config.COLUMN_THREADS)
+    a_few = 1 <= shape.column_width // threads <= 4 or threads == 128
+    least = 12 if config.COLUMN_POINTS <= MOST_RADIX else 4
+    return bool(a_few and least * WARP <= threads * config.COLUMN_BLOCKS <= 24 * WARP)
+
+
+@SPACE.heuristic("a multiprocessor has 12 to 16 warps where a thread transforms 32 points, else 16 to 32")
+def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
+    least, most = (12, 16) if Geometry(problem, config).radix_1 == MOST_RADIX else (16, 32)
+    return bool(least * WARP <= config.THREADS * config.MIN_BLOCKS <= most * WARP)
+
+
 @SPACE.heuristic("a thread makes voltages of all spectra that a block has of its pair, if all threads then have work")
 def post_is_long(problem: Problem, config: Config, device: Device) -> bool:
     spectra = Geometry(problem, config).spectra
@@ -128,14 +182,9 @@ def post_is_long(problem: Problem, config: Config, device: Device) -> bool:
     return bool(most == config.POST_SPECTRA or longer.n_units < config.THREADS)
 
 
-@SPACE.heuristic("a multiprocessor has 8 to 32 warps")
-def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(8 * WARP <= config.THREADS * config.MIN_BLOCKS <= 32 * WARP)
-
-
-@SPACE.heuristic("a multiprocessor has 8 to 32 warps, of columns", ALGORITHM="two")
-def column_warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(8 * WARP <= config.COLUMN_THREADS * config.COLUMN_BLOCKS <= 32 * WARP)
+@SPACE.heuristic("blocks that have several parts are no fewer than 128", ALGORITHM="one")
+def parts_are_many(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.PARTS == 1 or Geometry(problem, config).n_parts >= 128 * config.PARTS)
 
 
 @SPACE.constraint("a row's tile fits in shared memory")
