@@ -111,7 +111,7 @@ class Geometry:
     @property
     def keeps_in_shared(self) -> bool:
         """Returns whether voltages of the first of two polarisations in turn wait for the second in shared memory."""
-        return self.config.POLS == "in_turn" and self.config.KEPT == "shared"
+        return self.config.get("KEPT") == "shared"
 
     @property
     def parts(self) -> int:

@@ -21,6 +21,7 @@ SPACE = Space(
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
+    ORDER=when(("rows", "tiles"), ALGORITHM="two"),  # in which: row by row of a spectrum, or as blocks of columns leave it
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
     THREADS=(128, 256, 512),  # of a block of the only, or the last, launch

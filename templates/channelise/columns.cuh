@@ -13,7 +13,17 @@ __device__ __forceinline__ float2 from_between(Between value) { return value; }
 {% endif %}
 
 constexpr int COLUMNS = {{ config.COLUMNS }};
+constexpr bool TILES = {{ "true" if config.ORDER == "tiles" else "false" }};  // the order of what lies between
 constexpr int COLUMN_THREADS = {{ config.COLUMN_THREADS }};  // blockDim.x of channelise_columns
+// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Tiles: spectra of neighbouring columns are
+// neighbours, so that a block stores long runs.
+__device__ __forceinline__ int place_between(int s, int k1, int n2)
+{
+    if constexpr (TILES)
+        return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;
+    return s * N_POINTS + k1 * N2 + n2;
+}
+
 static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH == N1 * COLUMNS, "what a block filters");
 
 struct ColumnShared {
@@ -92,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
     __syncthreads();  // z is complete
 {% endif %}
 
-    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS) + first_column;
+    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS);
 #pragma unroll 1
     for (int unit = threadIdx.x; unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
         const int c = unit % COLUMNS, s = unit / COLUMNS;
@@ -103,6 +113,6 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
         transform<N1>(y);
 #pragma unroll
         for (int k = 0; k < N1; ++k)
-            to[static_cast<long long>(s) * N_POINTS + k * N2 + c] = as_between(y[k]);
+            to[place_between(s, k, first_column + c)] = as_between(y[k]);
     }
 }

@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 float2* slice = shared.z[row];
 {% if config.ALGORITHM == "one" %}
                 transform_row(
-                    slice, lane, 0, twiddles, [&](int n) { return slice[n]; },
+                    slice, lane, 0, twiddles, [&](int lane, int n) { return slice[lane + n]; },
 {% if config.TWIDDLES == "shared" %}
                     [&](int i) { return shared.twiddles[i]; });
 {% else %}
@@ -208,10 +208,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 const bool is_upper = row >= SPECTRA * POLS_AT_ONCE;
                 const int k1 = !is_upper ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
                 const long long n_parts = gridDim.x / BLOCKS_OF_PART;
-                const long long spectrum = (pol * n_parts + index) * PART_SPECTRA + skipped + s;
-                const Between* from = between + spectrum * N_POINTS + k1 * N2;
-                transform_row(
-                    slice, lane, k1, twiddles, [&](int n) { return from_between(__ldcs(from + n)); },
+                const Between* from =
+                    between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
+                transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
+                    slice, lane, k1, twiddles,
+                    [&](int, int n) { return from_between(__ldcs(from + place_between(0, 0, n))); },
                     [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + i); });
 {% endif %}
             }

@@ -98,7 +98,7 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(n2) returns its points, and second(i) twiddle number i of the second pass of
+// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
 // all rows. The bins are in order in `slice`, and of row 0 of
 // real samples, with bin 0, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
@@ -109,7 +109,7 @@ __device__ __forceinline__ void transform_row(
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
-        y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
+        y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
         transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
     else

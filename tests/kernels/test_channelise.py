@@ -22,7 +22,7 @@ ONE: dict[str, Any] = dict(
     STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global",
 )  # fmt: skip
 TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "TWIDDLES")} | dict(
-    ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4, BETWEEN="float32"
+    ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4, BETWEEN="float32", ORDER="rows"
 )
 SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps=2, n_spectra=0, n_samples=0)
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -174,7 +174,7 @@ def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
 # ---------------------------------------------------------------------- goldens
 GOLDENS = {
     "default": (KERNEL.tuned[0], KERNEL.default),
-    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", STAGING="rows", STAGES=2)),
+    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", KEPT="registers", STAGING="rows", STAGES=2)),
     "narrow": (replace(KERNEL.extra_problems[1], layout="blocks"), ONE),
 }
 

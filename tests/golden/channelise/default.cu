@@ -17,7 +17,7 @@
 //
 // Real samples: even and odd ones are the parts of N = C complex points, and X[k], X[N - k] follow from Z[k], Z[N - k].
 // N = N1 N2, point n1 N2 + n2, bin k1 + N1 k2:
-//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][s][k1][n2]
+//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][part]
 //   channelise                    (filters, if N1 is 1,) transforms rows of N2 = RADIX_1 RADIX_2 points, makes voltages
 //   channelise_tables             makes what they look up: twiddles, what splits pairs of bins, gains in polar form
 // Parts   a heap's spectra are cut into parts of PART_SPECTRA; a block has a part, or SPECTRA of it
@@ -718,7 +718,7 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(n2) returns its points, and second(i) twiddle number i of the second pass of
+// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
 // all rows. The bins are in order in `slice`, and of row 0 of
 // real samples, with bin 0, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
@@ -729,7 +729,7 @@ __device__ __forceinline__ void transform_row(
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
-        y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
+        y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
         transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
     else
@@ -1180,7 +1180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
                 const int row = unit / RADIX_2, lane = unit % RADIX_2;
                 float2* slice = shared.z[row];
                 transform_row(
-                    slice, lane, 0, twiddles, [&](int n) { return slice[n]; },
+                    slice, lane, 0, twiddles, [&](int lane, int n) { return slice[lane + n]; },
                     [&](int i) { return shared.twiddles[i]; });
             }
             // What is known of pairs is under way while the block waits, unless it takes too many registers.

@@ -1,4 +1,4 @@
-// channelise[taps=8,n_channels=128,sample_bits=64,n_pols=2,bits=8,layout=blocks,times_per_block=16,spectra_per_heap=32,precision=single|ALGORITHM=one,SPECTRA=4,POLS=together,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,STAGING=none,WEIGHTS=here,PARTS=1]
+// channelise[taps=8,n_channels=128,sample_bits=64,n_pols=2,bits=8,layout=blocks,times_per_block=16,spectra_per_heap=32,precision=single|ALGORITHM=one,SPECTRA=4,POLS=together,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,STAGING=none,WEIGHTS=here,PARTS=1,TWIDDLES=global]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -17,7 +17,7 @@
 //
 // Real samples: even and odd ones are the parts of N = C complex points, and X[k], X[N - k] follow from Z[k], Z[N - k].
 // N = N1 N2, point n1 N2 + n2, bin k1 + N1 k2:
-//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][s][k1][n2]
+//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][part]
 //   channelise                    (filters, if N1 is 1,) transforms rows of N2 = RADIX_1 RADIX_2 points, makes voltages
 //   channelise_tables             makes what they look up: twiddles, what splits pairs of bins, gains in polar form
 // Parts   a heap's spectra are cut into parts of PART_SPECTRA; a block has a part, or SPECTRA of it
@@ -279,7 +279,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: the load stays where it is written, among the sums of the column before.
+    // Volatile: the load stays where it is written, among the sums of the column before. A block does not come back to a
+    // column soon: twiddles have more of a small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -291,7 +292,7 @@ struct Weights {
             return *reinterpret_cast<const float2*>(from);
 #else
             float2 w;
-            asm volatile("ld.global.nc.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
             return w;
 #endif
         }
@@ -536,16 +537,16 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles[i stride], i < R / 2, belong to omega:
+// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles(i stride), i < R / 2, belong to omega:
 // what twiddle() says. M is a template's, because a loop over it is not always unrolled, and w then lies in local memory.
-template <int R, int M = 1>
-__device__ __forceinline__ void transform_turned(float2* y, const float2* __restrict__ twiddles, int stride)
+template <int R, int M = 1, class Twiddles>
+__device__ __forceinline__ void transform_turned(float2* y, const Twiddles& twiddles, int stride)
 {
     constexpr int N = M > 1 ? M / 2 : 1, FIRST = M > 1 ? M / 2 : 0;
     float2 w[N];
 #pragma unroll
     for (int i = 0; i < N; ++i)
-        w[i] = __ldg(twiddles + (FIRST + i) * stride);
+        w[i] = twiddles((FIRST + i) * stride);
 #pragma unroll
     for (int i = 0; i < R / 2; ++i) {
         const int j = i % M, at = i / M * 2 * M + j;
@@ -566,19 +567,20 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(n2) returns its points. The bins are in order in `slice`, and of row 0 of
+// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
+// all rows. The bins are in order in `slice`, and of row 0 of
 // real samples, with bin 0, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
-template <class Load>
+template <class Load, class Second>
 __device__ __forceinline__ void transform_row(
-    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load)
+    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load, Second second)
 {
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
-        y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
+        y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, twiddles + k1 * (RADIX_1 / 2), 1);
+        transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -586,14 +588,13 @@ __device__ __forceinline__ void transform_row(
     for (int q = 0; q < RADIX_1; ++q)
         slice[q * (RADIX_2 + 1) + lane] = y[q];
     __syncwarp();  // the first pass is complete
-    const float2* of_row = twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1);
 #pragma unroll
     for (int first = 0; first < RADIX_1; first += RADIX_2) {
-        const int q = first + lane;
+        const int q = first + lane, of_lane = k1 * (RADIX_2 / 2 * RADIX_1) + q;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
             y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, of_row + q, RADIX_1);
+        transform_turned<RADIX_2>(y + first, [&](int i) { return second(of_lane + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
     if (!COMPLEX && lane == 0 && k1 == 0) {
@@ -937,6 +938,17 @@ __device__ __forceinline__ Place second_place(int group, int i)
     return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
 }
 
+__device__ __forceinline__ Pair pair_of(
+    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
+{
+    const int2 bins = bins_of(group, number);
+    Pair pair;
+    pair.split = __ldg(splits + group * N_PAIRS + number);
+    pair.positions = make_float2(position(bins.x), position(bins.y));
+    pair.polar = __ldg(polar + group * N_PAIRS + number);
+    return pair;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
@@ -994,8 +1006,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
             for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
                 const int row = unit / RADIX_2, lane = unit % RADIX_2;
                 float2* slice = shared.z[row];
-                transform_row(slice, lane, 0, twiddles, [&](int n) { return slice[n]; });
+                transform_row(
+                    slice, lane, 0, twiddles, [&](int lane, int n) { return slice[lane + n]; },
+                    [&](int i) { return __ldg(twiddles + i); });
             }
+            // What is known of pairs is under way while the block waits, unless it takes too many registers.
+            constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
+            Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
+            const auto load = [&](int i, int p) {
+                const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+                pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
+            };
+            if constexpr (EARLY)
+#pragma unroll
+                for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
+                    load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
             __syncthreads();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
@@ -1009,14 +1034,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
                 unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
                 for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                    if constexpr (!EARLY)
+                        load(i, p);
                     const int pol = turn * POLS_AT_ONCE + p;
-                    Pair pair;
-                    pair.split = __ldg(splits + group * N_PAIRS + number);
-                    pair.positions = make_float2(position(bins.x), position(bins.y));
-                    pair.polar = __ldg(polar + pol * N_ALL_PAIRS + group * N_PAIRS + number);
                     unsigned count = 0;
                     make_voltages(
-                        words[p], pair, &shared.z[row_of(first.half, p, s)][first.at],
+                        words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
                         &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], count);
                     if (count != 0)
                         atomicAdd(&saturated[part.heap * N_POLS + pol], count);
@@ -1024,13 +1047,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
                 if constexpr (TURNS == 1) {
                     output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
                     output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
-                } else if (turn == 0) {
-#pragma unroll
-                    for (int w = 0; w < WORDS; ++w)
-                        kept[i][0][w] = words[0][0][w], kept[i][1][w] = words[0][1][w];
                 } else {
-                    output.store(bins.x, s, kept[i][0], words[0][0]);
-                    output.store(bins.y, s, kept[i][1], words[0][1]);
+                    const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+#pragma unroll
+                    for (int bin = 0; bin < 2; ++bin) {
+                        unsigned before[WORDS];
+#pragma unroll
+                        for (int w = 0; w < WORDS; ++w) {
+                            if (turn == 0)
+                                of_first(bin, w) = words[0][bin][w];
+                            else
+                                before[w] = of_first(bin, w);
+                        }
+                        if (turn != 0)
+                            output.store(bin == 0 ? bins.x : bins.y, s, before, words[0][bin]);
+                    }
                 }
             }
         }
