@@ -105,7 +105,9 @@ class Geometry:
             members += self.staged_bytes
             members += [8 * self.n_twiddles] if self.config.TWIDDLES == "shared" else []
         if self.keeps_in_shared:
-            members.append(int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes)
+            members.append(
+                int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes
+            )
         return sum(ceil_div(member, 16) * 16 for member in members)
 
     @property

@@ -14,14 +14,14 @@ SPACE = Space(
     SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
     FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
-    STAGING=("none", "rows", "bulk"),  # samples are read from global memory, or copied before to shared memory: by threads
+    STAGING=("none", "rows", "bulk"),  # how samples come to shared memory: not, by all threads, by the copy engine
     STAGES=when((2, 3), STAGING=("rows", "bulk")),  # pieces of samples that it has room for
     WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
-    ORDER=when(("rows", "tiles"), ALGORITHM="two"),  # in which: row by row of a spectrum, or as blocks of columns leave it
+    ORDER=when(("rows", "tiles"), ALGORITHM="two"),  # row by row of a spectrum, or as columns leave it
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
     THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
@@ -96,7 +96,7 @@ def taps_fit(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("weights are loaded ahead only where a thread holds all of a column")
 def weights_stay(problem: Problem, config: Config, device: Device) -> bool:
-    return config.WEIGHTS == "here" or config.FIR_TAPS >= problem.taps
+    return bool(config.WEIGHTS == "here" or problem.taps <= config.FIR_TAPS)
 
 
 @SPACE.constraint("bulk copies need sm_90 or later", STAGING="bulk")
@@ -106,7 +106,7 @@ def bulk_exists(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the pieces under way are of one part, or of the next one", STAGING=("rows", "bulk"))
 def stages_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.STAGES <= Geometry(problem, config).n_steps)
+    return bool(Geometry(problem, config).n_steps >= config.STAGES)
 
 
 @SPACE.constraint("a warp transforms whole rows")
@@ -135,17 +135,17 @@ def columns_worth_it(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.heuristic("a thread holds the sums of all spectra of a part, or 16 of them")
 def sums_held(problem: Problem, config: Config, device: Device) -> bool:
     most = min(16, int(config.SPECTRA))
-    return bool(config.FIR_SPECTRA == most or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
+    return bool(most == config.FIR_SPECTRA or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
 
 
 @SPACE.heuristic("a thread holds all weights of a column, or 16 of them")
 def weights_held(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.FIR_TAPS >= min(16, problem.taps))
+    return bool(min(16, problem.taps) <= config.FIR_TAPS)
 
 
 @SPACE.heuristic("two places are enough for staged pieces", STAGING=("rows", "bulk"))
 def stages_enough(problem: Problem, config: Config, device: Device) -> bool:
-    return config.STAGES == 2
+    return bool(config.STAGES == 2)
 
 
 @SPACE.heuristic("a row that is copied in bulk has at least 256 bytes", STAGING="bulk")
@@ -159,7 +159,8 @@ def columns_wide(problem: Problem, config: Config, device: Device) -> bool:
 
 
 @SPACE.heuristic(
-    "a multiprocessor has 12 to 24 warps of columns of at most 32 points, and a thread one to four of them", ALGORITHM="two"
+    "a multiprocessor has 12 to 24 warps of columns of at most 32 points, and a thread one to four of them",
+    ALGORITHM="two",
 )
 def column_warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
