@@ -122,9 +122,9 @@ def threads_busy(problem: Problem, config: Config, device: Device) -> bool:
 
 
 # ---------------------------------------------------------------------- what searches keep to
-@SPACE.heuristic("rows have at least 512 points, where there are as many channels", ALGORITHM="two")
+@SPACE.heuristic("rows have at least 256 points, where there are as many channels", ALGORITHM="two")
 def rows_long(problem: Problem, config: Config, device: Device) -> bool:
-    return problem.n_channels // int(config.COLUMN_POINTS) >= min(512, problem.n_channels // 2)
+    return problem.n_channels // int(config.COLUMN_POINTS) >= min(256, problem.n_channels // 2)
 
 
 @SPACE.heuristic("a block of columns filters as many spectra as a heap has, from 8 to 32", ALGORITHM="two")
@@ -158,6 +158,11 @@ def columns_wide(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.COLUMNS >= 16 or config.COLUMN_POINTS > MOST_RADIX)
 
 
+@SPACE.heuristic("columns are stored in long runs, in tiles", ALGORITHM="two")
+def stored_in_tiles(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.ORDER == "tiles")
+
+
 @SPACE.heuristic(
     "a multiprocessor has 12 to 24 warps of columns of at most 32 points, and a thread one to four of them",
     ALGORITHM="two",
@@ -176,12 +181,22 @@ def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
     return bool(least * WARP <= config.THREADS * config.MIN_BLOCKS <= most * WARP)
 
 
-@SPACE.heuristic("a thread makes voltages of all spectra that a block has of its pair, if all threads then have work")
+@SPACE.heuristic("a thread makes voltages of as many spectra of its pair as leave work for all threads")
 def post_is_long(problem: Problem, config: Config, device: Device) -> bool:
-    spectra = Geometry(problem, config).spectra
-    most = max((n for n in (2, 4, 8, 16) if n <= spectra), default=2)
-    longer = Geometry(problem, Config({**config, "POST_SPECTRA": most}))
-    return bool(most == config.POST_SPECTRA or longer.n_units < config.THREADS)
+    shape = Geometry(problem, config)
+    allowed = [n for n in (2, 4, 8, 16) if n <= shape.spectra and n * problem.voltage_bytes >= 4]
+    busy = [n for n in allowed if shape.n_pairs * (shape.spectra // n) >= config.THREADS]
+    return bool(max(busy or allowed[:1], default=config.POST_SPECTRA) == config.POST_SPECTRA)
+
+
+@SPACE.heuristic("a block of rows has at least 4 spectra", ALGORITHM="two")
+def rows_are_several(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.ROW_SPECTRA >= 4)
+
+
+@SPACE.heuristic("voltages wait in registers where a thread transforms at most 16 points", POLS="in_turn")
+def registers_suffice(problem: Problem, config: Config, device: Device) -> bool:
+    return config.KEPT == "registers" or Geometry(problem, config).radix_1 == MOST_RADIX
 
 
 @SPACE.heuristic("blocks that have several parts are no fewer than 128", ALGORITHM="one")
