@@ -48,7 +48,7 @@ class Channelise(Kernel[Problem]):
     default: Mapping[str, Any] = dict(
         ALGORITHM="one", SPECTRA=16, POLS="in_turn", THREADS=512, MIN_BLOCKS=1, FIR_SPECTRA=16, FIR_TAPS=16,
         POST_SPECTRA=16, STAGING="rows", STAGES=2, WEIGHTS="here", PARTS=4,
-        TWIDDLES="shared", KEPT="registers",
+        TWIDDLES="shared", KEPT="registers", GROUPS=1,
     )  # fmt: skip
     arguments = (
         *("voltages", "saturated", "total_power", "samples", "weights", "offsets", "delays", "phases", "gains"),
@@ -110,10 +110,10 @@ class Channelise(Kernel[Problem]):
         filtering = [name for name in ("total_power", "samples", "weights", "offsets") if name in has]
         place = ("first_spectrum", "n_spectra")
         source = ("between",) if shape.n1 > 1 else (*filtering, "row_bytes")
-        n_parts = ceil_div(shape.n_parts * (shape.part_spectra // shape.spectra), shape.parts)
+        n_parts = ceil_div(shape.n_parts * (shape.part_spectra // shape.spectra), shape.parts * shape.groups)
         last = Launch(
             (n_parts, shape.n_pair_groups, 1),
-            (int(config.THREADS), 1, 1),
+            (shape.groups * int(config.THREADS), 1, 1),
             shape.shared_bytes,
             arguments=("voltages", "saturated", "delays", "phases", *TABLES, *place, "n_times", *source),
         )

@@ -108,7 +108,12 @@ class Geometry:
             members.append(
                 int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes
             )
-        return sum(ceil_div(member, 16) * 16 for member in members)
+        return self.groups * sum(ceil_div(member, 16) * 16 for member in members)
+
+    @property
+    def groups(self) -> int:
+        """Returns the groups of warps of a block of ``channelise``, each with parts and shared memory of its own."""
+        return int(self.config.GROUPS) if self.n1 == 1 else 1
 
     @property
     def keeps_in_shared(self) -> bool:

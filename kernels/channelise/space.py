@@ -24,7 +24,8 @@ SPACE = Space(
     ORDER=when(("rows", "tiles"), ALGORITHM="two"),  # row by row of a spectrum, or as columns leave it
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
-    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
+    GROUPS=when((1, 2), ALGORITHM="one"),  # of warps of a block, which filter in turn, each parts of its own
+    THREADS=(128, 256, 512),  # of a block, or group, of the only, or the last, launch
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
     TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's second pass finds them
@@ -178,7 +179,8 @@ def column_warps_are_there(problem: Problem, config: Config, device: Device) -> 
 @SPACE.heuristic("a multiprocessor has 12 to 16 warps where a thread transforms 32 points, else 16 to 32")
 def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
     least, most = (12, 16) if Geometry(problem, config).radix_1 == MOST_RADIX else (16, 32)
-    return bool(least * WARP <= config.THREADS * config.MIN_BLOCKS <= most * WARP)
+    threads = Geometry(problem, config).groups * config.THREADS * config.MIN_BLOCKS
+    return bool(least * WARP <= threads <= most * WARP)
 
 
 @SPACE.heuristic("a thread makes voltages of as many spectra of its pair as leave work for all threads")
@@ -201,7 +203,7 @@ def registers_suffice(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.heuristic("blocks that have several parts are no fewer than 128", ALGORITHM="one")
 def parts_are_many(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.PARTS == 1 or Geometry(problem, config).n_parts >= 128 * config.PARTS)
+    return bool(config.PARTS == 1 or Geometry(problem, config).n_parts >= 128 * config.PARTS * config.GROUPS)
 
 
 @SPACE.constraint("a row's tile fits in shared memory")
@@ -213,7 +215,8 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
     least = max(2 * shape.radix_1 + 24, 2 * (shape.fir_spectra + shape.fir_taps) + 24 if shape.n1 == 1 else 0)
-    return least <= min(device.max_registers, device.registers_per_block // int(config.THREADS * config.MIN_BLOCKS))
+    n_threads = shape.groups * int(config.THREADS * config.MIN_BLOCKS)
+    return least <= min(device.max_registers, device.registers_per_block // n_threads)
 
 
 @SPACE.constraint("a tile of columns fits in shared memory", ALGORITHM="two")

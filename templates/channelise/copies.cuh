@@ -24,7 +24,7 @@ struct Copies {
     __device__ __forceinline__ void copy_run(Rows& rows, int run, const unsigned char* from, long long left) const
     {
         constexpr int AT_ONCE = FIR_THREADS / ROW_LANES, N = ceil_div(FIR_ROWS * PIECE_SEGMENTS, AT_ONCE);
-        const int first = threadIdx.x / ROW_LANES, lane = threadIdx.x % ROW_LANES;
+        const int first = own_thread() / ROW_LANES, lane = own_thread() % ROW_LANES;
 #pragma unroll(GUARDED ? 1 : N <= 16 ? N : 4)
         for (int k = 0; k < N; ++k) {  // a sum of what a thread knows and of a constant: one of both parts is 0
             const int row = first / PIECE_SEGMENTS + k * AT_ONCE / PIECE_SEGMENTS;
@@ -61,7 +61,7 @@ struct Copies {
     __device__ __forceinline__ void begin()
     {
         parities = 0;
-        if (threadIdx.x == 0) {
+        if (own_thread() == 0) {
 #pragma unroll
             for (int i = 0; i < STAGES; ++i)
                 init_barrier(shared_address(barriers + i), PIECE_RUNS);
@@ -72,18 +72,18 @@ struct Copies {
     __device__ __forceinline__ void copy(
         Rows& rows, int place, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
     {
-        if (threadIdx.x >= 32)
+        if (own_thread() >= 32)
             return;
         const unsigned barrier = shared_address(barriers + place);
 #pragma unroll
         for (int run = 0; run < PIECE_RUNS; ++run) {
             const long long byte = stream.first_byte(pol, starts, piece, run);
             constexpr int N = FIR_ROWS * PIECE_SEGMENTS;
-            if (threadIdx.x == 0)
+            if (own_thread() == 0)
                 arrive_and_expect(barrier, byte >= 0 ? N * 16 * ROW_CHUNKS : 0);
             if (byte >= 0)
 #pragma unroll 1
-                for (int i = threadIdx.x; i < N; i += 32)
+                for (int i = own_thread(); i < N; i += 32)
                     copy_bulk(
                         rows.at[run][0][i], stream.samples + byte + i / PIECE_SEGMENTS * ROW_BYTES +
                                                 i % PIECE_SEGMENTS * SEGMENT_BYTES, barrier);

@@ -109,7 +109,7 @@ struct Stream {
     // The weights of the calling thread's column of a piece.
     __device__ __forceinline__ const float* weights_of_piece(int piece) const
     {
-        return weights_of(point((piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH));
+        return weights_of(point((piece * FIR_THREADS + own_thread()) % FIR_WIDTH));
     }
 
     // Where point n of a spectrum begins that starts at sample `start`.
@@ -127,10 +127,10 @@ struct Stream {
     __device__ __forceinline__ void find_starts(long long (&starts)[N_POLS][N_RUNS], const Part& part) const
     {
         constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
-        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
+        if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
             return;
-        const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
+        const int lane = own_thread() % 32, first_lane = lane - lane % FIR_SPECTRA;
+        const int pol = own_thread() / PART_SPECTRA, s = own_thread() % PART_SPECTRA;
         const bool is_made = pol < N_POLS && part.has(s);
         const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
@@ -195,7 +195,7 @@ struct Stream {
         const float* __restrict__ next, Put put) const
 {% endif %}
     {
-        const int unit = piece * FIR_THREADS + threadIdx.x, c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
+        const int unit = piece * FIR_THREADS + own_thread(), c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
         if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
             return 0;
         const int n = point(c), s = run * FIR_SPECTRA;

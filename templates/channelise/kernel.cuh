@@ -12,6 +12,11 @@ constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
+{% if shape.groups > 1 %}
+constexpr int MAY_FILTER = 1 + GROUPS;  // the barrier at which group 0 waits for its turn; group 1's is the next one
+static_assert(GROUPS == 2, "each gives way to the other");
+{% endif %}
+
 struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
     alignas(16) float2 turns[PARTS > 1 ? 2 : 1][N_POLS][SPECTRA];  // of a part, and of the next one
@@ -32,7 +37,7 @@ struct Shared {
     alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
 {% endif %}
 };
-static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
+static_assert(GROUPS * sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
@@ -40,7 +45,7 @@ __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half *
 __device__ __forceinline__ void make_turn(
     float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
 {
-    const int s = threadIdx.x / N_POLS, pol = threadIdx.x % N_POLS;
+    const int s = own_thread() / N_POLS, pol = own_thread() % N_POLS;
     if (s >= SPECTRA)
         return;
     const long long at = (part.first() + s) * N_POLS + pol;
@@ -80,7 +85,7 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) channelise(
+extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLOCKS }}) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
     const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
@@ -95,9 +100,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {% endif %}
 {
     extern __shared__ uint4 dynamic_shared[];
-    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int group_of_warps = GROUPS == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0);  // of a warp's threads
+    Shared& shared = reinterpret_cast<Shared*>(dynamic_shared)[group_of_warps];
     const int group = blockIdx.y;
-    const long long index = static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * PARTS;
+    const long long index = (static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * GROUPS + group_of_warps) * PARTS;
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
 {% if config.ALGORITHM == "one" %}
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
@@ -122,12 +128,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
     copies.begin();
 {% endif %}
 {% if config.ALGORITHM == "one" and config.TWIDDLES == "shared" %}
-    for (int i = threadIdx.x; i < N_TWIDDLES; i += THREADS)
+    for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
         shared.twiddles[i] = twiddles[i];
 {% endif %}
     prepare(0);
+{% if shape.groups > 1 %}
+    if (group_of_warps == 1)
+        arrive_named(MAY_FILTER, GROUPS * THREADS);  // group 0 begins
+{% endif %}
 {% if config.ALGORITHM == "one" %}
-    __syncthreads();  // the starts are complete
+    sync_group();  // the starts are complete
 {% if config.STAGING != "none" %}
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; ++step)
@@ -138,8 +148,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 #pragma unroll 1
     for (int nth = 0; nth < PARTS; ++nth) {
         const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
-        if (PARTS > 1 && part.from >= part.to)
-            break;
+        if (GROUPS == 1 && PARTS > 1 && part.from >= part.to)
+            break;  // groups wait for each other, so they have as many parts
         const Output output = {voltages, n_times, part};
 {% if not shape.keeps_in_shared %}
         unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
@@ -148,6 +158,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         for (int turn = 0; turn < TURNS; ++turn) {
 {% if config.ALGORITHM == "one" %}
             unsigned long long power[POLS_AT_ONCE] = {};
+{% if shape.groups > 1 %}
+            sync_named(MAY_FILTER + group_of_warps, GROUPS * THREADS);  // it is this group's turn
+{% endif %}
             Weights w;
             if (AHEAD)
                 w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
@@ -160,12 +173,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 const float* next = has_next ? stream.weights_of_piece(piece + 1) : nullptr;
 {% if config.STAGING != "none" %}
                 copies.wait(place);
-                __syncthreads();  // the piece is complete, the one before it done with, and z is free
+                sync_group();  // the piece is complete, the one before it done with, and z is free
                 const int ahead = turn * STEPS + step + STAGES - 1;
                 copy(nth + (ahead >= TURNS * STEPS), ahead % (TURNS * STEPS), (place + STAGES - 1) % STAGES);
 {% else %}
                 if (step == 0 && (turn > 0 || nth > 0))
-                    __syncthreads();  // z is free
+                    sync_group();  // z is free
 {% endif %}
                 if (PARTS > 1 && turn == 0 && step == 0 && nth + 1 < PARTS)
                     prepare(nth + 1);
@@ -182,17 +195,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 place = place + 1 < STAGES ? place + 1 : 0;
 {% endif %}
             }
+{% if shape.groups > 1 %}
+            if (group_of_warps == 0 || nth + 1 < PARTS || turn + 1 < TURNS)
+                arrive_named(MAY_FILTER + 1 - group_of_warps, GROUPS * THREADS);
+{% endif %}
 {% if problem.sample_bits != 64 %}
             add_sums<THREADS>(total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);  // a barrier: z is complete
 {% else %}
-            __syncthreads();  // z is complete
+            sync_group();  // z is complete
 {% endif %}
 {% else %}
             if (turn > 0)
-                __syncthreads();  // z is free
+                sync_group();  // z is free
 {% endif %}
 #pragma unroll 1
-            for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
+            for (int unit = own_thread(); unit < N_ROWS * RADIX_2; unit += THREADS) {
                 const int row = unit / RADIX_2, lane = unit % RADIX_2;
                 float2* slice = shared.z[row];
 {% if config.ALGORITHM == "one" %}
@@ -220,18 +237,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
             constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
             Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
             const auto load = [&](int i, int p) {
-                const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+                const int number = (own_thread() + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
                 pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
             };
             if constexpr (EARLY)
 #pragma unroll
                 for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
                     load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
-            __syncthreads();  // the bins of all rows, and turns, are complete
+            sync_group();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
             for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-                const int unit = threadIdx.x + i * THREADS;
+                const int unit = own_thread() + i * THREADS;
                 if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
                     break;
                 const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
@@ -256,7 +273,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 } else {
 {% if shape.keeps_in_shared %}
                     const auto of_first = [&](int bin, int w) -> unsigned& {
-                        return shared.kept[(i * 2 + bin) * WORDS + w][threadIdx.x];
+                        return shared.kept[(i * 2 + bin) * WORDS + w][own_thread()];
                     };
 {% else %}
                     const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };

@@ -15,7 +15,7 @@ public:
     // first_bit: of the first of the ROW_COLUMNS columns in memory
     __device__ __forceinline__ StagedColumn(const Rows& rows, long long first_bit)
     {
-        const int c = threadIdx.x % FIR_WIDTH, run = threadIdx.x / FIR_WIDTH;
+        const int c = own_thread() % FIR_WIDTH, run = own_thread() / FIR_WIDTH;
         const unsigned first = static_cast<unsigned>(first_bit) % 128 + c % ROW_COLUMNS * POINT_BITS;
         words = reinterpret_cast<const unsigned*>(rows.at[run][0][c / ROW_COLUMNS]) + first / 32;
         bit = first % 32;

@@ -19,9 +19,9 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 KERNEL = Channelise()
 ONE: dict[str, Any] = dict(
     ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
-    STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global",
+    STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global", GROUPS=1,
 )  # fmt: skip
-TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "TWIDDLES")} | dict(
+TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "TWIDDLES", "GROUPS")} | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4,
     BETWEEN="float32", ORDER="rows",
 )  # fmt: skip
@@ -31,7 +31,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (dict(n_channels=256), TWO | STAGED | dict(COLUMN_POINTS=4, COLUMNS=64, ORDER="tiles")),
     (
         dict(taps=5, sample_bits=13, layout="blocks", times_per_block=2),
-        ONE | STAGED | dict(WEIGHTS="ahead", PARTS=4, TWIDDLES="shared"),
+        ONE | STAGED | dict(WEIGHTS="ahead", PARTS=4, TWIDDLES="shared", GROUPS=2),
     ),
     (
         dict(n_channels=256, sample_bits=16),
@@ -167,7 +167,7 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
     first_is_quick(
         [
             pytest.param(ONE, "? CODES - 1 : 1", "? CODES - 1 : 2", id="clip"),
-            pytest.param(ONE, "__syncthreads();  // the bins of all rows", "// the bins of all rows", id="barrier"),
+            pytest.param(ONE, "sync_group();  // the bins of all rows", "// the bins of all rows", id="barrier"),
             pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
             pytest.param(ONE | STAGED, "copies.wait(place);", "", id="wait"),
             pytest.param(

@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,STAGING=rows,STAGES=2,WEIGHTS=here,PARTS=4,TWIDDLES=shared,KEPT=registers]
+// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,STAGING=rows,STAGES=2,WEIGHTS=here,PARTS=4,TWIDDLES=shared,KEPT=registers,GROUPS=1]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -37,7 +37,8 @@ constexpr int RADIX_1 = 32;  // of its first pass
 constexpr int RADIX_2 = 32;  // of its second one; also the threads of a row
 constexpr int PART_SPECTRA = 16;
 constexpr int PARTS_PER_HEAP = 16;
-constexpr int THREADS = 512;  // blockDim.x of channelise
+constexpr int GROUPS = 1;  // of THREADS threads each, of a block of channelise
+constexpr int THREADS = 512;
 constexpr int SPECTRA = 16;  // of its blocks
 constexpr int POLS_AT_ONCE = 1;  // polarisations whose rows a block has at once
 constexpr int HALVES = 1;  // rows of a spectrum that a block has: those whose bins are pairs
@@ -107,6 +108,19 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
+// A block of one launch is made of GROUPS groups of warps, each with parts of its own, which filter in turn: while one
+// multiplies, the other one loads, stores and rotates.
+__device__ __forceinline__ int own_thread()
+{
+    return GROUPS == 1 ? threadIdx.x : threadIdx.x % FIR_THREADS;
+}
+
+// A barrier of the threads of a group.
+__device__ __forceinline__ void sync_group()
+{
+    __syncthreads();
+}
+
 // Some spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
@@ -153,17 +167,17 @@ __device__ __forceinline__ void add_sums(
             for (int step = 16; step > 0; step /= 2)
                 sum += __shfl_xor_sync(0xffffffffu, sum, step);
         }
-        if (threadIdx.x % 32 == 0)
-            of_warps[i][threadIdx.x / 32] = sum;
+        if (own_thread() % 32 == 0)
+            of_warps[i][own_thread() / 32] = sum;
     }
-    __syncthreads();  // the sums of all warps are there
-    if (threadIdx.x < N) {
+    sync_group();  // the sums of all warps are there
+    if (own_thread() < N) {
         unsigned long long sum = 0;
 #pragma unroll
         for (int warp = 0; warp < BLOCK / 32; ++warp)
-            sum += of_warps[threadIdx.x][warp];
+            sum += of_warps[own_thread()][warp];
         if (sum != 0)
-            atomicAdd(total + threadIdx.x, sum);
+            atomicAdd(total + own_thread(), sum);
     }
 }
 
@@ -336,7 +350,7 @@ public:
     // first_bit: of the first of the ROW_COLUMNS columns in memory
     __device__ __forceinline__ StagedColumn(const Rows& rows, long long first_bit)
     {
-        const int c = threadIdx.x % FIR_WIDTH, run = threadIdx.x / FIR_WIDTH;
+        const int c = own_thread() % FIR_WIDTH, run = own_thread() / FIR_WIDTH;
         const unsigned first = static_cast<unsigned>(first_bit) % 128 + c % ROW_COLUMNS * POINT_BITS;
         words = reinterpret_cast<const unsigned*>(rows.at[run][0][c / ROW_COLUMNS]) + first / 32;
         bit = first % 32;
@@ -456,7 +470,7 @@ struct Stream {
     // The weights of the calling thread's column of a piece.
     __device__ __forceinline__ const float* weights_of_piece(int piece) const
     {
-        return weights_of(point((piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH));
+        return weights_of(point((piece * FIR_THREADS + own_thread()) % FIR_WIDTH));
     }
 
     // Where point n of a spectrum begins that starts at sample `start`.
@@ -474,10 +488,10 @@ struct Stream {
     __device__ __forceinline__ void find_starts(long long (&starts)[N_POLS][N_RUNS], const Part& part) const
     {
         constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
-        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
+        if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
             return;
-        const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
+        const int lane = own_thread() % 32, first_lane = lane - lane % FIR_SPECTRA;
+        const int pol = own_thread() / PART_SPECTRA, s = own_thread() % PART_SPECTRA;
         const bool is_made = pol < N_POLS && part.has(s);
         const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
@@ -526,7 +540,7 @@ struct Stream {
         const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], const Rows& rows, Weights& w,
         const float* __restrict__ next, Put put) const
     {
-        const int unit = piece * FIR_THREADS + threadIdx.x, c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
+        const int unit = piece * FIR_THREADS + own_thread(), c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
         if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
             return 0;
         const int n = point(c), s = run * FIR_SPECTRA;
@@ -577,7 +591,7 @@ struct Copies {
     __device__ __forceinline__ void copy_run(Rows& rows, int run, const unsigned char* from, long long left) const
     {
         constexpr int AT_ONCE = FIR_THREADS / ROW_LANES, N = ceil_div(FIR_ROWS * PIECE_SEGMENTS, AT_ONCE);
-        const int first = threadIdx.x / ROW_LANES, lane = threadIdx.x % ROW_LANES;
+        const int first = own_thread() / ROW_LANES, lane = own_thread() % ROW_LANES;
 #pragma unroll(GUARDED ? 1 : N <= 16 ? N : 4)
         for (int k = 0; k < N; ++k) {  // a sum of what a thread knows and of a constant: one of both parts is 0
             const int row = first / PIECE_SEGMENTS + k * AT_ONCE / PIECE_SEGMENTS;
@@ -1046,6 +1060,7 @@ constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
+
 struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
     alignas(16) float2 turns[PARTS > 1 ? 2 : 1][N_POLS][SPECTRA];  // of a part, and of the next one
@@ -1054,7 +1069,7 @@ struct Shared {
     Rows rows[STAGES];
     alignas(16) float2 twiddles[N_TWIDDLES];
 };
-static_assert(sizeof(Shared) == 221408, "what the definition asks for at launch");
+static_assert(GROUPS * sizeof(Shared) == 221408, "what the definition asks for at launch");
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
@@ -1062,7 +1077,7 @@ __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half *
 __device__ __forceinline__ void make_turn(
     float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
 {
-    const int s = threadIdx.x / N_POLS, pol = threadIdx.x % N_POLS;
+    const int s = own_thread() / N_POLS, pol = own_thread() % N_POLS;
     if (s >= SPECTRA)
         return;
     const long long at = (part.first() + s) * N_POLS + pol;
@@ -1102,7 +1117,7 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
+extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, 1) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
     const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
@@ -1111,9 +1126,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     long long row_bytes)
 {
     extern __shared__ uint4 dynamic_shared[];
-    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int group_of_warps = GROUPS == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0);  // of a warp's threads
+    Shared& shared = reinterpret_cast<Shared*>(dynamic_shared)[group_of_warps];
     const int group = blockIdx.y;
-    const long long index = static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * PARTS;
+    const long long index = (static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * GROUPS + group_of_warps) * PARTS;
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
     const auto prepare = [&](int nth) {  // what the threads need to know of a part
@@ -1131,10 +1147,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
         copies.close();
     };
     copies.begin();
-    for (int i = threadIdx.x; i < N_TWIDDLES; i += THREADS)
+    for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
         shared.twiddles[i] = twiddles[i];
     prepare(0);
-    __syncthreads();  // the starts are complete
+    sync_group();  // the starts are complete
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; ++step)
         copy(0, step, step);
@@ -1142,8 +1158,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
 #pragma unroll 1
     for (int nth = 0; nth < PARTS; ++nth) {
         const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
-        if (PARTS > 1 && part.from >= part.to)
-            break;
+        if (GROUPS == 1 && PARTS > 1 && part.from >= part.to)
+            break;  // groups wait for each other, so they have as many parts
         const Output output = {voltages, n_times, part};
         unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
 #pragma unroll 1
@@ -1160,7 +1176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
                 const bool has_next = AHEAD && p == POLS_AT_ONCE - 1 && step + 1 < STEPS;
                 const float* next = has_next ? stream.weights_of_piece(piece + 1) : nullptr;
                 copies.wait(place);
-                __syncthreads();  // the piece is complete, the one before it done with, and z is free
+                sync_group();  // the piece is complete, the one before it done with, and z is free
                 const int ahead = turn * STEPS + step + STAGES - 1;
                 copy(nth + (ahead >= TURNS * STEPS), ahead % (TURNS * STEPS), (place + STAGES - 1) % STAGES);
                 if (PARTS > 1 && turn == 0 && step == 0 && nth + 1 < PARTS)
@@ -1176,7 +1192,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
             }
             add_sums<THREADS>(total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);  // a barrier: z is complete
 #pragma unroll 1
-            for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
+            for (int unit = own_thread(); unit < N_ROWS * RADIX_2; unit += THREADS) {
                 const int row = unit / RADIX_2, lane = unit % RADIX_2;
                 float2* slice = shared.z[row];
                 transform_row(
@@ -1187,18 +1203,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
             constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
             Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
             const auto load = [&](int i, int p) {
-                const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+                const int number = (own_thread() + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
                 pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
             };
             if constexpr (EARLY)
 #pragma unroll
                 for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
                     load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
-            __syncthreads();  // the bins of all rows, and turns, are complete
+            sync_group();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
             for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-                const int unit = threadIdx.x + i * THREADS;
+                const int unit = own_thread() + i * THREADS;
                 if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
                     break;
                 const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
