@@ -15,7 +15,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "first-kernel.md"
 STEP = re.compile(
     r"^    autotune (?P<command>[^\n]+)$|^```(?P<kind>diff|python)\n(?P<block>.*?)^```$", re.DOTALL | re.MULTILINE
 )
-FEWER = {"sweep": ["--device", "host", "--trials", "2"], "lookup": ["--device", "host"]}
+FEWER = {"sweep": ["--device", "host", "--trials", "2"]}
 
 
 def edit(folder: Path, block: str) -> None:

@@ -32,7 +32,6 @@ def refuse(others: Mapping[str, Any], lang: str | None) -> None:
         "texmem_args": "textures are not served: read a const __restrict__ pointer instead",
         "observers": "observers are not served: times, clocks and registers of each trial are in results.sweep.trials",
         "simulation_mode": "recorded spaces are replayed by `autotune replay`",
-        "objectives": "several objectives are not served: give one objective",
     }
     for name in given:
         if name in reasons:
@@ -41,6 +40,27 @@ def refuse(others: Mapping[str, Any], lang: str | None) -> None:
             raise UsageError(f"tune_kernel has no argument {name!r}")
     if lang is not None and lang.lower() not in LANGUAGES:
         raise UsageError(f"lang={lang!r}: kernels are CUDA C++, compiled by NVRTC")
+
+
+def objectives_of(
+    objective: str | None,
+    higher_is_better: bool | None,
+    objectives: Mapping[str, bool] | None,
+    metrics: Mapping[str, Any],
+) -> dict[str, bool]:
+    """Returns the objectives, and of each whether the largest value is the best: by default of all but time.
+
+    Raises:
+        UsageError: for one that is neither time nor a metric, or more than two.
+    """
+    name = objective or "time"
+    asked = dict(objectives) if objectives else {name: name != "time" if higher_is_better is None else higher_is_better}
+    for each in asked:
+        if each not in ("time", *metrics):
+            raise UsageError(f"objective {each!r} is neither time nor a metric ({', '.join(metrics)})")
+    if len(asked) > 2:
+        raise UsageError(f"objectives: {', '.join(asked)} are more than two")
+    return asked
 
 
 def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[str, str], list[Path]]:

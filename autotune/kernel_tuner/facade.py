@@ -8,8 +8,8 @@ from ..core.errors import UsageError
 from ..porting.call import Divisor, read_call
 from ..porting.progress import Lines
 from ..porting.tuning import run_once, tune
-from .asked import device_of, options_of, refuse, settings_of, silent
-from .returned import Results, environment_of, results_of, shown
+from .asked import device_of, objectives_of, options_of, refuse, settings_of, silent
+from .returned import Results, environment_of, front_of, results_of, shown
 
 RUN_DEADLINE_S = 60.0
 
@@ -41,8 +41,9 @@ def tune_kernel(
     strategy_options: Mapping[str, Any] | None = None,
     cache: str | None = None,
     metrics: Mapping[str, Any] | None = None,
-    objective: str = "time",
+    objective: str | None = "time",
     objective_higher_is_better: bool | None = None,
+    objectives: Mapping[str, bool] | None = None,
     seed: int | None = None,
     results: str | Path = "results",
     deadline: float = 60.0,
@@ -76,6 +77,8 @@ def tune_kernel(
         strategy_options: max_fevals or fraction, and time_limit in seconds.
         metrics: name -> function of (parameters and time in ms), or a text over them.
         objective: ``time``, or a metric, by which the best is told.
+        objectives: one or two of them, and of each whether the largest is the best; of two, the results that none beats
+            in both are told, and returned as ``results.front``.
         results: the folder for records; a call that is repeated resumes there.
         deadline: seconds that the checks, or the timing, of one config may take.
 
@@ -86,8 +89,7 @@ def tune_kernel(
         UsageError: for what cannot be served, by name.
     """
     refuse(others, lang)
-    if objective not in ("time", *(metrics or {})):
-        raise UsageError(f"objective {objective!r} is neither time nor a metric ({', '.join(metrics or {})})")
+    goals = objectives_of(objective, objective_higher_is_better, objectives, metrics or {})
     note = silent if quiet else print
     if cache is not None:
         note(f"cache={cache!r} is not written: records are in {results}, where a repeated call resumes")
@@ -112,13 +114,13 @@ def tune_kernel(
         raise UsageError("verify judges outputs by an answer: give answer, too")
     ported = tune(call, answer, atol, verify, device_of(device), settings, Lines(note, verbose))
     found = results_of(ported, call, metrics or {})
-    higher = objective != "time" if objective_higher_is_better is None else objective_higher_is_better
-    if found:
-        best = (max if higher else min)(found, key=lambda result: result[objective])
-        winner = ported.sweep.best  # of the final round
-        if objective == "time" and not higher and winner is not None:
-            best = next(result for result in found if all(result[name] == v for name, v in winner.config.items()))
-        note(f"best: {shown(best, call, objective)}")
+    found.front = front_of(found, goals)
+    winner = ported.sweep.best  # of the final round
+    if goals == {"time": False} and winner is not None:
+        is_winner = (result for result in found if all(result[name] == v for name, v in winner.config.items()))
+        found.front = [next(is_winner)]
+    for result in found.front:
+        note(f"{'best' if len(goals) == 1 else 'front'}: {shown(result, call, goals)}")
     return found, environment_of(ported)
 
 

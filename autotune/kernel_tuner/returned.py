@@ -1,7 +1,7 @@
 """What ``tune_kernel`` returns: results as Kernel Tuner's scripts take them, and where they come from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import Status
@@ -23,10 +23,12 @@ class Results(list[dict[str, Any]]):
     """The configs that were measured: parameters, ``time`` in ms, ``times``, and metrics.
 
     ``sweep`` is the sweep itself: winner, finalists, all trials as a DataFrame. ``note`` says what was not checked.
+    ``front`` has the best one, or with two objectives those that none beats in both.
     """
 
     sweep: Sweep
     note: str
+    front: list[dict[str, Any]]
 
 
 def results_of(ported: Ported, call: Call, metrics: Mapping[str, Any]) -> Results:
@@ -56,10 +58,24 @@ def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str
     return result
 
 
-def shown(result: Mapping[str, Any], call: Call, objective: str) -> str:
+def front_of(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, Any]]:
+    """Returns the results that no other one beats in all objectives, by the first; of one objective, the best."""
+    signs = [-1 if higher else 1 for higher in goals.values()]
+
+    def place(result: Mapping[str, Any]) -> tuple[float, ...]:
+        return tuple(sign * result[name] for sign, name in zip(signs, goals, strict=True))
+
+    kept: list[dict[str, Any]] = []
+    for result in sorted(found, key=place):
+        if not kept or (len(goals) > 1 and place(result)[-1] < place(kept[-1])[-1]):
+            kept.append(result)
+    return kept
+
+
+def shown(result: Mapping[str, Any], call: Call, goals: Mapping[str, bool]) -> str:
     """Returns a line about one result."""
     config = ", ".join(f"{name}={result[name]}" for name in call.space)
-    more = "" if objective == "time" else f", {objective} {result[objective]:.4g}"
+    more = "".join(f", {name} {result[name]:.4g}" for name in goals if name != "time")
     return f"{config}: {result['time']:.4g} ms{more}"
 
 

@@ -290,7 +290,7 @@ class TunedKernel:
         except UsageError as error:
             known = ", ".join(f'"{name}"' for name in sorted(self._wisdom.devices())) or "none"
             raise UsageError(
-                f"{error}. To see what a GPU would run, name it: device=... (recorded: {known})"
+                f"{error}. To see what a GPU would run, name it by device= or --device (recorded: {known})"
             ) from error
 
     def _device_of(self, index: int) -> Device:

@@ -25,7 +25,7 @@ def occupancy(kernel: Kernel[Problem], problem: Problem, configs: Sequence[Confi
 
     waves: blocks over those that the device has room for at a time, by their threads, their dynamic shared memory, and
     their registers if the definition knows these. last wave: the waves that it takes over those. threads at a time: of
-    a multiprocessor.
+    a multiprocessor. Where a config has several launches, they are those of the one with the most threads.
     """
     if not device.n_multiprocessors:
         return np.zeros((len(configs), 0))
@@ -51,7 +51,7 @@ def occupancy_at(
 @lru_cache(maxsize=1 << 16)  # searches of a campaign ask for their neighbours' again and again
 def _row(kernel: Kernel[Problem], problem: Problem, config: Config, device: Device) -> tuple[float, float, float]:
     try:
-        launch = kernel.launch(problem, config)
+        launch = max(kernel.launch(problem, config).steps, key=lambda step: prod(step.grid) * prod(step.block))
     except TrialFailure:  # its trial will report the failure
         return 0.0, 0.0, 0.0
     n_threads, n_blocks = max(1, prod(launch.block)), max(1, prod(launch.grid))

@@ -1,4 +1,4 @@
-"""Makes report.png, the top of the report of ddc's sweeps: `python docs/pictures/report_png.py` (needs a Chromium).
+"""Makes report.png, the top of the report of results/: `python docs/pictures/report_png.py` (needs a Chromium).
 
 Fonts differ from machine to machine, so no test compares the file with what this makes.
 """
@@ -16,7 +16,7 @@ from autotune.records.record import SweepRecord
 from autotune.report.page import page
 
 HERE = Path(__file__).parent
-RECORDS = HERE.parents[1] / "results" / "NVIDIA_H200" / "ddc"
+RECORDS = HERE.parents[1] / "results"
 SIZE = 1000, 1180
 BROWSERS = "chromium", "chromium-browser", "google-chrome"
 
@@ -36,7 +36,7 @@ def main() -> None:
         ]
         subprocess.run([browser, *words, (folder / "report.html").as_uri()], check=True, timeout=120)
         shot = Image.open(folder / "report.png").convert("RGB")
-        shot.quantize(256).save(HERE / "report.png", optimize=True)
+        shot.save(HERE / "report.png", optimize=True)
 
 
 if __name__ == "__main__":

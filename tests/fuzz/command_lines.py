@@ -1,5 +1,6 @@
 """Command lines of senseless values, for every command and option there is."""
 
+import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -25,8 +26,9 @@ ODD = ("", "\n", "\udcff", "{{ x }}", "NVIDIA H200", "a" * 3000, "9" * 40)
 VALUES = (*WORDS.split(), *ODD)
 CHEAP = {"--trials": "2", "--device": "simulated", "--repeats": "1", "--samples": "3", "--jobs": "1", "--time": "0.5"}
 OFTEN = {"--kernel": "", "--out": "out/tuned"}  # without which little runs; the example for the kernel
-WHERE = ("--out", "--results")
+WHERE = ("--out", "--results", "--dashboard")
 UNNAMED = ("/", "/dev", "/proc/self")  # of words that are no place to write to
+ENDLESS = ("--watch",)  # it waits for a record, however long
 SLOW = ("campaign", "worker")  # these start processes of their own: --help and missing files only
 
 
@@ -50,7 +52,8 @@ class CommandLines:
             words = self._words(names[i % len(names)])
             (self.folder / "out").mkdir(exist_ok=True)
             with inside(self.folder):
-                named = [Path(word).absolute().parent for flag, word in pairwise(words) if flag in WHERE]
+                named = [Path(os.path.abspath(word)) for flag, word in pairwise(words) if flag in WHERE]
+                named += [path.parent for path in named]  # a file may be named, or a folder
                 ended = command(words, [self.folder, *(p for p in named if str(p) not in UNNAMED)], 60.0)
             yield " ".join(map(ascii, words)), ended
 
@@ -61,6 +64,7 @@ class CommandLines:
         if name in SLOW:
             return [name, rng.choice(("--help", "/nowhere", "", "x.toml", "--devices", "tcp://"))]
         options = [p for p in self.commands[name].params if p.param_type_name == "option"]
+        options = [option for option in options if not set(option.opts) & set(ENDLESS)]
         for parameter in self.commands[name].params:
             if parameter.param_type_name == "argument" and rng.random() < 0.95:
                 words.append("results" if rng.random() < 0.7 else rng.choice(self.values))

@@ -204,3 +204,24 @@ def test_a_function_may_write_each_configs_source(tmp_path: Path) -> None:
         tmp_path, source, kernel_name="copy", arguments=given, answer=[X, None, None], tune_params=params
     )
     assert [r["block_size_x"] for r in found] == [64, 96] and env["counts"] == {"measured": 2, "launch_failed": 2}
+
+
+def test_of_two_objectives_the_front_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = {"threads": lambda p: p["block_size_x"], "cost": "threads * 0 + (block_size_x == 128) + 2 * (time < 0)"}
+    goals = {"threads": True, "cost": False}
+    found, _ = tune_kernel(
+        "saxpy",
+        SAXPY,
+        N,
+        [np.zeros_like(X), X, np.float32(2.5), np.int32(N)],
+        {"block_size_x": [32, 64, 128], "fault": [0]},
+        metrics=metrics,
+        objectives=goals,
+        objective=None,
+        device="host",
+        results=tmp_path,
+    )
+    assert [result["block_size_x"] for result in found.front] == [128, 64], (
+        "32 threads are beaten, and cost no less than 64"
+    )
+    assert capsys.readouterr().out.count("front: block_size_x=") == 2

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import log2, prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from autotune.search.neighbours import SAME_DEVICE, Neighbour
 from autotune.search.occupancy import COLUMNS, occupancy
 from autotune.search.recorded_space import read_space
 from autotune.search.transfer import expect
+from autotune.source.registry import load_kernel
 
 from ..conftest import EXAMPLE
 from ..recorded import unsealed
@@ -138,3 +140,13 @@ def test_hints_reckon_with_how_launches_fill_the_device_here() -> None:
     blind, seeing = (np.mean([wasted[8][c] for c in e.hints(6)]) for e in expected if e)
     assert seeing < 0.25 < blind
     assert expect(here, near, space, None, fails) is None
+
+
+def test_of_several_launches_the_largest_counts() -> None:
+    kernel = load_kernel("channelise")
+    problem, device = kernel.tuned[0], Device("a GPU", "cuda", "sm_90", n_multiprocessors=4, max_shared_bytes=232448)
+    config = kernel.default_config(problem, device)
+    tables, main = kernel.launch(problem, config).steps
+    assert prod(tables.grid) < prod(main.grid)
+    waves, _, threads = occupancy(kernel, problem, [config], device)[0]
+    assert threads == log2(main.n_threads) and waves == log2(prod(main.grid) / device.n_multiprocessors)

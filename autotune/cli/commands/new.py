@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ...core.schema import plain
 from ...system.shell import command
 from ..console import stdout
 
@@ -17,7 +18,8 @@ def new(
     from ...source.starter import write_starter
 
     definition, template = write_starter(name, out)
-    stdout.print(f"wrote        {definition}: what is computed, which parameters may vary, what is right", markup=False)
-    stdout.print(f"             {template}: how CUDA computes it", markup=False)
+    at, beside = plain(str(definition)), plain(str(template))
+    stdout.print(f"wrote        {at}: what is computed, which parameters may vary, what is right", markup=False)
+    stdout.print(f"             {beside}: how CUDA computes it", markup=False)
     verify = command("autotune", "verify", "--kernel", definition, "--device", "host", "--all")
-    stdout.print(f"next         {verify}", markup=False)
+    stdout.print(f"next         {plain(verify)}", markup=False)

@@ -8,6 +8,12 @@ struct Found {
 
 __device__ inline float value_of(float x) { return x; }
 __device__ inline double value_of(double x) { return x; }
+__device__ inline double value_of(signed char x) { return x; }
+__device__ inline double value_of(unsigned char x) { return x; }
+__device__ inline double value_of(short x) { return x; }
+__device__ inline double value_of(unsigned short x) { return x; }
+__device__ inline double value_of(int x) { return x; }
+__device__ inline double value_of(unsigned x) { return x; }
 
 struct Half {
     unsigned short bits;
@@ -73,6 +79,12 @@ COMPARE(float32, float, 1)
 COMPARE(float64, double, 1)
 COMPARE(complex64, float, 2)
 COMPARE(complex128, double, 2)
+COMPARE(int8, signed char, 1)
+COMPARE(uint8, unsigned char, 1)
+COMPARE(int16, short, 1)
+COMPARE(uint16, unsigned short, 1)
+COMPARE(int32, int, 1)
+COMPARE(uint32, unsigned, 1)
 
 // Counts the bytes that differ. Both start at a multiple of 16; n is in bytes.
 extern "C" __global__ void differ(const unsigned char* a, const unsigned char* b, size_t n, Found* found)

@@ -19,7 +19,10 @@ from ..comparison import INTEGERS, compare_arrays, fits
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
 FOUND = np.dtype([("n_bad", np.uint64), ("max_error", np.float64), ("sum_error2", np.float64)])
-KINDS = ("float16", "float32", "float64", "complex64", "complex128")
+KINDS = (
+    *("float16", "float32", "float64", "complex64", "complex128"),
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32"),  # a double holds each of their values
+)
 
 
 class Comparer:
@@ -47,7 +50,7 @@ class Comparer:
             there, _ = self._on_device(want, got.dtype, key)
             found = self._run(self._differ, _aligned(got), there, np.uint64(got.nbytes))
             return self._closely(got, want, tolerance) if found["n_bad"] else Comparison(0, got.size, 0.0, 0.0)
-        if got.dtype not in self._compare:  # integers with a tolerance
+        if got.dtype not in self._compare:  # integers of 64 bits with a tolerance
             return self._closely(got, want, tolerance)
         functions = self._compare_like if want.dtype == got.dtype else self._compare
         wide = np.dtype(np.complex128 if got.dtype.kind == "c" else np.float64)
