@@ -89,11 +89,13 @@ void checker_arrival(unsigned barrier, unsigned warp) { arrived_at[barrier][warp
 
 void checker_named_barrier(unsigned barrier, unsigned warps) {
     unsigned known[max_warps] = {};  // what the warps that arrived did, and what came before it
+    now++;
     for (unsigned a = 0; a < max_warps; a++) {
         if (!arrived_at[barrier][a]) continue;
         for (unsigned b = 0; b < max_warps; b++) known[b] = std::max(known[b], seen_warps[a][b]);
     }
-    for (unsigned a = 0; a < max_warps; a++) known[a] = std::max(known[a], arrived_at[barrier][a]);
+    for (unsigned a = 0; a < max_warps; a++)  // those that waited did nothing after they arrived
+        known[a] = std::max(known[a], warps >> a & 1 ? now : arrived_at[barrier][a]);
     for (unsigned a = 0; a < max_warps; a++)
         for (unsigned b = 0; b < max_warps && (warps >> a & 1); b++) seen_warps[a][b] = std::max(seen_warps[a][b], known[b]);
     memset(arrived_at[barrier], 0, sizeof arrived_at[barrier]);
