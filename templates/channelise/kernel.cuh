@@ -1,5 +1,5 @@
 // The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
+// polarisations, POLS_AT_ONCE at a time; the only launch: of PARTS parts, one after another, in each of GROUPS groups
 //   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = {{ shape.n_rows }};
@@ -158,12 +158,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
         for (int turn = 0; turn < TURNS; ++turn) {
 {% if config.ALGORITHM == "one" %}
             unsigned long long power[POLS_AT_ONCE] = {};
-{% if shape.groups > 1 %}
-            sync_named(MAY_FILTER + group_of_warps, GROUPS * THREADS);  // it is this group's turn
-{% endif %}
             Weights w;
             if (AHEAD)
                 w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
+{% if shape.groups > 1 %}
+            sync_named(MAY_FILTER + group_of_warps, GROUPS * THREADS);  // it is this group's turn
+{% endif %}
 #pragma unroll 1
             for (int step = 0; step < STEPS; ++step) {
                 const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
@@ -200,7 +200,8 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                 arrive_named(MAY_FILTER + 1 - group_of_warps, GROUPS * THREADS);
 {% endif %}
 {% if problem.sample_bits != 64 %}
-            add_sums<THREADS>(total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);  // a barrier: z is complete
+            add_sums<THREADS>(  // a barrier: z is complete
+                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 {% else %}
             sync_group();  // z is complete
 {% endif %}
@@ -214,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                 float2* slice = shared.z[row];
 {% if config.ALGORITHM == "one" %}
                 transform_row(
-                    slice, lane, 0, twiddles, [&](int lane, int n) { return slice[lane + n]; },
+                    slice, lane, 0, twiddles, [&](int at, int n) { return slice[at + n]; },
 {% if config.TWIDDLES == "shared" %}
                     [&](int i) { return shared.twiddles[i]; });
 {% else %}

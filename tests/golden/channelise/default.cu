@@ -1049,7 +1049,7 @@ private:
 };
 
 // The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
+// polarisations, POLS_AT_ONCE at a time; the only launch: of PARTS parts, one after another, in each of GROUPS groups
 //   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 16;
@@ -1190,13 +1190,14 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, 1) channelise(
                     power[i] += i == p ? squares : 0;
                 place = place + 1 < STAGES ? place + 1 : 0;
             }
-            add_sums<THREADS>(total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);  // a barrier: z is complete
+            add_sums<THREADS>(  // a barrier: z is complete
+                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 #pragma unroll 1
             for (int unit = own_thread(); unit < N_ROWS * RADIX_2; unit += THREADS) {
                 const int row = unit / RADIX_2, lane = unit % RADIX_2;
                 float2* slice = shared.z[row];
                 transform_row(
-                    slice, lane, 0, twiddles, [&](int lane, int n) { return slice[lane + n]; },
+                    slice, lane, 0, twiddles, [&](int at, int n) { return slice[at + n]; },
                     [&](int i) { return shared.twiddles[i]; });
             }
             // What is known of pairs is under way while the block waits, unless it takes too many registers.

@@ -1139,7 +1139,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_colum
 }
 
 // The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
+// polarisations, POLS_AT_ONCE at a time; the only launch: of PARTS parts, one after another, in each of GROUPS groups
 //   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 8;
