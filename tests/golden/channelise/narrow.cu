@@ -314,14 +314,19 @@ struct Weights {
 };
 
 // Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
+// put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it, which must not wait for it.
 // AHEAD: as soon as a weight is done with, that of the next column takes its place, if there is one.
-template <int S, int N, bool LAST, bool AHEAD, class Column>
+template <int S, int N, bool LAST, bool AHEAD, class Column, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, int first, const float* __restrict__ next)
+    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, int first, const float* __restrict__ next,
+    const Put& put)
 {
+    float2 following = column.at(first);
 #pragma unroll
     for (int r = 0; r < S + N - 1; ++r) {
-        const float2 point = column.at(first + r);
+        const float2 point = following;
+        if (r + 1 < S + N - 1)
+            following = column.at(first + r + 1);
         if constexpr (LAST && !COMPLEX)
             if (r >= N - 1)
                 add_squares(squares, point);
@@ -332,6 +337,8 @@ __device__ __forceinline__ void add_taps(
                 sums[s].y = __fmaf_rn(w.of[r - s].y, point.y, sums[s].y);
             }
         }
+        if (LAST && r >= N - 1)
+            put(r - N + 1, sums[r - N + 1]);
         if (AHEAD && r >= S && next != nullptr)
             w.of[r - S] = Weights::weights_at(next, r - S);
     }
@@ -341,24 +348,25 @@ __device__ __forceinline__ void add_taps(
 
 // S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
 // the column's weights, and gets those of the next one.
-template <int S, bool AHEAD, class Column>
+template <int S, bool AHEAD, class Column, class Put>
 __device__ __forceinline__ void filter(
-    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights,
-    const float* __restrict__ next)
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const float* __restrict__ next,
+    const Put& put)
 {
+    float2 sums[S];
 #pragma unroll
     for (int s = 0; s < S; ++s)
         sums[s] = make_float2(0.0f, 0.0f);
     if constexpr (TAP_CHUNKS == 1) {
-        add_taps<S, TAPS, true, AHEAD>(sums, squares, column, w, 0, next);
+        add_taps<S, TAPS, true, AHEAD>(sums, squares, column, w, 0, next, put);
     } else {
 #pragma unroll 1
         for (int first = 0; first < TAPS - LAST_TAPS; first += FIR_TAPS) {
             w.load<FIR_TAPS>(weights, first);
-            add_taps<S, FIR_TAPS, false, false>(sums, squares, column, w, first, nullptr);
+            add_taps<S, FIR_TAPS, false, false>(sums, squares, column, w, first, nullptr, put);
         }
         w.load<LAST_TAPS>(weights, TAPS - LAST_TAPS);
-        add_taps<S, LAST_TAPS, true, false>(sums, squares, column, w, TAPS - LAST_TAPS, nullptr);
+        add_taps<S, LAST_TAPS, true, false>(sums, squares, column, w, TAPS - LAST_TAPS, nullptr, put);
     }
 }
 
@@ -452,11 +460,8 @@ struct Stream {
         if (starts[run] >= 0) {
             const Column<false> column(samples, first_bit(pol, starts[run], n), n_bytes());
             if (column.is_inside(FIR_ROWS - 1)) {
-                float2 sums[FIR_SPECTRA];
-                filter<FIR_SPECTRA, AHEAD>(sums, squares, column, w, weights_of(n), next);
-#pragma unroll
-                for (int i = 0; i < FIR_SPECTRA; ++i)
-                    put(s + i, c, sums[i]);
+                filter<FIR_SPECTRA, AHEAD>(
+                    squares, column, w, weights_of(n), next, [&](int i, float2 sum) { put(s + i, c, sum); });
                 is_done = true;
             }
         }
