@@ -98,14 +98,32 @@ class Geometry:
     @property
     def shared_bytes(self) -> int:
         """Returns the bytes of dynamic shared memory of ``channelise``, as asserted."""
-        pols = self.problem.n_pols
-        members = (
-            8 * self.n_rows * self.slice_values,
-            8 * pols * self.spectra,
-            8 * pols * self.n_runs,
-            8 * pols * int(self.config.THREADS) // WARP,
-        )
-        return sum(ceil_div(member, 16) * 16 for member in members)
+        pols, kept = self.problem.n_pols, min(2, self.parts)
+        members = [8 * self.n_rows * self.slice_values, 8 * kept * pols * self.spectra]
+        if self.n1 == 1:
+            members += [8 * kept * pols * self.part_runs, 8 * pols * int(self.config.THREADS) // WARP]
+            members += self.staged_bytes
+            members += [8 * self.n_twiddles] if self.config.TWIDDLES == "shared" else []
+        if self.keeps_in_shared:
+            members.append(
+                int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes
+            )
+        return self.groups * sum(ceil_div(member, 16) * 16 for member in members)
+
+    @property
+    def groups(self) -> int:
+        """Returns the groups of warps of a block of ``channelise``, each with parts and shared memory of its own."""
+        return int(self.config.GROUPS) if self.n1 == 1 else 1
+
+    @property
+    def keeps_in_shared(self) -> bool:
+        """Returns whether voltages of the first of two polarisations in turn wait for the second in shared memory."""
+        return self.config.get("KEPT") == "shared"
+
+    @property
+    def parts(self) -> int:
+        """Returns the parts that a block of the only launch has, one after another."""
+        return int(self.config.PARTS) if self.n1 == 1 else 1
 
     # ------------------------------------------------------------------ parts: the spectra that blocks share out
     @property
@@ -141,19 +159,85 @@ class Geometry:
 
     @property
     def part_runs(self) -> int:
-        """Returns the runs of ``fir_spectra`` spectra of a part."""
+        """Returns the runs of ``fir_spectra`` spectra of a part: all are a block's."""
         return self.part_spectra // self.fir_spectra
-
-    @property
-    def n_runs(self) -> int:
-        """Returns those that a block of ``channelise`` filters, or 1."""
-        return self.part_runs if self.n1 == 1 else 1
 
     @property
     def sums_of_squares(self) -> str:
         """Returns the type that holds a thread's sum of squares of one column exactly."""
         most = 2 * self.fir_spectra << (2 * self.problem.sample_bits - 2)
         return "float" if most <= 2**24 else "unsigned" if most < 2**32 else "unsigned long long"
+
+    @property
+    def has_small_squares(self) -> bool:
+        """Returns whether 32 bits hold the sum of squares of a warp's columns of all pieces."""
+        pieces = ceil_div(self.fir_width * self.part_runs, self.fir_threads)
+        return WARP * pieces * 2 * self.fir_spectra << (2 * self.problem.sample_bits - 2) < 2**32
+
+    @property
+    def fir_threads(self) -> int:
+        """Returns the threads of the block that filters; they filter a piece at a time, a column each."""
+        return int(self.config.THREADS if self.n1 == 1 else self.config.COLUMN_THREADS)
+
+    @property
+    def fir_width(self) -> int:
+        """Returns the points of a spectrum that a block filters: of all of it, or ``n1`` times neighbouring columns."""
+        return self.n2 if self.n1 == 1 else self.column_width
+
+    @property
+    def segment(self) -> int:
+        """Returns how many of them are neighbours."""
+        return self.n2 if self.n1 == 1 else int(self.config.COLUMNS)
+
+    # ------------------------------------------------------------------ staged samples
+    @property
+    def row_columns(self) -> int:
+        """Returns the neighbouring columns that a piece has: those of a staged row."""
+        return min(self.segment, self.fir_threads)
+
+    @property
+    def row_chunks(self) -> int:
+        """Returns the 16 bytes of a staged row, which holds both words of each point, wherever it begins."""
+        if self.problem.is_complex:
+            return ceil_div(8 + 8 * self.row_columns, 16)
+        last = 127 + (self.row_columns - 1) * 2 * self.problem.sample_bits
+        return ceil_div(last // 32 * 32 + 64, 128)
+
+    @property
+    def row_lanes(self) -> int:
+        """Returns the threads that copy a staged row."""
+        return min(WARP, 1 << (self.row_chunks - 1).bit_length())
+
+    @property
+    def piece_segments(self) -> int:
+        return min(self.fir_threads, self.fir_width) // self.row_columns
+
+    @property
+    def piece_runs(self) -> int:
+        return min(self.part_runs, max(1, self.fir_threads // self.fir_width))
+
+    @property
+    def piece_rows(self) -> int:
+        return self.piece_runs * self.piece_segments * (self.fir_spectra + self.problem.taps - 1)
+
+    @property
+    def piece_bytes(self) -> int:
+        return self.piece_rows * self.row_chunks * 16
+
+    @property
+    def n_steps(self) -> int:
+        """Returns the pieces that a block filters of a part."""
+        pols = self.problem.n_pols if self.n1 == 1 else 1
+        return pols * ceil_div(self.fir_width * self.part_runs, self.fir_threads)
+
+    @property
+    def staged_bytes(self) -> list[int]:
+        """Returns the bytes of pieces in shared memory, and of their barriers."""
+        if self.config.STAGING == "none":
+            return []
+        stages = int(self.config.STAGES)
+        barriers = [8 * stages] if self.config.STAGING == "bulk" else []
+        return [stages * self.piece_bytes, *barriers]
 
     # ------------------------------------------------------------------ channelise_columns
     @property
@@ -164,7 +248,8 @@ class Geometry:
     @property
     def column_shared_bytes(self) -> int:
         warps = int(self.config.COLUMN_THREADS) // WARP
-        members = (8 * self.part_spectra * self.column_width, 8 * self.part_runs, 8 * warps)
+        starts = 8 * self.problem.n_pols * self.part_runs
+        members = [8 * self.part_spectra * self.column_width, starts, 8 * warps, *self.staged_bytes]
         return sum(ceil_div(member, 16) * 16 for member in members)
 
     @property

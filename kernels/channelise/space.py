@@ -12,17 +12,25 @@ SPACE = Space(
     ALGORITHM=("one", "two"),  # launches that samples pass through: a whole spectrum in a block, or a part in each
     COLUMN_POINTS=when((2, 4, 8, 16, 32, 64), ALGORITHM="two"),  # points of the first launch's transform
     SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
-    POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
-    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
-    MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
-    POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
+    STAGING=("none", "rows", "bulk"),  # how samples come to shared memory: not, by all threads, by the copy engine
+    STAGES=when((2, 3), STAGING=("rows", "bulk")),  # pieces of samples that it has room for
+    WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
-    ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
+    ORDER=when(("rows", "tiles"), ALGORITHM="two"),  # row by row of a spectrum, or as columns leave it
+    POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
+    ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
+    GROUPS=when((1, 2), ALGORITHM="one"),  # of warps of a block, which filter in turn, each parts of its own
+    THREADS=(128, 256, 512),  # of a block, or group, of the only, or the last, launch
+    MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
+    POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
+    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's second pass finds them
+    KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
+    PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # of SPECTRA spectra each, that a block has one after another
 )
 
 
@@ -87,6 +95,21 @@ def taps_fit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.FIR_TAPS == 8 or 2 * problem.taps > config.FIR_TAPS)
 
 
+@SPACE.constraint("weights are loaded ahead only where a thread holds all of a column")
+def weights_stay(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.WEIGHTS == "here" or problem.taps <= config.FIR_TAPS)
+
+
+@SPACE.constraint("bulk copies need sm_90 or later", STAGING="bulk")
+def bulk_exists(problem: Problem, config: Config, device: Device) -> bool:
+    return device.arch == "host" or int(device.arch[3:].rstrip("af")) >= 90
+
+
+@SPACE.constraint("the pieces under way are of one part, or of the next one", STAGING=("rows", "bulk"))
+def stages_fit(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(Geometry(problem, config).n_steps >= config.STAGES)
+
+
 @SPACE.constraint("a warp transforms whole rows")
 def rows_fill_warps(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
@@ -99,22 +122,88 @@ def threads_busy(problem: Problem, config: Config, device: Device) -> bool:
     return shape.units_per_thread <= 8 and (shape.n_units >= config.THREADS or config.THREADS == 128)
 
 
-@SPACE.heuristic("a thread makes voltages of all spectra that a block has of its pair, if all threads then have work")
-def post_is_long(problem: Problem, config: Config, device: Device) -> bool:
-    spectra = Geometry(problem, config).spectra
-    most = max((n for n in (2, 4, 8, 16) if n <= spectra), default=2)
-    longer = Geometry(problem, Config({**config, "POST_SPECTRA": most}))
-    return bool(most == config.POST_SPECTRA or longer.n_units < config.THREADS)
+# ---------------------------------------------------------------------- what searches keep to
+@SPACE.heuristic("rows have at least 256 points, where there are as many channels", ALGORITHM="two")
+def rows_long(problem: Problem, config: Config, device: Device) -> bool:
+    return problem.n_channels // int(config.COLUMN_POINTS) >= min(256, problem.n_channels // 2)
 
 
-@SPACE.heuristic("a multiprocessor has 8 to 32 warps")
-def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(8 * WARP <= config.THREADS * config.MIN_BLOCKS <= 32 * WARP)
+@SPACE.heuristic("a block of columns filters as many spectra as a heap has, from 8 to 32", ALGORITHM="two")
+def columns_worth_it(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.SPECTRA <= 32 and (config.SPECTRA >= 8 or problem.spectra_per_heap <= 4))
 
 
-@SPACE.heuristic("a multiprocessor has 8 to 32 warps, of columns", ALGORITHM="two")
+@SPACE.heuristic("a thread holds the sums of all spectra of a part, or 16 of them")
+def sums_held(problem: Problem, config: Config, device: Device) -> bool:
+    most = min(16, int(config.SPECTRA))
+    return bool(most == config.FIR_SPECTRA or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
+
+
+@SPACE.heuristic("a thread holds all weights of a column, or 16 of them")
+def weights_held(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(min(16, problem.taps) <= config.FIR_TAPS)
+
+
+@SPACE.heuristic("two places are enough for staged pieces", STAGING=("rows", "bulk"))
+def stages_enough(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.STAGES == 2)
+
+
+@SPACE.heuristic("a row that is copied in bulk has at least 256 bytes", STAGING="bulk")
+def bulk_is_large(problem: Problem, config: Config, device: Device) -> bool:
+    return Geometry(problem, config).row_chunks >= 16
+
+
+@SPACE.heuristic("what columns of at most 32 points leave is stored in runs of at least 64 bytes", ALGORITHM="two")
+def columns_wide(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.COLUMNS >= 16 or config.COLUMN_POINTS > MOST_RADIX)
+
+
+@SPACE.heuristic("columns are stored in long runs, in tiles", ALGORITHM="two")
+def stored_in_tiles(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.ORDER == "tiles")
+
+
+@SPACE.heuristic(
+    "a multiprocessor has 12 to 24 warps of columns of at most 32 points, and a thread one to four of them",
+    ALGORITHM="two",
+)
 def column_warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(8 * WARP <= config.COLUMN_THREADS * config.COLUMN_BLOCKS <= 32 * WARP)
+    shape = Geometry(problem, config)
+    threads = int(config.COLUMN_THREADS)
+    a_few = 1 <= shape.column_width // threads <= 4 or threads == 128
+    least = 12 if config.COLUMN_POINTS <= MOST_RADIX else 4
+    return bool(a_few and least * WARP <= threads * config.COLUMN_BLOCKS <= 24 * WARP)
+
+
+@SPACE.heuristic("a multiprocessor has 12 to 16 warps where a thread transforms 32 points, else 16 to 32")
+def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
+    least, most = (12, 16) if Geometry(problem, config).radix_1 == MOST_RADIX else (16, 32)
+    threads = Geometry(problem, config).groups * config.THREADS * config.MIN_BLOCKS
+    return bool(least * WARP <= threads <= most * WARP)
+
+
+@SPACE.heuristic("a thread makes voltages of as many spectra of its pair as leave work for all threads")
+def post_is_long(problem: Problem, config: Config, device: Device) -> bool:
+    shape = Geometry(problem, config)
+    allowed = [n for n in (2, 4, 8, 16) if n <= shape.spectra and n * problem.voltage_bytes >= 4]
+    busy = [n for n in allowed if shape.n_pairs * (shape.spectra // n) >= config.THREADS]
+    return bool(max(busy or allowed[:1], default=config.POST_SPECTRA) == config.POST_SPECTRA)
+
+
+@SPACE.heuristic("a block of rows has at least 4 spectra", ALGORITHM="two")
+def rows_are_several(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.ROW_SPECTRA >= 4)
+
+
+@SPACE.heuristic("voltages wait in registers where a thread transforms at most 16 points", POLS="in_turn")
+def registers_suffice(problem: Problem, config: Config, device: Device) -> bool:
+    return config.KEPT == "registers" or Geometry(problem, config).radix_1 == MOST_RADIX
+
+
+@SPACE.heuristic("blocks that have several parts are no fewer than 128", ALGORITHM="one")
+def parts_are_many(problem: Problem, config: Config, device: Device) -> bool:
+    return bool(config.PARTS == 1 or Geometry(problem, config).n_parts >= 128 * config.PARTS * config.GROUPS)
 
 
 @SPACE.constraint("a row's tile fits in shared memory")
@@ -126,7 +215,8 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
     least = max(2 * shape.radix_1 + 24, 2 * (shape.fir_spectra + shape.fir_taps) + 24 if shape.n1 == 1 else 0)
-    return least <= min(device.max_registers, device.registers_per_block // int(config.THREADS * config.MIN_BLOCKS))
+    n_threads = shape.groups * int(config.THREADS * config.MIN_BLOCKS)
+    return least <= min(device.max_registers, device.registers_per_block // n_threads)
 
 
 @SPACE.constraint("a tile of columns fits in shared memory", ALGORITHM="two")

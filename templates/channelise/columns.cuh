@@ -13,14 +13,29 @@ __device__ __forceinline__ float2 from_between(Between value) { return value; }
 {% endif %}
 
 constexpr int COLUMNS = {{ config.COLUMNS }};
+constexpr bool TILES = {{ "true" if config.ORDER == "tiles" else "false" }};  // the order of what lies between
 constexpr int COLUMN_THREADS = {{ config.COLUMN_THREADS }};  // blockDim.x of channelise_columns
-constexpr int WIDTH = {{ shape.column_width }};  // points of a spectrum that a block has
-constexpr int PART_RUNS = {{ shape.part_runs }};  // of FIR_SPECTRA spectra
+// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Tiles: spectra of neighbouring columns are
+// neighbours, so that a block stores long runs.
+__device__ __forceinline__ int place_between(int s, int k1, int n2)
+{
+    if constexpr (TILES)
+        return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;
+    return s * N_POINTS + k1 * N2 + n2;
+}
+
+static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH == N1 * COLUMNS, "what a block filters");
 
 struct ColumnShared {
-    alignas(16) float2 z[PART_SPECTRA][WIDTH];
-    alignas(16) long long starts[PART_RUNS];
-    alignas(16) unsigned long long sums[COLUMN_THREADS / 32];
+    alignas(16) float2 z[PART_SPECTRA][FIR_WIDTH];
+    alignas(16) long long starts[N_POLS][N_RUNS];
+    alignas(16) unsigned long long sums[1][COLUMN_THREADS / 32];
+{% if config.STAGING != "none" %}
+    Rows rows[STAGES];
+{% endif %}
+{% if config.STAGING == "bulk" %}
+    alignas(16) unsigned long long barriers[STAGES];
+{% endif %}
 };
 static_assert(sizeof(ColumnShared) == {{ shape.column_shared_bytes }}, "what the definition asks for at launch");
 
@@ -38,26 +53,56 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
     const int pol = blockIdx.y, first_column = blockIdx.x % GROUPS * COLUMNS;
     const long long index = blockIdx.x / GROUPS, n_parts = gridDim.x / GROUPS;
     const Part part = part_at(index, 0, PART_SPECTRA, first_spectrum, n_spectra);
-    const Stream stream = {samples, weights, offsets, row_bytes, part};
-    if (threadIdx.x < PART_RUNS)
-        shared.starts[threadIdx.x] = stream.start_of_run(pol, threadIdx.x * FIR_SPECTRA);
+    const Stream stream = {samples, weights, offsets, row_bytes, first_column};
+    stream.find_starts(shared.starts, part);
+    const long long(&starts)[N_RUNS] = shared.starts[pol];
+{% if config.STAGING != "none" %}
+    Copies copies{{ " = {shared.barriers}" if config.STAGING == "bulk" }};
+    copies.begin();
+{% endif %}
     __syncthreads();  // the starts are complete
-
-    unsigned long long power = 0;
+{% if config.STAGING != "none" %}
 #pragma unroll 1
-    for (int unit = threadIdx.x; unit < WIDTH * PART_RUNS; unit += COLUMN_THREADS) {
-        const int c = unit % WIDTH, run = unit / WIDTH, s = run * FIR_SPECTRA;
-        const int n = c / COLUMNS * N2 + first_column + c % COLUMNS;
-        power += stream.filter_run(
-            pol, s, shared.starts[run], n, [&](int i, float2 sum) { shared.z[s + i][c] = sum; });
+    for (int piece = 0; piece < STAGES - 1; ++piece) {
+        if (piece < N_PIECES)
+            copies.copy(shared.rows[piece], piece, stream, pol, starts, piece);
+        copies.close();
+    }
+{% endif %}
+
+    unsigned long long power[1] = {0};
+    Weights w;
+    if (AHEAD)
+        w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
+#pragma unroll 1
+    for (int piece = 0; piece < N_PIECES; ++piece) {
+        if (TAP_CHUNKS == 1 && !AHEAD)
+            w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+        const float* next = AHEAD && piece + 1 < N_PIECES ? stream.weights_of_piece(piece + 1) : nullptr;
+{% if config.STAGING != "none" %}
+        copies.wait(piece % STAGES);
+        __syncthreads();  // the piece is complete; the one before it is done with
+        if (piece + STAGES - 1 < N_PIECES)
+            copies.copy(
+                shared.rows[(piece + STAGES - 1) % STAGES], (piece + STAGES - 1) % STAGES, stream, pol, starts,
+                piece + STAGES - 1);
+        copies.close();
+{% endif %}
+        power[0] += stream.filter_piece<AHEAD>(
+{% if config.STAGING == "none" %}
+            part, pol, piece, starts, w, next, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
+{% else %}
+            part, pol, piece, starts, shared.rows[piece % STAGES], w, next,
+            [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
+{% endif %}
     }
 {% if problem.sample_bits != 64 %}
-    add_sum<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
+    add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
 {% else %}
     __syncthreads();  // z is complete
 {% endif %}
 
-    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS) + first_column;
+    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS);
 #pragma unroll 1
     for (int unit = threadIdx.x; unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
         const int c = unit % COLUMNS, s = unit / COLUMNS;
@@ -68,6 +113,6 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
         transform<N1>(y);
 #pragma unroll
         for (int k = 0; k < N1; ++k)
-            to[static_cast<long long>(s) * N_POINTS + k * N2 + c] = as_between(y[k]);
+            to[place_between(s, k, first_column + c)] = as_between(y[k]);
     }
 }

@@ -2,108 +2,230 @@
 // once for each FIR_TAPS taps, and added to all sums that it is part of.
 constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
 constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
+constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
+constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // what a block filters of a polarisation
 
-// Weights of tap `tap` for both parts of column n.
-__device__ __forceinline__ float2 load_weights(const float* __restrict__ weights, int tap, int n)
-{
-    if constexpr (COMPLEX) {
-        const float w = __ldg(weights + tap * STEP + n);
-        return make_float2(w, w);
-    } else {
-        return __ldg(reinterpret_cast<const float2*>(weights + tap * STEP) + n);
+{% if config.STAGING != "none" %}
+{% include "channelise/staging.cuh" %}
+
+{% endif %}
+// Of both parts of a column, as many as a thread holds.
+struct Weights {
+    float2 of[FIR_TAPS];
+
+    // N weights from tap `first` on; weights: those of the column's first tap.
+    template <int N>
+    __device__ __forceinline__ void load(const float* __restrict__ weights, int first)
+    {
+#pragma unroll
+        for (int t = 0; t < N; ++t)
+            of[t] = weights_at(weights, first + t);
     }
-}
+
+    // Volatile: the load stays where it is written, among the sums of the column before. A block does not come back to a
+    // column soon: twiddles have more of a small cache.
+    static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
+    {
+        const float* from = weights + tap * STEP;
+        if constexpr (COMPLEX) {
+            const float w = __ldg(from);
+            return make_float2(w, w);
+        } else {
+#ifdef AUTOTUNE_HOST
+            return *reinterpret_cast<const float2*>(from);
+#else
+            float2 w;
+            asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            return w;
+#endif
+        }
+    }
+};
 
 // Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
-template <int S, int N, bool LAST, bool GUARDED>
+// put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it, which must not wait for it.
+// AHEAD: as soon as a weight is done with, that of the next column takes its place, if there is one.
+template <int S, int N, bool LAST, bool AHEAD, class Column, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, const float* __restrict__ weights, int n, int first)
+    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, int first, const float* __restrict__ next,
+    const Put& put)
 {
-    float2 w[N];
-#pragma unroll
-    for (int t = 0; t < N; ++t)
-        w[t] = load_weights(weights, first + t, n);
+    float2 following = column.at(first);
 #pragma unroll
     for (int r = 0; r < S + N - 1; ++r) {
-        const float2 point = column.at<GUARDED>(first + r);
+        const float2 point = following;
+        if (r + 1 < S + N - 1)
+            following = column.at(first + r + 1);
         if constexpr (LAST && !COMPLEX)
             if (r >= N - 1)
                 add_squares(squares, point);
 #pragma unroll
         for (int s = 0; s < S; ++s) {
             if (r >= s && r - s < N) {
-                sums[s].x = __fmaf_rn(w[r - s].x, point.x, sums[s].x);
-                sums[s].y = __fmaf_rn(w[r - s].y, point.y, sums[s].y);
+                sums[s].x = __fmaf_rn(w.of[r - s].x, point.x, sums[s].x);
+                sums[s].y = __fmaf_rn(w.of[r - s].y, point.y, sums[s].y);
             }
         }
+        if (LAST && r >= N - 1)
+            put(r - N + 1, sums[r - N + 1]);
+        if (AHEAD && r >= S && next != nullptr)
+            w.of[r - S] = Weights::weights_at(next, r - S);
     }
+    if (AHEAD && next != nullptr)
+        w.of[N - 1] = Weights::weights_at(next, N - 1);
 }
 
-// S spectra of which the second and later ones start STEP samples after the one before.
-template <int S, bool GUARDED>
+// S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
+// the column's weights, and gets those of the next one.
+template <int S, bool AHEAD, class Column, class Put>
 __device__ __forceinline__ void filter(
-    float2 (&sums)[S], Squares& squares, const Column& column, const float* __restrict__ weights, int n)
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const float* __restrict__ next,
+    const Put& put)
 {
+    float2 sums[S];
 #pragma unroll
     for (int s = 0; s < S; ++s)
         sums[s] = make_float2(0.0f, 0.0f);
+    if constexpr (TAP_CHUNKS == 1) {
+        add_taps<S, TAPS, true, AHEAD>(sums, squares, column, w, 0, next, put);
+    } else {
 #pragma unroll 1
-    for (int chunk = 0; chunk < TAP_CHUNKS - 1; ++chunk)
-        add_taps<S, FIR_TAPS, false, GUARDED>(sums, squares, column, weights, n, chunk * FIR_TAPS);
-    add_taps<S, LAST_TAPS, true, GUARDED>(sums, squares, column, weights, n, (TAP_CHUNKS - 1) * FIR_TAPS);
+        for (int first = 0; first < TAPS - LAST_TAPS; first += FIR_TAPS) {
+            w.load<FIR_TAPS>(weights, first);
+            add_taps<S, FIR_TAPS, false, false>(sums, squares, column, w, first, nullptr, put);
+        }
+        w.load<LAST_TAPS>(weights, TAPS - LAST_TAPS);
+        add_taps<S, LAST_TAPS, true, false>(sums, squares, column, w, TAPS - LAST_TAPS, nullptr, put);
+    }
 }
 
-// What a block filters: its samples, and where its runs of FIR_SPECTRA spectra start.
+// What a block filters. FIR_THREADS threads filter a piece at a time, a column each, of one run of FIR_SPECTRA spectra.
 struct Stream {
     const unsigned char* samples;
     const float* weights;
     const long long* offsets;
     long long row_bytes;
-    Part part;
+    int first_column;
 
-    __device__ __forceinline__ Column column(int pol, long long start, int n) const
+    __device__ __forceinline__ long long n_bytes() const { return row_bytes * N_POLS; }
+
+    // The point that column c of the block is.
+    __device__ __forceinline__ int point(int c) const { return c / SEGMENT * N2 + first_column + c % SEGMENT; }
+
+    __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
+
+    // The weights of the calling thread's column of a piece.
+    __device__ __forceinline__ const float* weights_of_piece(int piece) const
     {
-        constexpr int POINT = COMPLEX ? 1 : 2;  // samples of it
-        const long long bit = pol * row_bytes * 8 + (start + POINT * n) * SAMPLE_BITS;
-        return Column(samples, bit, row_bytes * N_POLS);
+        return weights_of(point((piece * FIR_THREADS + own_thread()) % FIR_WIDTH));
     }
 
-    __device__ __forceinline__ long long start(int pol, int s) const { return offsets[(part.first() + s) * N_POLS + pol]; }
-
-    // Where FIR_SPECTRA spectra from number s on start, or -1 where they do not follow each other or are not all made.
-    __device__ __forceinline__ long long start_of_run(int pol, int s) const
+    // Where point n of a spectrum begins that starts at sample `start`.
+    __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
     {
-        if (!part.is_whole(s, FIR_SPECTRA))
-            return -1;
-        const long long first = start(pol, s);
-        bool is_regular = first >= 0;
-        for (int i = 1; i < FIR_SPECTRA; ++i)
-            is_regular &= start(pol, s + i) == first + static_cast<long long>(i) * STEP;
-        return is_regular ? first : -1;
+        return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
     }
 
-    // Column n of FIR_SPECTRA spectra from number s on: put(i, sum) gets each; of those that are not made, 0.
+    __device__ __forceinline__ long long start(const Part& part, int pol, int s) const
+    {
+        return offsets[(part.first() + s) * N_POLS + pol];
+    }
+
+    // Where runs start, or -1 where their spectra do not follow each other or are not all made: a thread <-> a spectrum.
+    __device__ __forceinline__ void find_starts(long long (&starts)[N_POLS][N_RUNS], const Part& part) const
+    {
+        constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
+        if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
+            return;
+        const int lane = own_thread() % 32, first_lane = lane - lane % FIR_SPECTRA;
+        const int pol = own_thread() / PART_SPECTRA, s = own_thread() % PART_SPECTRA;
+        const bool is_made = pol < N_POLS && part.has(s);
+        const long long own = is_made ? start(part, pol, s) : -1;
+        const long long first = __shfl_sync(0xffffffffu, own, first_lane);
+        const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
+        const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
+        if (pol < N_POLS && s % FIR_SPECTRA == 0)
+            starts[pol][s / FIR_SPECTRA] = is_regular{{ " && is_staged(pol, first)" if config.STAGING == "bulk" }} ? first : -1;
+    }
+
+{% if config.STAGING != "none" %}
+    // Where the first staged row of a run of a piece begins in memory; -1 if the run does not start.
+    __device__ __forceinline__ long long first_byte(int pol, const long long (&starts)[N_RUNS], int piece, int run) const
+    {
+        const long long start = starts[piece * FIR_THREADS / FIR_WIDTH + run];
+        return start < 0 ? -1 : first_bit(pol, start, point(piece * FIR_THREADS % FIR_WIDTH)) / 128 * 16;
+    }
+
+{% endif %}
+{% if config.STAGING == "bulk" %}
+    // Whether all chunks of a run lie before the end of the samples: copies of rows fill nothing up.
+    __device__ __forceinline__ bool is_staged(int pol, long long start) const
+    {
+        const long long last_row = first_bit(pol, start, N_POINTS - ROW_COLUMNS) / 128 * 16 + (FIR_ROWS - 1) * ROW_BYTES;
+        return last_row + ROW_CHUNKS * 16 <= n_bytes();
+    }
+
+{% endif %}
+    // FIR_SPECTRA spectra from number s on one by one, wherever they start, and at the end of the samples.
     template <class Put>
-    __device__ __forceinline__ unsigned long long filter_run(int pol, int s, long long run_start, int n, Put put) const
+    __device__ __forceinline__ void filter_each(const Part& part, int pol, int s, int n, Squares& squares, Put put) const
     {
+#pragma unroll 1
+        for (int i = 0; i < FIR_SPECTRA; ++i) {
+            float2 sum = make_float2(0.0f, 0.0f);
+            const long long first = part.has(s + i) ? start(part, pol, s + i) : -1;
+            if (first >= 0) {
+                const Column<true> column(samples, first_bit(pol, first, n), n_bytes());
+                float2 point = sum;
+#pragma unroll 1
+                for (int t = 0; t < TAPS; ++t) {
+                    const float2 w = Weights::weights_at(weights_of(n), t);
+                    point = column.at(t);
+                    sum.x = __fmaf_rn(w.x, point.x, sum.x);
+                    sum.y = __fmaf_rn(w.y, point.y, sum.y);
+                }
+                if constexpr (!COMPLEX)
+                    add_squares(squares, point);
+            }
+            put(i, sum);
+        }
+    }
+
+    // A thread's column of piece number `piece`, of which c, the number in the block, is less than FIR_WIDTH, and n the
+    // point: put(s, c, sum) gets each sum; of spectra that are not made, 0. Returns the squares.
+    template <bool AHEAD, class Put>
+    __device__ __forceinline__ unsigned long long filter_piece(
+{% if config.STAGING == "none" %}
+        const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], Weights& w,
+        const float* __restrict__ next, Put put) const
+{% else %}
+        const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], const Rows& rows, Weights& w,
+        const float* __restrict__ next, Put put) const
+{% endif %}
+    {
+        const int unit = piece * FIR_THREADS + own_thread(), c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
+        if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
+            return 0;
+        const int n = point(c), s = run * FIR_SPECTRA;
         Squares squares = 0;
-        if (run_start >= 0) {
-            const Column its = column(pol, run_start, n);
-            if (its.is_inside(FIR_SPECTRA + TAPS - 2)) {
-                float2 sums[FIR_SPECTRA];
-                filter<FIR_SPECTRA, false>(sums, squares, its, weights, n);
-#pragma unroll
-                for (int i = 0; i < FIR_SPECTRA; ++i)
-                    put(i, sums[i]);
-                return whole(squares);
+        bool is_done = false;
+        if (starts[run] >= 0) {
+{% if config.STAGING == "none" %}
+            const Column<false> column(samples, first_bit(pol, starts[run], n), n_bytes());
+            if (column.is_inside(FIR_ROWS - 1)) {
+{% else %}
+            const StagedColumn column(rows, first_bit(pol, starts[run], point(c - c % ROW_COLUMNS)));
+            {
+{% endif %}
+                filter<FIR_SPECTRA, AHEAD>(
+                    squares, column, w, weights_of(n), next, [&](int i, float2 sum) { put(s + i, c, sum); });
+                is_done = true;
             }
         }
-#pragma unroll 1
-        for (int i = 0; i < FIR_SPECTRA; ++i) {  // one by one: wherever they start, and at the end of the samples
-            float2 sum[1] = {make_float2(0.0f, 0.0f)};
-            if (part.has(s + i) && start(pol, s + i) >= 0)
-                filter<1, true>(sum, squares, column(pol, start(pol, s + i), n), weights, n);
-            put(i, sum[0]);
+        if (!is_done) {
+            filter_each(part, pol, s, n, squares, [&](int i, float2 sum) { put(s + i, c, sum); });
+            if (AHEAD && next != nullptr)
+                w.load<LAST_TAPS>(next, 0);
         }
         return whole(squares);
     }

@@ -1,23 +1,56 @@
 // The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
+// polarisations, POLS_AT_ONCE at a time; the only launch: of PARTS parts, one after another, in each of GROUPS groups
 //   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = {{ shape.n_rows }};
-constexpr int N_RUNS = {{ shape.n_runs }};  // of FIR_SPECTRA spectra that a block filters
+constexpr int PARTS = {{ shape.parts }};  // of a block, one after another
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
+{% if config.ALGORITHM == "one" %}
+constexpr int STEPS = N_PIECES * POLS_AT_ONCE;  // of a turn: pieces that a block filters
+{% endif %}
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
+{% if shape.groups > 1 %}
+constexpr int MAY_FILTER = 1 + GROUPS;  // the barrier at which group 0 waits for its turn; group 1's is the next one
+static_assert(GROUPS == 2, "each gives way to the other");
+{% endif %}
+
 struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
-    alignas(16) float2 turns[N_POLS][SPECTRA];
-    alignas(16) long long starts[N_POLS][N_RUNS];
+    alignas(16) float2 turns[PARTS > 1 ? 2 : 1][N_POLS][SPECTRA];  // of a part, and of the next one
+{% if config.ALGORITHM == "one" %}
+    alignas(16) long long starts[PARTS > 1 ? 2 : 1][N_POLS][N_RUNS];
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+{% if config.STAGING != "none" %}
+    Rows rows[STAGES];
+{% endif %}
+{% if config.STAGING == "bulk" %}
+    alignas(16) unsigned long long barriers[STAGES];
+{% endif %}
+{% if config.TWIDDLES == "shared" %}
+    alignas(16) float2 twiddles[N_TWIDDLES];
+{% endif %}
+{% endif %}
+{% if shape.keeps_in_shared %}
+    alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
+{% endif %}
 };
-static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
+static_assert(GROUPS * sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
+
+// What turns each spectrum of a part: a thread <-> a spectrum of a polarisation.
+__device__ __forceinline__ void make_turn(
+    float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
+{
+    const int s = own_thread() / N_POLS, pol = own_thread() % N_POLS;
+    if (s >= SPECTRA)
+        return;
+    const long long at = (part.first() + s) * N_POLS + pol;
+    turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
+}
 
 // A bin of a pair in the row of its spectrum.
 struct Place {
@@ -41,7 +74,18 @@ __device__ __forceinline__ Place second_place(int group, int i)
     return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) channelise(
+__device__ __forceinline__ Pair pair_of(
+    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
+{
+    const int2 bins = bins_of(group, number);
+    Pair pair;
+    pair.split = __ldg(splits + group * N_PAIRS + number);
+    pair.positions = make_float2(position(bins.x), position(bins.y));
+    pair.polar = __ldg(polar + group * N_PAIRS + number);
+    return pair;
+}
+
+extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLOCKS }}) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
     const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
@@ -56,107 +100,200 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {% endif %}
 {
     extern __shared__ uint4 dynamic_shared[];
-    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int group_of_warps = GROUPS == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0);  // of a warp's threads
+    Shared& shared = reinterpret_cast<Shared*>(dynamic_shared)[group_of_warps];
     const int group = blockIdx.y;
-    const long long index = blockIdx.x / BLOCKS_OF_PART;
+    const long long index = (static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * GROUPS + group_of_warps) * PARTS;
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
-    const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
-    const Output output = {voltages, n_times, part};
-    const int own_s = threadIdx.x / N_POLS, own_pol = threadIdx.x % N_POLS;  // whose turn this thread makes
-    float delay = 0.0f, phase = 0.0f;
-    if (part.has(own_s)) {
-        const long long at = (part.first() + own_s) * N_POLS + own_pol;
-        delay = delays[at], phase = phases[at];  // under way while the block finds where its spectra start
-    }
 {% if config.ALGORITHM == "one" %}
-    const Stream stream = {samples, weights, offsets, row_bytes, part};
-    for (int i = threadIdx.x; i < N_POLS * N_RUNS; i += THREADS)
-        shared.starts[i % N_POLS][i / N_POLS] = stream.start_of_run(i % N_POLS, i / N_POLS * FIR_SPECTRA);
-    __syncthreads();  // the starts are complete
+    const Stream stream = {samples, weights, offsets, row_bytes, 0};
 {% endif %}
-    if (own_s < SPECTRA)
-        shared.turns[own_pol][own_s] = turn_of(delay, phase);
-
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
-#pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {
+    const auto prepare = [&](int nth) {  // what the threads need to know of a part
+        const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
+        make_turn(shared.turns[nth % 2 % PARTS], part, delays, phases);
 {% if config.ALGORITHM == "one" %}
-        unsigned long long power[POLS_AT_ONCE] = {};
+        stream.find_starts(shared.starts[nth % 2 % PARTS], part);
+{% endif %}
+    };
+{% if config.STAGING != "none" and config.ALGORITHM == "one" %}
+    Copies copies{{ " = {shared.barriers}" if config.STAGING == "bulk" }};
+    int place = 0;  // of the piece that is filtered
+    const auto copy = [&](int nth, int step, int to) {  // what a part has in its step number `step` of all turns
+        const int pol = step / STEPS * POLS_AT_ONCE + step % POLS_AT_ONCE;
+        if (nth < PARTS)
+            copies.copy(
+                shared.rows[to], to, stream, pol, shared.starts[nth % 2 % PARTS][pol], step % STEPS / POLS_AT_ONCE);
+        copies.close();
+    };
+    copies.begin();
+{% endif %}
+{% if config.ALGORITHM == "one" and config.TWIDDLES == "shared" %}
+    for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
+        shared.twiddles[i] = twiddles[i];
+{% endif %}
+    prepare(0);
+{% if shape.groups > 1 %}
+    if (group_of_warps == 1)
+        arrive_named(MAY_FILTER, GROUPS * THREADS);  // group 0 begins
+{% endif %}
+{% if config.ALGORITHM == "one" %}
+    sync_group();  // the starts are complete
+{% if config.STAGING != "none" %}
 #pragma unroll 1
-        for (int unit = threadIdx.x; unit < N2 * N_RUNS; unit += THREADS) {
-            const int n = unit % N2, run = unit / N2, s = run * FIR_SPECTRA;
+    for (int step = 0; step < STAGES - 1; ++step)
+        copy(0, step, step);
+{% endif %}
+{% endif %}
+
+#pragma unroll 1
+    for (int nth = 0; nth < PARTS; ++nth) {
+        const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
+        if (GROUPS == 1 && PARTS > 1 && part.from >= part.to)
+            break;  // groups wait for each other, so they have as many parts
+        const Output output = {voltages, n_times, part};
+{% if not shape.keeps_in_shared %}
+        unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+{% endif %}
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; ++turn) {
+{% if config.ALGORITHM == "one" %}
+            unsigned long long power[POLS_AT_ONCE] = {};
+            Weights w;
+            if (AHEAD)
+                w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
+{% if shape.groups > 1 %}
+            sync_named(MAY_FILTER + group_of_warps, GROUPS * THREADS);  // it is this group's turn
+{% endif %}
+#pragma unroll 1
+            for (int step = 0; step < STEPS; ++step) {
+                const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
+                if (TAP_CHUNKS == 1 && !AHEAD && p == 0)
+                    w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+                const bool has_next = AHEAD && p == POLS_AT_ONCE - 1 && step + 1 < STEPS;
+                const float* next = has_next ? stream.weights_of_piece(piece + 1) : nullptr;
+{% if config.STAGING != "none" %}
+                copies.wait(place);
+                sync_group();  // the piece is complete, the one before it done with, and z is free
+                const int ahead = turn * STEPS + step + STAGES - 1;
+                copy(nth + (ahead >= TURNS * STEPS), ahead % (TURNS * STEPS), (place + STAGES - 1) % STAGES);
+{% else %}
+                if (step == 0 && (turn > 0 || nth > 0))
+                    sync_group();  // z is free
+{% endif %}
+                if (PARTS > 1 && turn == 0 && step == 0 && nth + 1 < PARTS)
+                    prepare(nth + 1);
+                const unsigned long long squares = stream.filter_piece<AHEAD>(
+                    part, pol, piece, shared.starts[nth % 2 % PARTS][pol],
+{% if config.STAGING != "none" %}
+                    shared.rows[place],
+{% endif %}
+                    w, next, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
 #pragma unroll
-            for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                const int pol = turn * POLS_AT_ONCE + p;
-                power[p] += stream.filter_run(pol, s, shared.starts[pol][run], n, [&](int i, float2 sum) {
-                    shared.z[row_of(0, p, s + i)][n] = sum;
-                });
+                for (int i = 0; i < POLS_AT_ONCE; ++i)
+                    power[i] += i == p ? squares : 0;
+{% if config.STAGING != "none" %}
+                place = place + 1 < STAGES ? place + 1 : 0;
+{% endif %}
             }
-        }
+{% if shape.groups > 1 %}
+            if (group_of_warps == 0 || nth + 1 < PARTS || turn + 1 < TURNS)
+                arrive_named(MAY_FILTER + 1 - group_of_warps, GROUPS * THREADS);
+{% endif %}
 {% if problem.sample_bits != 64 %}
-#pragma unroll
-        for (int p = 0; p < POLS_AT_ONCE; ++p) {
-            const int pol = turn * POLS_AT_ONCE + p;
-            add_sum<THREADS>(total_power + pol, shared.sums[pol], power[p]);  // a barrier: z is complete
-        }
+            add_sums<THREADS>(  // a barrier: z is complete
+                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 {% else %}
-        __syncthreads();  // z is complete
+            sync_group();  // z is complete
 {% endif %}
+{% else %}
+            if (turn > 0)
+                sync_group();  // z is free
 {% endif %}
 #pragma unroll 1
-        for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
-            const int row = unit / RADIX_2, lane = unit % RADIX_2;
-            float2* slice = shared.z[row];
+            for (int unit = own_thread(); unit < N_ROWS * RADIX_2; unit += THREADS) {
+                const int row = unit / RADIX_2, lane = unit % RADIX_2;
+                float2* slice = shared.z[row];
 {% if config.ALGORITHM == "one" %}
-            transform_row(slice, lane, 0, twiddles, [&](int n) { return slice[n]; });
+                transform_row(
+                    slice, lane, 0, twiddles, [&](int at, int n) { return slice[at + n]; },
+{% if config.TWIDDLES == "shared" %}
+                    [&](int i) { return shared.twiddles[i]; });
 {% else %}
-            const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
-            const bool is_upper = row >= SPECTRA * POLS_AT_ONCE;
-            const int k1 = !is_upper ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
-            const long long n_parts = gridDim.x / BLOCKS_OF_PART;
-            const long long spectrum = (pol * n_parts + index) * PART_SPECTRA + skipped + s;
-            const Between* from = between + spectrum * N_POINTS + k1 * N2;
-            transform_row(slice, lane, k1, twiddles, [&](int n) { return from_between(__ldcs(from + n)); });
+                    [&](int i) { return __ldg(twiddles + i); });
 {% endif %}
-        }
-        __syncthreads();  // the bins of all rows, and turns, are complete
+{% else %}
+                const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
+                const bool is_upper = row >= SPECTRA * POLS_AT_ONCE;
+                const int k1 = !is_upper ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
+                const long long n_parts = gridDim.x / BLOCKS_OF_PART;
+                const Between* from =
+                    between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
+                transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
+                    slice, lane, k1, twiddles,
+                    [&](int, int n) { return from_between(__ldcs(from + place_between(0, 0, n))); },
+                    [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + i); });
+{% endif %}
+            }
+            // What is known of pairs is under way while the block waits, unless it takes too many registers.
+            constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
+            Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
+            const auto load = [&](int i, int p) {
+                const int number = (own_thread() + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+                pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
+            };
+            if constexpr (EARLY)
+#pragma unroll
+                for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
+                    load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
+            sync_group();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
-        for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-            const int unit = threadIdx.x + i * THREADS;
-            if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
-                break;
-            const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
-            const int2 bins = bins_of(group, number);
-            const Place first = first_place(group, number), second = second_place(group, number);
-            unsigned words[POLS_AT_ONCE][2][WORDS];
+            for (int i = 0; i < UNITS_PER_THREAD; ++i) {
+                const int unit = own_thread() + i * THREADS;
+                if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
+                    break;
+                const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
+                const int2 bins = bins_of(group, number);
+                const Place first = first_place(group, number), second = second_place(group, number);
+                unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
-            for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                const int pol = turn * POLS_AT_ONCE + p;
-                Pair pair;
-                pair.split = __ldg(splits + group * N_PAIRS + number);
-                pair.positions = make_float2(position(bins.x), position(bins.y));
-                pair.polar = __ldg(polar + pol * N_ALL_PAIRS + group * N_PAIRS + number);
-                unsigned count = 0;
-                make_voltages(
-                    words[p], pair, &shared.z[row_of(first.half, p, s)][first.at],
-                    &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[pol][s], count);
-                if (count != 0)
-                    atomicAdd(&saturated[part.heap * N_POLS + pol], count);
-            }
-            if constexpr (TURNS == 1) {
-                output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
-                output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
-            } else if (turn == 0) {
+                for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                    if constexpr (!EARLY)
+                        load(i, p);
+                    const int pol = turn * POLS_AT_ONCE + p;
+                    unsigned count = 0;
+                    make_voltages(
+                        words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
+                        &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], count);
+                    if (count != 0)
+                        atomicAdd(&saturated[part.heap * N_POLS + pol], count);
+                }
+                if constexpr (TURNS == 1) {
+                    output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
+                    output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
+                } else {
+{% if shape.keeps_in_shared %}
+                    const auto of_first = [&](int bin, int w) -> unsigned& {
+                        return shared.kept[(i * 2 + bin) * WORDS + w][own_thread()];
+                    };
+{% else %}
+                    const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+{% endif %}
 #pragma unroll
-                for (int w = 0; w < WORDS; ++w)
-                    kept[i][0][w] = words[0][0][w], kept[i][1][w] = words[0][1][w];
-            } else {
-                output.store(bins.x, s, kept[i][0], words[0][0]);
-                output.store(bins.y, s, kept[i][1], words[0][1]);
+                    for (int bin = 0; bin < 2; ++bin) {
+                        unsigned before[WORDS];
+#pragma unroll
+                        for (int w = 0; w < WORDS; ++w) {
+                            if (turn == 0)
+                                of_first(bin, w) = words[0][bin][w];
+                            else
+                                before[w] = of_first(bin, w);
+                        }
+                        if (turn != 0)
+                            output.store(bin == 0 ? bins.x : bins.y, s, before, words[0][bin]);
+                    }
+                }
             }
         }
-        if (turn + 1 < TURNS)
-            __syncthreads();  // z is free
     }
 }

@@ -1,3 +1,20 @@
+// A block of one launch is made of GROUPS groups of warps, each with parts of its own, which filter in turn: while one
+// multiplies, the other one loads, stores and rotates.
+__device__ __forceinline__ int own_thread()
+{
+    return GROUPS == 1 ? threadIdx.x : threadIdx.x % FIR_THREADS;
+}
+
+// A barrier of the threads of a group.
+__device__ __forceinline__ void sync_group()
+{
+{% if shape.groups == 1 %}
+    __syncthreads();
+{% else %}
+    sync_named(1 + threadIdx.x / FIR_THREADS, FIR_THREADS);
+{% endif %}
+}
+
 // Some spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
@@ -29,22 +46,31 @@ __device__ __forceinline__ Part part_at(long long index, int skipped, int n, lon
     return part;
 }
 
-// One addition for a block, of the sum over its threads. A barrier is behind it.
-template <int BLOCK>
-__device__ __forceinline__ void add_sum(
-    unsigned long long* total, unsigned long long (&of_warps)[BLOCK / 32], unsigned long long sum)
+// Adds N sums over the threads of a block, one addition each. A barrier is behind it.
+template <int BLOCK, int N>
+__device__ __forceinline__ void add_sums(
+    unsigned long long* total, unsigned long long (*of_warps)[BLOCK / 32], const unsigned long long (&sums)[N])
 {
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (threadIdx.x % 32 == 0)
-        of_warps[threadIdx.x / 32] = sum;
-    __syncthreads();  // the sums of all warps are there
-    if (threadIdx.x == 0) {
+    for (int i = 0; i < N; ++i) {
+        unsigned long long sum = sums[i];
+        if constexpr (SMALL_SQUARES) {
+            sum = __reduce_add_sync(0xffffffffu, static_cast<unsigned>(sum));
+        } else {
 #pragma unroll
-        for (int warp = 1; warp < BLOCK / 32; ++warp)
-            sum += of_warps[warp];
+            for (int step = 16; step > 0; step /= 2)
+                sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        }
+        if (own_thread() % 32 == 0)
+            of_warps[i][own_thread() / 32] = sum;
+    }
+    sync_group();  // the sums of all warps are there
+    if (own_thread() < N) {
+        unsigned long long sum = 0;
+#pragma unroll
+        for (int warp = 0; warp < BLOCK / 32; ++warp)
+            sum += of_warps[own_thread()][warp];
         if (sum != 0)
-            atomicAdd(total, sum);
+            atomicAdd(total + own_thread(), sum);
     }
 }

@@ -1,6 +1,7 @@
 // Two bins of a spectrum become voltages.
 constexpr int CODES = 1 << BITS;
 constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
+constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
 
 // What a unit of work knows of its pair of bins.
@@ -68,27 +69,28 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Whether a code in the word is 0. A borrow finds one too many only where there is one.
-__device__ __forceinline__ bool has_zero(unsigned word)
+// Not 0 if a code in the word is 0. A borrow finds one too many only where there is one.
+__device__ __forceinline__ unsigned zeros(unsigned word)
 {
     constexpr unsigned ONES = BITS == 8 ? 0x01010101u : 0x11111111u;
-    return ((word - ONES) & ~word & ONES * (CODES / 2)) != 0;
+    return (word - ONES) & ~word & ONES * (CODES / 2);
 }
 
-// In two's complement; counts the saturated ones.
-__device__ __forceinline__ unsigned finished(Codes* codes, unsigned& saturated)
+// Codes of both bins of a pair, in two's complement; counts the saturated voltages.
+__device__ __forceinline__ void finish(unsigned& first, unsigned& second, Codes (&codes)[2][EACH], unsigned& saturated)
 {
     constexpr unsigned OFFSETS = BITS == 8 ? 0x80808080u : 0x88888888u;
-    unsigned word = packed(codes);
-    if (has_zero(word)) {
+    first = packed(codes[0]), second = packed(codes[1]);
+    if ((zeros(first) | zeros(second)) != 0) {
 #pragma unroll
-        for (int i = 0; i < 4 / VOLTAGE_BYTES; ++i) {
-            saturated += is_saturated(codes[i].re) || is_saturated(codes[i].im);
-            codes[i].re = clipped(codes[i].re), codes[i].im = clipped(codes[i].im);
+        for (int i = 0; i < 2 * EACH; ++i) {
+            Codes& code = codes[i / EACH][i % EACH];
+            saturated += is_saturated(code.re) || is_saturated(code.im);
+            code.re = clipped(code.re), code.im = clipped(code.im);
         }
-        word = packed(codes);
+        first = packed(codes[0]), second = packed(codes[1]);
     }
-    return word ^ OFFSETS;
+    first ^= OFFSETS, second ^= OFFSETS;
 }
 
 // Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
@@ -97,7 +99,6 @@ __device__ __forceinline__ void make_voltages(
     unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* turns,
     unsigned& saturated)
 {
-    constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 #pragma unroll
     for (int w = 0; w < WORDS; ++w) {
         Codes codes[2][EACH];
@@ -110,7 +111,6 @@ __device__ __forceinline__ void make_voltages(
             codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y);
             codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w);
         }
-        words[0][w] = finished(codes[0], saturated);
-        words[1][w] = finished(codes[1], saturated);
+        finish(words[0][w], words[1][w], codes, saturated);
     }
 }

@@ -12,7 +12,27 @@ __device__ __forceinline__ float exact_float(unsigned bits)
     return __uint_as_float(and_xor(bits, FIELD, 0x3fc00000u)) - 1.5f;
 }
 
-// Points of one column: point number `row` is `row` STEP samples further on.
+constexpr int POINT_BITS = COMPLEX ? 64 : 2 * SAMPLE_BITS;
+
+// The point that begins at bit `bit` of a, which b follows.
+__device__ __forceinline__ float2 unpacked(unsigned a, unsigned b, unsigned bit)
+{
+    if constexpr (NARROW && SAMPLE_BITS >= 9) {
+        const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
+        return make_float2(exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
+    } else {
+        unsigned top;  // the first sample's sign bit is its highest
+        if constexpr (NARROW)
+            top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
+        else
+            top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
+        return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
+    }
+}
+
+// Points of one column in global memory: point number `row` is `row` STEP samples further on.
+// GUARDED: the words may lie beyond the end, where they are 0.
+template <bool GUARDED>
 class Column {
 public:
     // first_bit: of the first point, among all streams' samples, of which there are n_bytes.
@@ -23,8 +43,6 @@ public:
     {
     }
 
-    // GUARDED: the words may lie beyond the end, where they are 0.
-    template <bool GUARDED>
     __device__ __forceinline__ float2 at(int row) const
     {
         const unsigned* from = words + static_cast<long long>(row) * ROW_WORDS;
@@ -35,7 +53,7 @@ public:
         } else {
             const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
             const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + 1);
-            return unpacked(a, b);
+            return unpacked(a, b, bit);
         }
     }
 
@@ -46,22 +64,6 @@ private:
     const unsigned* words;  // of the first point
     unsigned bit;  // of the first word, in which it begins
     long long left;  // bytes from there to the end
-
-    __device__ __forceinline__ float2 unpacked(unsigned a, unsigned b) const
-    {
-        if constexpr (NARROW && SAMPLE_BITS >= 9) {
-            const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
-            return make_float2(
-                exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
-        } else {
-            unsigned top;  // the first sample's sign bit is its highest
-            if constexpr (NARROW)
-                top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
-            else
-                top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
-            return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
-        }
-    }
 
     __device__ __forceinline__ unsigned guarded(long long offset) const
     {

@@ -1,5 +1,8 @@
 // Transforms in registers, and of a row by two passes of them.
-__host__ __device__ constexpr int log_2(int n) { return n <= 1 ? 0 : 1 + log_2(n / 2); }
+__host__ __device__ constexpr int log_2(int n)
+{
+    return (n >= 2) + (n >= 4) + (n >= 8) + (n >= 16) + (n >= 32) + (n >= 64);
+}
 
 // The lowest `bits` of i in reverse. There is no loop, which a compiler might keep.
 __host__ __device__ constexpr int reversed(int i, int bits)
@@ -7,17 +10,19 @@ __host__ __device__ constexpr int reversed(int i, int bits)
     return ((i & 1) << 5 | (i & 2) << 3 | (i & 4) << 1 | (i & 8) >> 1 | (i & 16) >> 3 | (i & 32) >> 5) >> (6 - bits);
 }
 
-// cos(2 pi i / 64), i <= 32
-__host__ __device__ constexpr float cosine(int i)
+// cos(2 pi i / 64), i <= 16. Nothing here calls itself, which a compiler would leave as a call.
+__host__ __device__ constexpr float quarter(int i)
 {
-    return i > 16 ? -cosine(32 - i)
-{% for i in range(16) %}
+    return i == 0 ? 1.0f
+{% for i in range(1, 16) %}
          : i == {{ i }} ? {{ cosines[i] }}
 {% endfor %}
          : 0.0f;
 }
 
-__host__ __device__ constexpr float sine(int i) { return i <= 16 ? cosine(16 - i) : cosine(i - 16); }
+// cos(2 pi i / 64) and sin(2 pi i / 64), i <= 32
+__host__ __device__ constexpr float cosine(int i) { return i <= 16 ? quarter(i) : -quarter(32 - i); }
+__host__ __device__ constexpr float sine(int i) { return i <= 16 ? quarter(16 - i) : quarter(i - 16); }
 
 // (e, o) becomes (e + w o, e - w o): six multiply-adds.
 __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float wi)
@@ -63,26 +68,26 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j. twiddles[i stride], i < R / 2, belong to omega: what twiddle() says.
-template <int R>
-__device__ __forceinline__ void transform_turned(float2* y, const float2* __restrict__ twiddles, int stride)
+// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles(i stride), i < R / 2, belong to omega:
+// what twiddle() says. M is a template's, because a loop over it is not always unrolled, and w then lies in local memory.
+template <int R, int M = 1, class Twiddles>
+__device__ __forceinline__ void transform_turned(float2* y, const Twiddles& twiddles, int stride)
 {
+    constexpr int N = M > 1 ? M / 2 : 1, FIRST = M > 1 ? M / 2 : 0;
+    float2 w[N];
 #pragma unroll
-    for (int lg = 0; lg < log_2(R); ++lg) {
-        const int m = 1 << lg, n = m > 1 ? m / 2 : 1, first = m > 1 ? m / 2 : 0;
-        float2 w[R / 4 > 1 ? R / 4 : 1];
+    for (int i = 0; i < N; ++i)
+        w[i] = twiddles((FIRST + i) * stride);
 #pragma unroll
-        for (int i = 0; i < n; ++i)
-            w[i] = __ldg(twiddles + (first + i) * stride);
-#pragma unroll
-        for (int i = 0; i < R / 2; ++i) {
-            const int j = i % m, at = i / m * 2 * m + j;
-            if (j < n)
-                butterfly(y[at], y[at + m], w[j].x, w[j].y);
-            else  // a quarter of a turn further
-                butterfly(y[at], y[at + m], w[j - n].y, -w[j - n].x);
-        }
+    for (int i = 0; i < R / 2; ++i) {
+        const int j = i % M, at = i / M * 2 * M + j;
+        if (j < N)
+            butterfly(y[at], y[at + M], w[j].x, w[j].y);
+        else  // a quarter of a turn further
+            butterfly(y[at], y[at + M], w[j - N].y, -w[j - N].x);
     }
+    if constexpr (2 * M < R)
+        transform_turned<R, 2 * M>(y, twiddles, stride);
 }
 
 // Bins 0 and N / 2 of real samples are no pair. What makes them one, for split() with c = 1, s = 0.
@@ -93,19 +98,20 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(n2) returns its points. The bins are in order in `slice`, and of row 0 of
+// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
+// all rows. The bins are in order in `slice`, and of row 0 of
 // real samples, with bin 0, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
-template <class Load>
+template <class Load, class Second>
 __device__ __forceinline__ void transform_row(
-    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load)
+    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load, Second second)
 {
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
-        y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
+        y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, twiddles + k1 * (RADIX_1 / 2), 1);
+        transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -113,14 +119,13 @@ __device__ __forceinline__ void transform_row(
     for (int q = 0; q < RADIX_1; ++q)
         slice[q * (RADIX_2 + 1) + lane] = y[q];
     __syncwarp();  // the first pass is complete
-    const float2* of_row = twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1);
 #pragma unroll
     for (int first = 0; first < RADIX_1; first += RADIX_2) {
-        const int q = first + lane;
+        const int q = first + lane, of_lane = k1 * (RADIX_2 / 2 * RADIX_1) + q;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
             y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, of_row + q, RADIX_1);
+        transform_turned<RADIX_2>(y + first, [&](int i) { return second(of_lane + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
     if (!COMPLEX && lane == 0 && k1 == 0) {

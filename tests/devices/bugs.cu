@@ -202,6 +202,40 @@ extern "C" __global__ void two_barriers(float* out, const float* in, int n)
         out[g] = in[g];
 }
 
+//@ named_barriers_apart
+// finds: race on shared memory s\+\d+: read here .*written by thread \d+ of the block, with no barrier|nobody has written
+extern "C" __global__ void named_barriers_apart(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const int t = threadIdx.x, g = blockIdx.x * 64 + t;
+    s[t] = g < n ? in[g] : 0.0f;
+    cuda_host_bar_sync(1 + t / 32, 32);
+    const float v = s[63 - t];  // HERE
+    if (g < n)
+        out[g] = v;
+}
+
+//@ named_barrier_left_early
+// finds: race on shared memory s\+\d+: written here .*read by a thread of warp 0
+extern "C" __global__ void named_barrier_left_early(float* out, const float* in, int n)
+{
+    __shared__ float s[64];
+    const int t = threadIdx.x, g = blockIdx.x * 64 + t;
+    s[t] = g < n ? in[g] : 0.0f;
+    cuda_host_bar_sync(1, 64);
+    if (t < 32)
+        cuda_host_bar_arrive(2, 64);
+    else
+        cuda_host_bar_sync(2, 64);
+    float v = 0.0f;
+    if (t < 32)
+        v = s[63 - t];
+    else
+        s[t] = v;  // HERE
+    if (g < n)
+        out[g] = v;
+}
+
 //@ early_return
 // finds: __syncthreads .*, but 28 threads of the block have returned|returned while the other 36 threads wait
 extern "C" __global__ void early_return(float* out, const float* in, int n)

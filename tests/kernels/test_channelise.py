@@ -18,32 +18,46 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 
 KERNEL = Channelise()
 ONE: dict[str, Any] = dict(
-    ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4
-)
-TWO = ONE | dict(
-    ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4, BETWEEN="float32"
-)
+    ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
+    STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global", GROUPS=1,
+)  # fmt: skip
+TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "TWIDDLES", "GROUPS")} | dict(
+    ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4,
+    BETWEEN="float32", ORDER="rows",
+)  # fmt: skip
 SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps=2, n_spectra=0, n_samples=0)
+STAGED = dict(STAGING="rows", STAGES=2)
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (dict(), ONE),
-    (dict(n_channels=128), TWO),
-    (dict(taps=5, sample_bits=13), ONE),
-    (dict(n_channels=256, sample_bits=16), ONE | dict(SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, MIN_BLOCKS=3)),
-    (dict(n_channels=128, sample_bits=64), ONE),  # complex
-    (dict(n_channels=1024, sample_bits=64), TWO | dict(COLUMN_POINTS=16, COLUMNS=16, ROW_SPECTRA=2, POST_SPECTRA=2)),
-    (dict(taps=1, sample_bits=8, bits=4, n_pols=1, spectra_per_heap=33), ONE | dict(SPECTRA=64, MIN_BLOCKS=2)),
-    (dict(sample_bits=2, bits=4, spectra_per_heap=20), ONE | dict(SPECTRA=32, FIR_SPECTRA=16)),
-    (dict(taps=33, n_channels=128, sample_bits=12, layout="blocks"), ONE | dict(FIR_TAPS=32)),
-    (dict(taps=20, layout="blocks", times_per_block=2, bits=4), ONE | dict(FIR_TAPS=16)),
-    (dict(layout="blocks", times_per_block=1), ONE),
-    (dict(n_channels=512, layout="blocks", times_per_block=4, bits=4), ONE | dict(SPECTRA=8, POLS="in_turn")),
+    (dict(n_channels=256), TWO | STAGED | dict(COLUMN_POINTS=4, COLUMNS=64, ORDER="tiles")),
     (
-        dict(n_channels=2048),
-        TWO
-        | dict(COLUMN_POINTS=4, COLUMNS=64, SPECTRA=8, FIR_SPECTRA=8, POLS="in_turn", THREADS=256, COLUMN_THREADS=256),
+        dict(taps=5, sample_bits=13, layout="blocks", times_per_block=2),
+        ONE | STAGED | dict(WEIGHTS="ahead", PARTS=4, TWIDDLES="shared", GROUPS=2),
     ),
-    (dict(n_channels=1024, precision="half"), TWO | dict(COLUMN_POINTS=8, COLUMNS=64, BETWEEN="half")),
-    (dict(n_channels=4096), TWO | dict(COLUMN_POINTS=64, COLUMNS=8, COLUMN_BLOCKS=3)),
+    (
+        dict(n_channels=256, sample_bits=16),
+        ONE
+        | dict(SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, MIN_BLOCKS=3, POLS="in_turn", KEPT="shared")
+        | dict(STAGING="rows", STAGES=3, PARTS=2),
+    ),
+    (
+        dict(n_channels=128, sample_bits=64, layout="blocks", bits=4),  # complex
+        ONE | STAGED | dict(SPECTRA=8, POLS="in_turn", KEPT="registers"),
+    ),
+    (dict(n_channels=512, sample_bits=64), TWO | dict(COLUMN_POINTS=8, COLUMNS=16, ROW_SPECTRA=2, POST_SPECTRA=2)),
+    (
+        dict(taps=1, sample_bits=2, bits=4, n_pols=1, spectra_per_heap=33),
+        ONE | STAGED | dict(SPECTRA=64, MIN_BLOCKS=2, PARTS=8),
+    ),
+    (
+        dict(taps=33, n_channels=128, sample_bits=12, layout="blocks", times_per_block=1, bits=4),
+        ONE | STAGED | dict(FIR_TAPS=32),
+    ),
+    (
+        dict(n_channels=4096, precision="half"),
+        TWO
+        | dict(COLUMN_POINTS=64, COLUMNS=8, SPECTRA=8, FIR_SPECTRA=8, BETWEEN="half")
+        | dict(POLS="in_turn", KEPT="registers", WEIGHTS="ahead"),
+    ),
 ]
 DEFAULT = dict(taps=16, n_channels=1024, spectra_per_heap=17)
 
@@ -152,12 +166,10 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
     ("config", "old", "new"),
     first_is_quick(
         [
-            pytest.param(ONE, "cosine(j * (32 / m)), -sine", "cosine(j * (32 / m)), sine", id="twiddle"),
-            pytest.param(ONE, "return {0, N2 - i};", "return {0, N2 - 1 - i};", id="the split's partner"),
             pytest.param(ONE, "? CODES - 1 : 1", "? CODES - 1 : 2", id="clip"),
-            pytest.param(ONE, "__syncthreads();  // the bins of all rows", "// the bins of all rows", id="barrier"),
-            pytest.param(ONE, "put(i, sums[i]);", "put(i, sums[FIR_SPECTRA - 1 - i]);", id="sums of a run"),
-            pytest.param(ONE, "is_regular &= start(pol, s + i) ==", "is_regular |= start(pol, s + i) ==", id="offset"),
+            pytest.param(ONE, "sync_group();  // the bins of all rows", "// the bins of all rows", id="barrier"),
+            pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
+            pytest.param(ONE | STAGED, "copies.wait(place);", "", id="wait"),
             pytest.param(
                 TWO, "i / EACH * (1.0f / (N1 * RADIX_1))", "i / EACH * (0.5f / (N1 * RADIX_1))", id="row's twiddle"
             ),
@@ -165,15 +177,18 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
     ),
 )
 def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
-    values = dict(n_channels=64) if config is ONE else dict(n_channels=256)
-    given = config if config is ONE else config | dict(COLUMN_POINTS=4)
+    values = dict(n_channels=256) if config is TWO else dict(n_channels=64)
+    given = config | dict(COLUMN_POINTS=4) if config is TWO else config
     check_mutant(KERNEL, small(values), Config(given), old, new)
 
 
 # ---------------------------------------------------------------------- goldens
 GOLDENS = {
     "default": (KERNEL.tuned[0], KERNEL.default),
-    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn")),
+    "two": (
+        KERNEL.tuned[1],
+        TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", KEPT="registers", STAGING="rows", STAGES=2),
+    ),
     "narrow": (replace(KERNEL.extra_problems[1], layout="blocks"), ONE),
 }
 

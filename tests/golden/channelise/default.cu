@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16]
+// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,STAGING=rows,STAGES=2,WEIGHTS=here,PARTS=4,TWIDDLES=shared,KEPT=registers,GROUPS=1]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -17,7 +17,7 @@
 //
 // Real samples: even and odd ones are the parts of N = C complex points, and X[k], X[N - k] follow from Z[k], Z[N - k].
 // N = N1 N2, point n1 N2 + n2, bin k1 + N1 k2:
-//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][s][k1][n2]
+//   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][part]
 //   channelise                    (filters, if N1 is 1,) transforms rows of N2 = RADIX_1 RADIX_2 points, makes voltages
 //   channelise_tables             makes what they look up: twiddles, what splits pairs of bins, gains in polar form
 // Parts   a heap's spectra are cut into parts of PART_SPECTRA; a block has a part, or SPECTRA of it
@@ -37,7 +37,8 @@ constexpr int RADIX_1 = 32;  // of its first pass
 constexpr int RADIX_2 = 32;  // of its second one; also the threads of a row
 constexpr int PART_SPECTRA = 16;
 constexpr int PARTS_PER_HEAP = 16;
-constexpr int THREADS = 512;  // blockDim.x of channelise
+constexpr int GROUPS = 1;  // of THREADS threads each, of a block of channelise
+constexpr int THREADS = 512;
 constexpr int SPECTRA = 16;  // of its blocks
 constexpr int POLS_AT_ONCE = 1;  // polarisations whose rows a block has at once
 constexpr int HALVES = 1;  // rows of a spectrum that a block has: those whose bins are pairs
@@ -47,8 +48,19 @@ constexpr int N_ALL_PAIRS = 512;
 constexpr int POST_SPECTRA = 16;  // spectra of a unit of work of the last step: its pair is one
 constexpr int N_UNITS = 512;
 constexpr int UNITS_PER_THREAD = 1;
+constexpr int FIR_THREADS = 512;  // of the block that filters
+constexpr int FIR_WIDTH = 1024;  // points of a spectrum that it has
+constexpr int SEGMENT = 1024;  // neighbouring ones among them
+constexpr int N_RUNS = 1;  // of FIR_SPECTRA spectra that it filters
 constexpr int FIR_SPECTRA = 16;  // sums of a column that a thread holds
 constexpr int FIR_TAPS = 16;  // weights of a column that it holds
+constexpr bool AHEAD = false;  // weights are loaded a column ahead
+constexpr int STAGES = 2;  // pieces of samples in shared memory
+constexpr int ROW_COLUMNS = 512;  // columns of a staged row
+constexpr int ROW_CHUNKS = 82;  // 16 bytes each
+constexpr int ROW_LANES = 32;  // threads that copy it
+constexpr int PIECE_SEGMENTS = 1;
+constexpr int PIECE_RUNS = 1;
 constexpr int N_FIRST_TWIDDLES = 0;
 constexpr int N_TWIDDLES = 512;
 constexpr int VECTOR_BYTES = 16;  // the widest store that all runs of voltages are made of
@@ -58,6 +70,7 @@ constexpr int STEP = COMPLEX ? N_CHANNELS : 2 * N_CHANNELS;  // samples from one
 constexpr int N_POINTS = N_CHANNELS;
 constexpr int VOLTAGE_BYTES = BITS / 4;
 typedef float Squares;  // holds a thread's sum of squares of one column exactly
+constexpr bool SMALL_SQUARES = true;  // 32 bits hold those of a warp
 constexpr bool FLOAT_SQUARES = true;
 
 // N consecutive floats that one instruction moves; the address must be a multiple of 4 N bytes.
@@ -95,6 +108,19 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
+// A block of one launch is made of GROUPS groups of warps, each with parts of its own, which filter in turn: while one
+// multiplies, the other one loads, stores and rotates.
+__device__ __forceinline__ int own_thread()
+{
+    return GROUPS == 1 ? threadIdx.x : threadIdx.x % FIR_THREADS;
+}
+
+// A barrier of the threads of a group.
+__device__ __forceinline__ void sync_group()
+{
+    __syncthreads();
+}
+
 // Some spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
@@ -126,23 +152,32 @@ __device__ __forceinline__ Part part_at(long long index, int skipped, int n, lon
     return part;
 }
 
-// One addition for a block, of the sum over its threads. A barrier is behind it.
-template <int BLOCK>
-__device__ __forceinline__ void add_sum(
-    unsigned long long* total, unsigned long long (&of_warps)[BLOCK / 32], unsigned long long sum)
+// Adds N sums over the threads of a block, one addition each. A barrier is behind it.
+template <int BLOCK, int N>
+__device__ __forceinline__ void add_sums(
+    unsigned long long* total, unsigned long long (*of_warps)[BLOCK / 32], const unsigned long long (&sums)[N])
 {
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (threadIdx.x % 32 == 0)
-        of_warps[threadIdx.x / 32] = sum;
-    __syncthreads();  // the sums of all warps are there
-    if (threadIdx.x == 0) {
+    for (int i = 0; i < N; ++i) {
+        unsigned long long sum = sums[i];
+        if constexpr (SMALL_SQUARES) {
+            sum = __reduce_add_sync(0xffffffffu, static_cast<unsigned>(sum));
+        } else {
 #pragma unroll
-        for (int warp = 1; warp < BLOCK / 32; ++warp)
-            sum += of_warps[warp];
+            for (int step = 16; step > 0; step /= 2)
+                sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        }
+        if (own_thread() % 32 == 0)
+            of_warps[i][own_thread() / 32] = sum;
+    }
+    sync_group();  // the sums of all warps are there
+    if (own_thread() < N) {
+        unsigned long long sum = 0;
+#pragma unroll
+        for (int warp = 0; warp < BLOCK / 32; ++warp)
+            sum += of_warps[own_thread()][warp];
         if (sum != 0)
-            atomicAdd(total, sum);
+            atomicAdd(total + own_thread(), sum);
     }
 }
 
@@ -160,7 +195,27 @@ __device__ __forceinline__ float exact_float(unsigned bits)
     return __uint_as_float(and_xor(bits, FIELD, 0x3fc00000u)) - 1.5f;
 }
 
-// Points of one column: point number `row` is `row` STEP samples further on.
+constexpr int POINT_BITS = COMPLEX ? 64 : 2 * SAMPLE_BITS;
+
+// The point that begins at bit `bit` of a, which b follows.
+__device__ __forceinline__ float2 unpacked(unsigned a, unsigned b, unsigned bit)
+{
+    if constexpr (NARROW && SAMPLE_BITS >= 9) {
+        const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
+        return make_float2(exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
+    } else {
+        unsigned top;  // the first sample's sign bit is its highest
+        if constexpr (NARROW)
+            top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
+        else
+            top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
+        return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
+    }
+}
+
+// Points of one column in global memory: point number `row` is `row` STEP samples further on.
+// GUARDED: the words may lie beyond the end, where they are 0.
+template <bool GUARDED>
 class Column {
 public:
     // first_bit: of the first point, among all streams' samples, of which there are n_bytes.
@@ -171,8 +226,6 @@ public:
     {
     }
 
-    // GUARDED: the words may lie beyond the end, where they are 0.
-    template <bool GUARDED>
     __device__ __forceinline__ float2 at(int row) const
     {
         const unsigned* from = words + static_cast<long long>(row) * ROW_WORDS;
@@ -183,7 +236,7 @@ public:
         } else {
             const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
             const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + 1);
-            return unpacked(a, b);
+            return unpacked(a, b, bit);
         }
     }
 
@@ -194,22 +247,6 @@ private:
     const unsigned* words;  // of the first point
     unsigned bit;  // of the first word, in which it begins
     long long left;  // bytes from there to the end
-
-    __device__ __forceinline__ float2 unpacked(unsigned a, unsigned b) const
-    {
-        if constexpr (NARROW && SAMPLE_BITS >= 9) {
-            const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
-            return make_float2(
-                exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
-        } else {
-            unsigned top;  // the first sample's sign bit is its highest
-            if constexpr (NARROW)
-                top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
-            else
-                top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
-            return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
-        }
-    }
 
     __device__ __forceinline__ unsigned guarded(long long offset) const
     {
@@ -242,119 +279,357 @@ __device__ __forceinline__ unsigned long long whole(Squares sum)
         return static_cast<unsigned long long>(sum);
 }
 
+// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
+// 16. Of the 16 bytes, `n` are read, and the others become 0.
+__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16, 16 - n);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copy_async(void* to, const void* from)
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_memcpy_async(to, from, 16);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+#endif
+}
+
+// The copies so far, of this thread, since the last such call: a group.
+__device__ __forceinline__ void close_group()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most N of this thread's groups are under way.
+template <int N>
+__device__ __forceinline__ void wait_for_groups()
+{
+#ifdef AUTOTUNE_HOST
+    __pipeline_wait_prior(N);
+#else
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+#endif
+}
+
 // The weighted sums of one complex column. A thread holds FIR_TAPS weights and FIR_SPECTRA sums; each point is unpacked
 // once for each FIR_TAPS taps, and added to all sums that it is part of.
 constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
 constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
+constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
+constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // what a block filters of a polarisation
 
-// Weights of tap `tap` for both parts of column n.
-__device__ __forceinline__ float2 load_weights(const float* __restrict__ weights, int tap, int n)
-{
-    if constexpr (COMPLEX) {
-        const float w = __ldg(weights + tap * STEP + n);
-        return make_float2(w, w);
-    } else {
-        return __ldg(reinterpret_cast<const float2*>(weights + tap * STEP) + n);
+// Packed samples on their way to shared memory. A staged row is what ROW_COLUMNS neighbouring columns have of one row of
+// samples, in ROW_CHUNKS times 16 bytes, which begin at a multiple of 16 in memory too. Of a piece, FIR_ROWS rows of each
+// of PIECE_SEGMENTS groups of columns, of each of PIECE_RUNS runs of spectra, lie in one of STAGES places.
+constexpr int ROW_BYTES = ROW_WORDS * 4, SEGMENT_BYTES = N2 * POINT_BITS / 8;
+static_assert(ROW_BYTES % 16 == 0 && N2 * POINT_BITS % 128 == 0, "all rows of a run begin at the same bit of 16 bytes");
+
+struct Rows {
+    alignas(16) unsigned char at[PIECE_RUNS][FIR_ROWS][PIECE_SEGMENTS][16 * ROW_CHUNKS];
+};
+static_assert(sizeof(Rows) == 40672, "what the definition counts for a piece");
+
+// Points of a thread's column of a piece.
+class StagedColumn {
+public:
+    // first_bit: of the first of the ROW_COLUMNS columns in memory
+    __device__ __forceinline__ StagedColumn(const Rows& rows, long long first_bit)
+    {
+        const int c = own_thread() % FIR_WIDTH, run = own_thread() / FIR_WIDTH;
+        const unsigned first = static_cast<unsigned>(first_bit) % 128 + c % ROW_COLUMNS * POINT_BITS;
+        words = reinterpret_cast<const unsigned*>(rows.at[run][0][c / ROW_COLUMNS]) + first / 32;
+        bit = first % 32;
     }
-}
+
+    __device__ __forceinline__ float2 at(int row) const
+    {
+        const unsigned* from = words + row * (4 * ROW_CHUNKS * PIECE_SEGMENTS);
+        if constexpr (COMPLEX)
+            return *reinterpret_cast<const float2*>(from);
+        else
+            return unpacked(from[0], from[1], bit);
+    }
+
+private:
+    const unsigned* words;
+    unsigned bit;
+};
+
+// Of both parts of a column, as many as a thread holds.
+struct Weights {
+    float2 of[FIR_TAPS];
+
+    // N weights from tap `first` on; weights: those of the column's first tap.
+    template <int N>
+    __device__ __forceinline__ void load(const float* __restrict__ weights, int first)
+    {
+#pragma unroll
+        for (int t = 0; t < N; ++t)
+            of[t] = weights_at(weights, first + t);
+    }
+
+    // Volatile: the load stays where it is written, among the sums of the column before. A block does not come back to a
+    // column soon: twiddles have more of a small cache.
+    static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
+    {
+        const float* from = weights + tap * STEP;
+        if constexpr (COMPLEX) {
+            const float w = __ldg(from);
+            return make_float2(w, w);
+        } else {
+#ifdef AUTOTUNE_HOST
+            return *reinterpret_cast<const float2*>(from);
+#else
+            float2 w;
+            asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            return w;
+#endif
+        }
+    }
+};
 
 // Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
-template <int S, int N, bool LAST, bool GUARDED>
+// put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it, which must not wait for it.
+// AHEAD: as soon as a weight is done with, that of the next column takes its place, if there is one.
+template <int S, int N, bool LAST, bool AHEAD, class Column, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, const float* __restrict__ weights, int n, int first)
+    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, int first, const float* __restrict__ next,
+    const Put& put)
 {
-    float2 w[N];
-#pragma unroll
-    for (int t = 0; t < N; ++t)
-        w[t] = load_weights(weights, first + t, n);
+    float2 following = column.at(first);
 #pragma unroll
     for (int r = 0; r < S + N - 1; ++r) {
-        const float2 point = column.at<GUARDED>(first + r);
+        const float2 point = following;
+        if (r + 1 < S + N - 1)
+            following = column.at(first + r + 1);
         if constexpr (LAST && !COMPLEX)
             if (r >= N - 1)
                 add_squares(squares, point);
 #pragma unroll
         for (int s = 0; s < S; ++s) {
             if (r >= s && r - s < N) {
-                sums[s].x = __fmaf_rn(w[r - s].x, point.x, sums[s].x);
-                sums[s].y = __fmaf_rn(w[r - s].y, point.y, sums[s].y);
+                sums[s].x = __fmaf_rn(w.of[r - s].x, point.x, sums[s].x);
+                sums[s].y = __fmaf_rn(w.of[r - s].y, point.y, sums[s].y);
             }
         }
+        if (LAST && r >= N - 1)
+            put(r - N + 1, sums[r - N + 1]);
+        if (AHEAD && r >= S && next != nullptr)
+            w.of[r - S] = Weights::weights_at(next, r - S);
     }
+    if (AHEAD && next != nullptr)
+        w.of[N - 1] = Weights::weights_at(next, N - 1);
 }
 
-// S spectra of which the second and later ones start STEP samples after the one before.
-template <int S, bool GUARDED>
+// S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
+// the column's weights, and gets those of the next one.
+template <int S, bool AHEAD, class Column, class Put>
 __device__ __forceinline__ void filter(
-    float2 (&sums)[S], Squares& squares, const Column& column, const float* __restrict__ weights, int n)
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const float* __restrict__ next,
+    const Put& put)
 {
+    float2 sums[S];
 #pragma unroll
     for (int s = 0; s < S; ++s)
         sums[s] = make_float2(0.0f, 0.0f);
+    if constexpr (TAP_CHUNKS == 1) {
+        add_taps<S, TAPS, true, AHEAD>(sums, squares, column, w, 0, next, put);
+    } else {
 #pragma unroll 1
-    for (int chunk = 0; chunk < TAP_CHUNKS - 1; ++chunk)
-        add_taps<S, FIR_TAPS, false, GUARDED>(sums, squares, column, weights, n, chunk * FIR_TAPS);
-    add_taps<S, LAST_TAPS, true, GUARDED>(sums, squares, column, weights, n, (TAP_CHUNKS - 1) * FIR_TAPS);
+        for (int first = 0; first < TAPS - LAST_TAPS; first += FIR_TAPS) {
+            w.load<FIR_TAPS>(weights, first);
+            add_taps<S, FIR_TAPS, false, false>(sums, squares, column, w, first, nullptr, put);
+        }
+        w.load<LAST_TAPS>(weights, TAPS - LAST_TAPS);
+        add_taps<S, LAST_TAPS, true, false>(sums, squares, column, w, TAPS - LAST_TAPS, nullptr, put);
+    }
 }
 
-// What a block filters: its samples, and where its runs of FIR_SPECTRA spectra start.
+// What a block filters. FIR_THREADS threads filter a piece at a time, a column each, of one run of FIR_SPECTRA spectra.
 struct Stream {
     const unsigned char* samples;
     const float* weights;
     const long long* offsets;
     long long row_bytes;
-    Part part;
+    int first_column;
 
-    __device__ __forceinline__ Column column(int pol, long long start, int n) const
+    __device__ __forceinline__ long long n_bytes() const { return row_bytes * N_POLS; }
+
+    // The point that column c of the block is.
+    __device__ __forceinline__ int point(int c) const { return c / SEGMENT * N2 + first_column + c % SEGMENT; }
+
+    __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
+
+    // The weights of the calling thread's column of a piece.
+    __device__ __forceinline__ const float* weights_of_piece(int piece) const
     {
-        constexpr int POINT = COMPLEX ? 1 : 2;  // samples of it
-        const long long bit = pol * row_bytes * 8 + (start + POINT * n) * SAMPLE_BITS;
-        return Column(samples, bit, row_bytes * N_POLS);
+        return weights_of(point((piece * FIR_THREADS + own_thread()) % FIR_WIDTH));
     }
 
-    __device__ __forceinline__ long long start(int pol, int s) const { return offsets[(part.first() + s) * N_POLS + pol]; }
-
-    // Where FIR_SPECTRA spectra from number s on start, or -1 where they do not follow each other or are not all made.
-    __device__ __forceinline__ long long start_of_run(int pol, int s) const
+    // Where point n of a spectrum begins that starts at sample `start`.
+    __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
     {
-        if (!part.is_whole(s, FIR_SPECTRA))
-            return -1;
-        const long long first = start(pol, s);
-        bool is_regular = first >= 0;
-        for (int i = 1; i < FIR_SPECTRA; ++i)
-            is_regular &= start(pol, s + i) == first + static_cast<long long>(i) * STEP;
-        return is_regular ? first : -1;
+        return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
     }
 
-    // Column n of FIR_SPECTRA spectra from number s on: put(i, sum) gets each; of those that are not made, 0.
+    __device__ __forceinline__ long long start(const Part& part, int pol, int s) const
+    {
+        return offsets[(part.first() + s) * N_POLS + pol];
+    }
+
+    // Where runs start, or -1 where their spectra do not follow each other or are not all made: a thread <-> a spectrum.
+    __device__ __forceinline__ void find_starts(long long (&starts)[N_POLS][N_RUNS], const Part& part) const
+    {
+        constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
+        if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
+            return;
+        const int lane = own_thread() % 32, first_lane = lane - lane % FIR_SPECTRA;
+        const int pol = own_thread() / PART_SPECTRA, s = own_thread() % PART_SPECTRA;
+        const bool is_made = pol < N_POLS && part.has(s);
+        const long long own = is_made ? start(part, pol, s) : -1;
+        const long long first = __shfl_sync(0xffffffffu, own, first_lane);
+        const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
+        const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
+        if (pol < N_POLS && s % FIR_SPECTRA == 0)
+            starts[pol][s / FIR_SPECTRA] = is_regular ? first : -1;
+    }
+
+    // Where the first staged row of a run of a piece begins in memory; -1 if the run does not start.
+    __device__ __forceinline__ long long first_byte(int pol, const long long (&starts)[N_RUNS], int piece, int run) const
+    {
+        const long long start = starts[piece * FIR_THREADS / FIR_WIDTH + run];
+        return start < 0 ? -1 : first_bit(pol, start, point(piece * FIR_THREADS % FIR_WIDTH)) / 128 * 16;
+    }
+
+    // FIR_SPECTRA spectra from number s on one by one, wherever they start, and at the end of the samples.
     template <class Put>
-    __device__ __forceinline__ unsigned long long filter_run(int pol, int s, long long run_start, int n, Put put) const
+    __device__ __forceinline__ void filter_each(const Part& part, int pol, int s, int n, Squares& squares, Put put) const
     {
+#pragma unroll 1
+        for (int i = 0; i < FIR_SPECTRA; ++i) {
+            float2 sum = make_float2(0.0f, 0.0f);
+            const long long first = part.has(s + i) ? start(part, pol, s + i) : -1;
+            if (first >= 0) {
+                const Column<true> column(samples, first_bit(pol, first, n), n_bytes());
+                float2 point = sum;
+#pragma unroll 1
+                for (int t = 0; t < TAPS; ++t) {
+                    const float2 w = Weights::weights_at(weights_of(n), t);
+                    point = column.at(t);
+                    sum.x = __fmaf_rn(w.x, point.x, sum.x);
+                    sum.y = __fmaf_rn(w.y, point.y, sum.y);
+                }
+                if constexpr (!COMPLEX)
+                    add_squares(squares, point);
+            }
+            put(i, sum);
+        }
+    }
+
+    // A thread's column of piece number `piece`, of which c, the number in the block, is less than FIR_WIDTH, and n the
+    // point: put(s, c, sum) gets each sum; of spectra that are not made, 0. Returns the squares.
+    template <bool AHEAD, class Put>
+    __device__ __forceinline__ unsigned long long filter_piece(
+        const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], const Rows& rows, Weights& w,
+        const float* __restrict__ next, Put put) const
+    {
+        const int unit = piece * FIR_THREADS + own_thread(), c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
+        if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
+            return 0;
+        const int n = point(c), s = run * FIR_SPECTRA;
         Squares squares = 0;
-        if (run_start >= 0) {
-            const Column its = column(pol, run_start, n);
-            if (its.is_inside(FIR_SPECTRA + TAPS - 2)) {
-                float2 sums[FIR_SPECTRA];
-                filter<FIR_SPECTRA, false>(sums, squares, its, weights, n);
-#pragma unroll
-                for (int i = 0; i < FIR_SPECTRA; ++i)
-                    put(i, sums[i]);
-                return whole(squares);
+        bool is_done = false;
+        if (starts[run] >= 0) {
+            const StagedColumn column(rows, first_bit(pol, starts[run], point(c - c % ROW_COLUMNS)));
+            {
+                filter<FIR_SPECTRA, AHEAD>(
+                    squares, column, w, weights_of(n), next, [&](int i, float2 sum) { put(s + i, c, sum); });
+                is_done = true;
             }
         }
-#pragma unroll 1
-        for (int i = 0; i < FIR_SPECTRA; ++i) {  // one by one: wherever they start, and at the end of the samples
-            float2 sum[1] = {make_float2(0.0f, 0.0f)};
-            if (part.has(s + i) && start(pol, s + i) >= 0)
-                filter<1, true>(sum, squares, column(pol, start(pol, s + i), n), weights, n);
-            put(i, sum[0]);
+        if (!is_done) {
+            filter_each(part, pol, s, n, squares, [&](int i, float2 sum) { put(s + i, c, sum); });
+            if (AHEAD && next != nullptr)
+                w.load<LAST_TAPS>(next, 0);
         }
         return whole(squares);
     }
 };
 
+// Copies of pieces from global to shared memory. Nobody waits for a copy before the piece is filtered.
+// All threads copy 16 bytes at a time; beyond the end of the samples 0 is staged.
+struct Copies {
+    __device__ __forceinline__ void begin() {}
+
+    // Copies piece number `piece` of a polarisation.
+    __device__ __forceinline__ void copy(
+        Rows& rows, int, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
+    {
+#pragma unroll
+        for (int run = 0; run < PIECE_RUNS; ++run) {
+            const long long byte = stream.first_byte(pol, starts, piece, run);
+            const long long left = stream.n_bytes() - byte;
+            if (byte >= 0 && left >= (FIR_ROWS - 1) * ROW_BYTES + (PIECE_SEGMENTS - 1) * SEGMENT_BYTES + 16 * ROW_CHUNKS)
+                copy_run<false>(rows, run, stream.samples + byte, left);
+            else if (byte >= 0)
+                copy_run<true>(rows, run, stream.samples + byte, left);
+        }
+    }
+
+    // GUARDED: only `left` bytes are there.
+    template <bool GUARDED>
+    __device__ __forceinline__ void copy_run(Rows& rows, int run, const unsigned char* from, long long left) const
+    {
+        constexpr int AT_ONCE = FIR_THREADS / ROW_LANES, N = ceil_div(FIR_ROWS * PIECE_SEGMENTS, AT_ONCE);
+        const int first = own_thread() / ROW_LANES, lane = own_thread() % ROW_LANES;
+#pragma unroll(GUARDED ? 1 : N <= 16 ? N : 4)
+        for (int k = 0; k < N; ++k) {  // a sum of what a thread knows and of a constant: one of both parts is 0
+            const int row = first / PIECE_SEGMENTS + k * AT_ONCE / PIECE_SEGMENTS;
+            const int segment = first % PIECE_SEGMENTS + k * AT_ONCE % PIECE_SEGMENTS;
+            if (FIR_ROWS * PIECE_SEGMENTS % AT_ONCE != 0 && row >= FIR_ROWS)
+                break;
+            const int offset = row * ROW_BYTES + segment * SEGMENT_BYTES;
+#pragma unroll(GUARDED ? 1 : ceil_div(ROW_CHUNKS, ROW_LANES))
+            for (int i = 0; i < ceil_div(ROW_CHUNKS, ROW_LANES); ++i) {
+                const int chunk = lane + i * ROW_LANES;
+                if (ROW_CHUNKS % ROW_LANES != 0 && chunk >= ROW_CHUNKS)
+                    break;
+                unsigned char* to = rows.at[run][row][segment] + 16 * chunk;
+                if constexpr (GUARDED)
+                    copy_async(to, from + offset + 16 * chunk, clamped(left - offset - 16 * chunk, 16));
+                else
+                    copy_async(to, from + offset + 16 * chunk);
+            }
+        }
+    }
+
+    // Behind each piece, and behind what is none, at the end.
+    __device__ __forceinline__ void close() const { close_group(); }
+
+    // Until the oldest of STAGES - 1 pieces is there, for this thread's copies.
+    __device__ __forceinline__ void wait(int) { wait_for_groups<STAGES - 2>(); }
+};
+
 // Transforms in registers, and of a row by two passes of them.
-__host__ __device__ constexpr int log_2(int n) { return n <= 1 ? 0 : 1 + log_2(n / 2); }
+__host__ __device__ constexpr int log_2(int n)
+{
+    return (n >= 2) + (n >= 4) + (n >= 8) + (n >= 16) + (n >= 32) + (n >= 64);
+}
 
 // The lowest `bits` of i in reverse. There is no loop, which a compiler might keep.
 __host__ __device__ constexpr int reversed(int i, int bits)
@@ -362,11 +637,10 @@ __host__ __device__ constexpr int reversed(int i, int bits)
     return ((i & 1) << 5 | (i & 2) << 3 | (i & 4) << 1 | (i & 8) >> 1 | (i & 16) >> 3 | (i & 32) >> 5) >> (6 - bits);
 }
 
-// cos(2 pi i / 64), i <= 32
-__host__ __device__ constexpr float cosine(int i)
+// cos(2 pi i / 64), i <= 16. Nothing here calls itself, which a compiler would leave as a call.
+__host__ __device__ constexpr float quarter(int i)
 {
-    return i > 16 ? -cosine(32 - i)
-         : i == 0 ? 1.0f
+    return i == 0 ? 1.0f
          : i == 1 ? 0.9951847195625305f
          : i == 2 ? 0.9807852506637573f
          : i == 3 ? 0.9569403529167175f
@@ -385,7 +659,9 @@ __host__ __device__ constexpr float cosine(int i)
          : 0.0f;
 }
 
-__host__ __device__ constexpr float sine(int i) { return i <= 16 ? cosine(16 - i) : cosine(i - 16); }
+// cos(2 pi i / 64) and sin(2 pi i / 64), i <= 32
+__host__ __device__ constexpr float cosine(int i) { return i <= 16 ? quarter(i) : -quarter(32 - i); }
+__host__ __device__ constexpr float sine(int i) { return i <= 16 ? quarter(16 - i) : quarter(i - 16); }
 
 // (e, o) becomes (e + w o, e - w o): six multiply-adds.
 __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float wi)
@@ -431,26 +707,26 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j. twiddles[i stride], i < R / 2, belong to omega: what twiddle() says.
-template <int R>
-__device__ __forceinline__ void transform_turned(float2* y, const float2* __restrict__ twiddles, int stride)
+// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles(i stride), i < R / 2, belong to omega:
+// what twiddle() says. M is a template's, because a loop over it is not always unrolled, and w then lies in local memory.
+template <int R, int M = 1, class Twiddles>
+__device__ __forceinline__ void transform_turned(float2* y, const Twiddles& twiddles, int stride)
 {
+    constexpr int N = M > 1 ? M / 2 : 1, FIRST = M > 1 ? M / 2 : 0;
+    float2 w[N];
 #pragma unroll
-    for (int lg = 0; lg < log_2(R); ++lg) {
-        const int m = 1 << lg, n = m > 1 ? m / 2 : 1, first = m > 1 ? m / 2 : 0;
-        float2 w[R / 4 > 1 ? R / 4 : 1];
+    for (int i = 0; i < N; ++i)
+        w[i] = twiddles((FIRST + i) * stride);
 #pragma unroll
-        for (int i = 0; i < n; ++i)
-            w[i] = __ldg(twiddles + (first + i) * stride);
-#pragma unroll
-        for (int i = 0; i < R / 2; ++i) {
-            const int j = i % m, at = i / m * 2 * m + j;
-            if (j < n)
-                butterfly(y[at], y[at + m], w[j].x, w[j].y);
-            else  // a quarter of a turn further
-                butterfly(y[at], y[at + m], w[j - n].y, -w[j - n].x);
-        }
+    for (int i = 0; i < R / 2; ++i) {
+        const int j = i % M, at = i / M * 2 * M + j;
+        if (j < N)
+            butterfly(y[at], y[at + M], w[j].x, w[j].y);
+        else  // a quarter of a turn further
+            butterfly(y[at], y[at + M], w[j - N].y, -w[j - N].x);
     }
+    if constexpr (2 * M < R)
+        transform_turned<R, 2 * M>(y, twiddles, stride);
 }
 
 // Bins 0 and N / 2 of real samples are no pair. What makes them one, for split() with c = 1, s = 0.
@@ -461,19 +737,20 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(n2) returns its points. The bins are in order in `slice`, and of row 0 of
+// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
+// all rows. The bins are in order in `slice`, and of row 0 of
 // real samples, with bin 0, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
-template <class Load>
+template <class Load, class Second>
 __device__ __forceinline__ void transform_row(
-    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load)
+    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load, Second second)
 {
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
-        y[reversed(j, log_2(RADIX_1))] = load(lane + RADIX_2 * j);
+        y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, twiddles + k1 * (RADIX_1 / 2), 1);
+        transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -481,14 +758,13 @@ __device__ __forceinline__ void transform_row(
     for (int q = 0; q < RADIX_1; ++q)
         slice[q * (RADIX_2 + 1) + lane] = y[q];
     __syncwarp();  // the first pass is complete
-    const float2* of_row = twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1);
 #pragma unroll
     for (int first = 0; first < RADIX_1; first += RADIX_2) {
-        const int q = first + lane;
+        const int q = first + lane, of_lane = k1 * (RADIX_2 / 2 * RADIX_1) + q;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
             y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, of_row + q, RADIX_1);
+        transform_turned<RADIX_2>(y + first, [&](int i) { return second(of_lane + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
     if (!COMPLEX && lane == 0 && k1 == 0) {
@@ -566,6 +842,7 @@ extern "C" __global__ void __launch_bounds__(256) channelise_tables(
 // Two bins of a spectrum become voltages.
 constexpr int CODES = 1 << BITS;
 constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
+constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
 
 // What a unit of work knows of its pair of bins.
@@ -633,27 +910,28 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Whether a code in the word is 0. A borrow finds one too many only where there is one.
-__device__ __forceinline__ bool has_zero(unsigned word)
+// Not 0 if a code in the word is 0. A borrow finds one too many only where there is one.
+__device__ __forceinline__ unsigned zeros(unsigned word)
 {
     constexpr unsigned ONES = BITS == 8 ? 0x01010101u : 0x11111111u;
-    return ((word - ONES) & ~word & ONES * (CODES / 2)) != 0;
+    return (word - ONES) & ~word & ONES * (CODES / 2);
 }
 
-// In two's complement; counts the saturated ones.
-__device__ __forceinline__ unsigned finished(Codes* codes, unsigned& saturated)
+// Codes of both bins of a pair, in two's complement; counts the saturated voltages.
+__device__ __forceinline__ void finish(unsigned& first, unsigned& second, Codes (&codes)[2][EACH], unsigned& saturated)
 {
     constexpr unsigned OFFSETS = BITS == 8 ? 0x80808080u : 0x88888888u;
-    unsigned word = packed(codes);
-    if (has_zero(word)) {
+    first = packed(codes[0]), second = packed(codes[1]);
+    if ((zeros(first) | zeros(second)) != 0) {
 #pragma unroll
-        for (int i = 0; i < 4 / VOLTAGE_BYTES; ++i) {
-            saturated += is_saturated(codes[i].re) || is_saturated(codes[i].im);
-            codes[i].re = clipped(codes[i].re), codes[i].im = clipped(codes[i].im);
+        for (int i = 0; i < 2 * EACH; ++i) {
+            Codes& code = codes[i / EACH][i % EACH];
+            saturated += is_saturated(code.re) || is_saturated(code.im);
+            code.re = clipped(code.re), code.im = clipped(code.im);
         }
-        word = packed(codes);
+        first = packed(codes[0]), second = packed(codes[1]);
     }
-    return word ^ OFFSETS;
+    first ^= OFFSETS, second ^= OFFSETS;
 }
 
 // Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
@@ -662,7 +940,6 @@ __device__ __forceinline__ void make_voltages(
     unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* turns,
     unsigned& saturated)
 {
-    constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 #pragma unroll
     for (int w = 0; w < WORDS; ++w) {
         Codes codes[2][EACH];
@@ -675,8 +952,7 @@ __device__ __forceinline__ void make_voltages(
             codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y);
             codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w);
         }
-        words[0][w] = finished(codes[0], saturated);
-        words[1][w] = finished(codes[1], saturated);
+        finish(words[0][w], words[1][w], codes, saturated);
     }
 }
 
@@ -778,25 +1054,40 @@ private:
 };
 
 // The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
+// polarisations, POLS_AT_ONCE at a time; the only launch: of PARTS parts, one after another, in each of GROUPS groups
 //   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 16;
-constexpr int N_RUNS = 1;  // of FIR_SPECTRA spectra that a block filters
+constexpr int PARTS = 4;  // of a block, one after another
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
+constexpr int STEPS = N_PIECES * POLS_AT_ONCE;  // of a turn: pieces that a block filters
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
+
 struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
-    alignas(16) float2 turns[N_POLS][SPECTRA];
-    alignas(16) long long starts[N_POLS][N_RUNS];
+    alignas(16) float2 turns[PARTS > 1 ? 2 : 1][N_POLS][SPECTRA];  // of a part, and of the next one
+    alignas(16) long long starts[PARTS > 1 ? 2 : 1][N_POLS][N_RUNS];
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+    Rows rows[STAGES];
+    alignas(16) float2 twiddles[N_TWIDDLES];
 };
-static_assert(sizeof(Shared) == 135696, "what the definition asks for at launch");
+static_assert(GROUPS * sizeof(Shared) == 221408, "what the definition asks for at launch");
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
+
+// What turns each spectrum of a part: a thread <-> a spectrum of a polarisation.
+__device__ __forceinline__ void make_turn(
+    float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
+{
+    const int s = own_thread() / N_POLS, pol = own_thread() % N_POLS;
+    if (s >= SPECTRA)
+        return;
+    const long long at = (part.first() + s) * N_POLS + pol;
+    turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
+}
 
 // A bin of a pair in the row of its spectrum.
 struct Place {
@@ -820,7 +1111,18 @@ __device__ __forceinline__ Place second_place(int group, int i)
     return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
+__device__ __forceinline__ Pair pair_of(
+    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
+{
+    const int2 bins = bins_of(group, number);
+    Pair pair;
+    pair.split = __ldg(splits + group * N_PAIRS + number);
+    pair.positions = make_float2(position(bins.x), position(bins.y));
+    pair.polar = __ldg(polar + group * N_PAIRS + number);
+    return pair;
+}
+
+extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, 1) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
     const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
@@ -829,89 +1131,134 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     long long row_bytes)
 {
     extern __shared__ uint4 dynamic_shared[];
-    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const int group_of_warps = GROUPS == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0);  // of a warp's threads
+    Shared& shared = reinterpret_cast<Shared*>(dynamic_shared)[group_of_warps];
     const int group = blockIdx.y;
-    const long long index = blockIdx.x / BLOCKS_OF_PART;
+    const long long index = (static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * GROUPS + group_of_warps) * PARTS;
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
-    const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
-    const Output output = {voltages, n_times, part};
-    const int own_s = threadIdx.x / N_POLS, own_pol = threadIdx.x % N_POLS;  // whose turn this thread makes
-    float delay = 0.0f, phase = 0.0f;
-    if (part.has(own_s)) {
-        const long long at = (part.first() + own_s) * N_POLS + own_pol;
-        delay = delays[at], phase = phases[at];  // under way while the block finds where its spectra start
-    }
-    const Stream stream = {samples, weights, offsets, row_bytes, part};
-    for (int i = threadIdx.x; i < N_POLS * N_RUNS; i += THREADS)
-        shared.starts[i % N_POLS][i / N_POLS] = stream.start_of_run(i % N_POLS, i / N_POLS * FIR_SPECTRA);
-    __syncthreads();  // the starts are complete
-    if (own_s < SPECTRA)
-        shared.turns[own_pol][own_s] = turn_of(delay, phase);
+    const Stream stream = {samples, weights, offsets, row_bytes, 0};
+    const auto prepare = [&](int nth) {  // what the threads need to know of a part
+        const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
+        make_turn(shared.turns[nth % 2 % PARTS], part, delays, phases);
+        stream.find_starts(shared.starts[nth % 2 % PARTS], part);
+    };
+    Copies copies;
+    int place = 0;  // of the piece that is filtered
+    const auto copy = [&](int nth, int step, int to) {  // what a part has in its step number `step` of all turns
+        const int pol = step / STEPS * POLS_AT_ONCE + step % POLS_AT_ONCE;
+        if (nth < PARTS)
+            copies.copy(
+                shared.rows[to], to, stream, pol, shared.starts[nth % 2 % PARTS][pol], step % STEPS / POLS_AT_ONCE);
+        copies.close();
+    };
+    copies.begin();
+    for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
+        shared.twiddles[i] = twiddles[i];
+    prepare(0);
+    sync_group();  // the starts are complete
+#pragma unroll 1
+    for (int step = 0; step < STAGES - 1; ++step)
+        copy(0, step, step);
 
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
 #pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {
-        unsigned long long power[POLS_AT_ONCE] = {};
+    for (int nth = 0; nth < PARTS; ++nth) {
+        const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
+        if (GROUPS == 1 && PARTS > 1 && part.from >= part.to)
+            break;  // groups wait for each other, so they have as many parts
+        const Output output = {voltages, n_times, part};
+        unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
 #pragma unroll 1
-        for (int unit = threadIdx.x; unit < N2 * N_RUNS; unit += THREADS) {
-            const int n = unit % N2, run = unit / N2, s = run * FIR_SPECTRA;
+        for (int turn = 0; turn < TURNS; ++turn) {
+            unsigned long long power[POLS_AT_ONCE] = {};
+            Weights w;
+            if (AHEAD)
+                w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
+#pragma unroll 1
+            for (int step = 0; step < STEPS; ++step) {
+                const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
+                if (TAP_CHUNKS == 1 && !AHEAD && p == 0)
+                    w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+                const bool has_next = AHEAD && p == POLS_AT_ONCE - 1 && step + 1 < STEPS;
+                const float* next = has_next ? stream.weights_of_piece(piece + 1) : nullptr;
+                copies.wait(place);
+                sync_group();  // the piece is complete, the one before it done with, and z is free
+                const int ahead = turn * STEPS + step + STAGES - 1;
+                copy(nth + (ahead >= TURNS * STEPS), ahead % (TURNS * STEPS), (place + STAGES - 1) % STAGES);
+                if (PARTS > 1 && turn == 0 && step == 0 && nth + 1 < PARTS)
+                    prepare(nth + 1);
+                const unsigned long long squares = stream.filter_piece<AHEAD>(
+                    part, pol, piece, shared.starts[nth % 2 % PARTS][pol],
+                    shared.rows[place],
+                    w, next, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
 #pragma unroll
-            for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                const int pol = turn * POLS_AT_ONCE + p;
-                power[p] += stream.filter_run(pol, s, shared.starts[pol][run], n, [&](int i, float2 sum) {
-                    shared.z[row_of(0, p, s + i)][n] = sum;
-                });
+                for (int i = 0; i < POLS_AT_ONCE; ++i)
+                    power[i] += i == p ? squares : 0;
+                place = place + 1 < STAGES ? place + 1 : 0;
             }
-        }
-#pragma unroll
-        for (int p = 0; p < POLS_AT_ONCE; ++p) {
-            const int pol = turn * POLS_AT_ONCE + p;
-            add_sum<THREADS>(total_power + pol, shared.sums[pol], power[p]);  // a barrier: z is complete
-        }
+            add_sums<THREADS>(  // a barrier: z is complete
+                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 #pragma unroll 1
-        for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
-            const int row = unit / RADIX_2, lane = unit % RADIX_2;
-            float2* slice = shared.z[row];
-            transform_row(slice, lane, 0, twiddles, [&](int n) { return slice[n]; });
-        }
-        __syncthreads();  // the bins of all rows, and turns, are complete
+            for (int unit = own_thread(); unit < N_ROWS * RADIX_2; unit += THREADS) {
+                const int row = unit / RADIX_2, lane = unit % RADIX_2;
+                float2* slice = shared.z[row];
+                transform_row(
+                    slice, lane, 0, twiddles, [&](int at, int n) { return slice[at + n]; },
+                    [&](int i) { return shared.twiddles[i]; });
+            }
+            // What is known of pairs is under way while the block waits, unless it takes too many registers.
+            constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
+            Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
+            const auto load = [&](int i, int p) {
+                const int number = (own_thread() + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+                pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
+            };
+            if constexpr (EARLY)
+#pragma unroll
+                for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
+                    load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
+            sync_group();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
-        for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-            const int unit = threadIdx.x + i * THREADS;
-            if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
-                break;
-            const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
-            const int2 bins = bins_of(group, number);
-            const Place first = first_place(group, number), second = second_place(group, number);
-            unsigned words[POLS_AT_ONCE][2][WORDS];
+            for (int i = 0; i < UNITS_PER_THREAD; ++i) {
+                const int unit = own_thread() + i * THREADS;
+                if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
+                    break;
+                const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
+                const int2 bins = bins_of(group, number);
+                const Place first = first_place(group, number), second = second_place(group, number);
+                unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
-            for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                const int pol = turn * POLS_AT_ONCE + p;
-                Pair pair;
-                pair.split = __ldg(splits + group * N_PAIRS + number);
-                pair.positions = make_float2(position(bins.x), position(bins.y));
-                pair.polar = __ldg(polar + pol * N_ALL_PAIRS + group * N_PAIRS + number);
-                unsigned count = 0;
-                make_voltages(
-                    words[p], pair, &shared.z[row_of(first.half, p, s)][first.at],
-                    &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[pol][s], count);
-                if (count != 0)
-                    atomicAdd(&saturated[part.heap * N_POLS + pol], count);
-            }
-            if constexpr (TURNS == 1) {
-                output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
-                output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
-            } else if (turn == 0) {
+                for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                    if constexpr (!EARLY)
+                        load(i, p);
+                    const int pol = turn * POLS_AT_ONCE + p;
+                    unsigned count = 0;
+                    make_voltages(
+                        words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
+                        &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], count);
+                    if (count != 0)
+                        atomicAdd(&saturated[part.heap * N_POLS + pol], count);
+                }
+                if constexpr (TURNS == 1) {
+                    output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
+                    output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
+                } else {
+                    const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
 #pragma unroll
-                for (int w = 0; w < WORDS; ++w)
-                    kept[i][0][w] = words[0][0][w], kept[i][1][w] = words[0][1][w];
-            } else {
-                output.store(bins.x, s, kept[i][0], words[0][0]);
-                output.store(bins.y, s, kept[i][1], words[0][1]);
+                    for (int bin = 0; bin < 2; ++bin) {
+                        unsigned before[WORDS];
+#pragma unroll
+                        for (int w = 0; w < WORDS; ++w) {
+                            if (turn == 0)
+                                of_first(bin, w) = words[0][bin][w];
+                            else
+                                before[w] = of_first(bin, w);
+                        }
+                        if (turn != 0)
+                            output.store(bin == 0 ? bins.x : bins.y, s, before, words[0][bin]);
+                    }
+                }
             }
         }
-        if (turn + 1 < TURNS)
-            __syncthreads();  // z is free
     }
 }

@@ -66,6 +66,7 @@ enum class Vote : int { none, count, all, any };  // what __syncthreads and its 
 extern "C" {
 extern cuda_host::Environment cuda_host_environment;
 int cuda_host_barrier(cuda_host::Vote vote, int predicate, cuda_host::Site site);
+void cuda_host_named_barrier(unsigned number, unsigned n_threads, int waits, cuda_host::Site site);
 void cuda_host_syncwarp(unsigned mask, cuda_host::Site site);
 void cuda_host_shuffle(unsigned mask, void* value, unsigned n_bytes, int source_lane, cuda_host::Site site);
 unsigned cuda_host_ballot(unsigned mask, int predicate, cuda_host::Site site);

@@ -11,6 +11,13 @@ CUDA_HOST_INLINE int __syncthreads_and(int predicate, CUDA_HOST_SITE) {
 CUDA_HOST_INLINE int __syncthreads_or(int predicate, CUDA_HOST_SITE) {
     return cuda_host_barrier(cuda_host::Vote::any, predicate, site);
 }
+// Barriers of some warps of a block, 1 to 15, as templates call them where PTX has bar.sync and bar.arrive.
+CUDA_HOST_INLINE void cuda_host_bar_sync(int number, int n_threads, CUDA_HOST_SITE) {
+    cuda_host_named_barrier(unsigned(number), unsigned(n_threads), 1, site);
+}
+CUDA_HOST_INLINE void cuda_host_bar_arrive(int number, int n_threads, CUDA_HOST_SITE) {
+    cuda_host_named_barrier(unsigned(number), unsigned(n_threads), 0, site);
+}
 CUDA_HOST_INLINE void __syncwarp(unsigned mask = 0xffffffffu, CUDA_HOST_SITE) { cuda_host_syncwarp(mask, site); }
 
 // One thread runs at a time, so only the compiler could reorder.

@@ -1,4 +1,4 @@
-// __syncthreads and its voting relatives: one barrier for the block, counted.
+// __syncthreads and its voting relatives: one barrier for the block, counted; and the block's other barriers, by number.
 #include <string.h>
 
 #include "runtime.hpp"
@@ -17,7 +17,19 @@ static const char* name_of(Vote v) {
 
 static bool same(Site a, Site b) { return a.line == b.line && (a.file == b.file || !strcmp(a.file, b.file)); }
 
+// Of some warps: as many threads as each of them says.
+struct NamedBarrier {
+    unsigned n_expected, n_arrived;
+    std::vector<unsigned> waiting;  // threads
+};
+
+static NamedBarrier named_barriers[max_named];
+
 void reset_barrier() { n_arrived = n_true = 0; }
+
+void reset_named_barriers() {
+    for (NamedBarrier& barrier : named_barriers) barrier = {};
+}
 
 static void release() {
     const bool all = n_true == n_arrived, any = n_true > 0;
@@ -61,4 +73,37 @@ extern "C" int cuda_host_barrier(Vote kind, int predicate, Site site) {
     if (n_arrived == n_alive()) release();
     yield();
     return result;
+}
+
+extern "C" void cuda_host_named_barrier(unsigned number, unsigned n_threads, int waits, Site site) {
+    Thread& me = *current;
+    const char* const name = waits ? "bar.sync" : "bar.arrive";
+    if (number == 0 || number >= max_named)
+        fail("%s %u %s: barriers 1 to %u are there besides that of __syncthreads", name, number, text(site).c_str(),
+             max_named - 1);
+    if (n_threads == 0 || n_threads % warp_size || n_threads > launch.n_threads)
+        fail("%s %u %s: %u threads are not whole warps of the block", name, number, text(site).c_str(), n_threads);
+    NamedBarrier& barrier = named_barriers[number];
+    if (barrier.n_arrived && barrier.n_expected != n_threads)
+        fail("%s %u %s: it is of %u threads here, and of %u for those that are at it", name, number, text(site).c_str(),
+             n_threads, barrier.n_expected);
+    barrier.n_expected = n_threads;
+    barrier.n_arrived++;
+    checker_arrival(number, me.linear / warp_size);
+    if (waits) barrier.waiting.push_back(me.linear);
+    if (barrier.n_arrived == n_threads) {
+        unsigned warps = 0;
+        for (unsigned linear : barrier.waiting) {
+            warps |= 1u << linear / warp_size;
+            make_ready(linear);
+        }
+        barrier = {};
+        checker_named_barrier(number, warps);
+        if (waits) yield();
+    } else if (waits) {
+        me.state = State::at_named_barrier;
+        me.waits_at = name;
+        me.site = site;
+        yield();
+    }
 }

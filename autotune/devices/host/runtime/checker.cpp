@@ -19,6 +19,7 @@ namespace cuda_host {
 struct Shadow {
     unsigned written_at, read_at;  // times; 0 is never
     unsigned write_block, read_block;
+    unsigned readers;  // warps, since the last read that all before it are ordered before
     Place write_place, read_place;
     unsigned read_lanes;  // of read_warp, at read_at or before, and not ordered before each other
     unsigned writer : 10, read_warp : 5, atomic : 1, initialised : 1;
@@ -40,6 +41,8 @@ static char* image;                                                 // where tha
 static std::vector<Site> sites;
 static unsigned now, block_barrier_at, warp_barrier_at[max_warps];
 static unsigned seen[max_warps][warp_size][warp_size];  // [w][a][b]: lane a comes after what lane b did before then
+static unsigned seen_warps[max_warps][max_warps];       // [a][b]: warp a comes after what warp b did before then
+static unsigned arrived_at[max_named][max_warps];       // when each warp arrived at a named barrier; 0: not yet
 
 Uninstrumented::Uninstrumented() : before(checking) { checking = false; }
 Uninstrumented::~Uninstrumented() { checking = before; }
@@ -82,16 +85,40 @@ void checker_warp_barrier(unsigned warp, unsigned mask) {
         if (mask >> a & 1) memcpy(seen[warp][a], known, sizeof known);
 }
 
+void checker_arrival(unsigned barrier, unsigned warp) { arrived_at[barrier][warp] = ++now; }
+
+void checker_named_barrier(unsigned barrier, unsigned warps) {
+    unsigned known[max_warps] = {};  // what the warps that arrived did, and what came before it
+    now++;
+    for (unsigned a = 0; a < max_warps; a++) {
+        if (!arrived_at[barrier][a]) continue;
+        for (unsigned b = 0; b < max_warps; b++) known[b] = std::max(known[b], seen_warps[a][b]);
+    }
+    for (unsigned a = 0; a < max_warps; a++)  // those that waited did nothing after they arrived
+        known[a] = std::max(known[a], warps >> a & 1 ? now : arrived_at[barrier][a]);
+    for (unsigned a = 0; a < max_warps; a++)
+        for (unsigned b = 0; b < max_warps && (warps >> a & 1); b++) seen_warps[a][b] = std::max(seen_warps[a][b], known[b]);
+    memset(arrived_at[barrier], 0, sizeof arrived_at[barrier]);
+}
+
 void checker_trust_barriers() { trusting = true; }
+
+static bool warps_are_ordered(unsigned warps, unsigned when, const Thread& me) {
+    for (unsigned rest = warps; rest; rest &= rest - 1)
+        if (seen_warps[me.linear / warp_size][__builtin_ctz(rest)] <= when) return false;
+    return true;
+}
 
 static bool ordered_before_lane(unsigned lane, unsigned when, const Thread& me) {  // of one warp
     const unsigned warp = me.linear / warp_size;
-    return lane == me.linear % warp_size || warp_barrier_at[warp] > when || seen[warp][me.linear % warp_size][lane] > when;
+    return lane == me.linear % warp_size || warp_barrier_at[warp] > when || seen_warps[warp][warp] > when ||
+           seen[warp][me.linear % warp_size][lane] > when;
 }
 
 static bool write_is_ordered(const Shadow& s, const Thread& me) {
     if (s.writer == me.linear || block_barrier_at > s.written_at) return true;
-    return s.writer / warp_size == me.linear / warp_size && ordered_before_lane(s.writer % warp_size, s.written_at, me);
+    if (s.writer / warp_size != me.linear / warp_size) return warps_are_ordered(1u << s.writer / warp_size, s.written_at, me);
+    return ordered_before_lane(s.writer % warp_size, s.written_at, me);
 }
 
 // The lanes whose reads are not ordered before `me`; only if all are of its warp.
@@ -123,10 +150,11 @@ static unsigned unordered_lanes(const Shadow& s, const Thread& me) {
 
 static void note_read(Shadow& s, const Thread& me, unsigned block, Place place) {
     const unsigned warp = me.linear / warp_size;
-    const bool stale = !s.read_at || block_barrier_at > s.read_at || s.read_block != block;
+    const bool is_first = !(s.readers >> warp & 1) && warps_are_ordered(s.readers, s.read_at, me);
+    const bool stale = !s.read_at || block_barrier_at > s.read_at || s.read_block != block || is_first;
     s.read_blocks |= s.read_at && s.read_block != block;
     if (stale) {
-        s.read_lanes = 0;
+        s.read_lanes = s.readers = 0;
         s.read_warps = 0;
     } else if (s.read_warp != warp) {
         s.read_warps = 1;
@@ -136,6 +164,7 @@ static void note_read(Shadow& s, const Thread& me, unsigned block, Place place) 
     }
     s.read_lanes |= 1u << me.linear % warp_size;
     s.read_warp = warp;
+    s.readers |= 1u << warp;
     s.read_block = block;
     s.read_at = now;
     s.read_place = place;
@@ -150,6 +179,7 @@ static void note_write(Shadow& s, const Thread& me, unsigned block, bool atomic,
     s.atomic = atomic;
     s.initialised = 1;
     s.read_at = 0;
+    s.readers = 0;
     s.read_blocks = 0;
 }
 
@@ -157,7 +187,8 @@ static bool read_conflicts(const Shadow& s, const Thread& me, unsigned block) {
     if (!s.read_at) return false;
     if (s.read_blocks || s.read_block != block) return true;
     if (block_barrier_at > s.read_at) return false;
-    return s.read_warps || s.read_warp != me.linear / warp_size || unordered_lanes(s, me);
+    const unsigned warp = me.linear / warp_size;
+    return s.read_warps || s.read_warp != warp ? !warps_are_ordered(s.readers, s.read_at, me) : unordered_lanes(s, me) != 0;
 }
 
 static void touch(Memory& m, char* address, unsigned n_bytes, Access access, Place place) {
@@ -272,6 +303,8 @@ void checker_begin_block() {
     if (!checking) return;
     memset(warp_barrier_at, 0, sizeof warp_barrier_at);
     memset(seen, 0, sizeof seen);
+    memset(seen_warps, 0, sizeof seen_warps);
+    memset(arrived_at, 0, sizeof arrived_at);
     trusting = false;
     block_barrier_at = ++now;  // the blocks before this one are told apart by their number
     for (Memory& m : memories)

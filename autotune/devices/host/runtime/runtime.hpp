@@ -9,9 +9,10 @@
 namespace cuda_host {
 
 constexpr unsigned max_threads = 1024, warp_size = 32, max_warps = max_threads / warp_size;
+constexpr unsigned max_named = 16;  // barriers of a block, the first of which is that of __syncthreads
 constexpr size_t stack_bytes = 128 * 1024;
 
-enum class State : uint8_t { ready, at_barrier, at_warp, at_mbarrier, done };
+enum class State : uint8_t { ready, at_barrier, at_named_barrier, at_warp, at_mbarrier, done };
 enum class Schedule : int { ascending, descending, random, warp_ahead };
 constexpr int random_poison = -1;
 
@@ -97,6 +98,7 @@ std::string text(Site site);                    // [file:line]
 
 // barrier.cpp, warp.cpp: to be told of a new block, and of a thread that returned
 void reset_barrier();
+void reset_named_barriers();
 void barrier_lost_thread();
 void reset_warps();
 void warp_lost_thread(unsigned warp);
@@ -116,6 +118,8 @@ void checker_begin();
 void checker_begin_block();
 void checker_end();
 void checker_block_barrier();
+void checker_arrival(unsigned barrier, unsigned warp);      // of a lane of a warp at a named barrier
+void checker_named_barrier(unsigned barrier, unsigned warps);  // it is complete; these warps waited for it
 void checker_warp_barrier(unsigned warp, unsigned mask);
 void checker_trust_barriers();  // shared memory is ordered by what the checker does not follow
 struct Uninstrumented {  // the runtime's own accesses, on a kernel's behalf

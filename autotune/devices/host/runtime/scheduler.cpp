@@ -144,6 +144,7 @@ bool run_block() {
     if (launch.options.schedule == Schedule::warp_ahead)
         for (unsigned w = n_warps; w > 1; w--) std::swap(warp_priority[w - 1], warp_priority[random_number() % w]);
     reset_barrier();
+    reset_named_barriers();
     reset_warps();
     reset_engine();
     const bool descending = launch.options.schedule == Schedule::descending;

@@ -1,0 +1,109 @@
+// Copies of pieces from global to shared memory. Nobody waits for a copy before the piece is filtered.
+{% if config.STAGING == "rows" %}
+// All threads copy 16 bytes at a time; beyond the end of the samples 0 is staged.
+struct Copies {
+    __device__ __forceinline__ void begin() {}
+
+    // Copies piece number `piece` of a polarisation.
+    __device__ __forceinline__ void copy(
+        Rows& rows, int, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
+    {
+#pragma unroll
+        for (int run = 0; run < PIECE_RUNS; ++run) {
+            const long long byte = stream.first_byte(pol, starts, piece, run);
+            const long long left = stream.n_bytes() - byte;
+            if (byte >= 0 && left >= (FIR_ROWS - 1) * ROW_BYTES + (PIECE_SEGMENTS - 1) * SEGMENT_BYTES + 16 * ROW_CHUNKS)
+                copy_run<false>(rows, run, stream.samples + byte, left);
+            else if (byte >= 0)
+                copy_run<true>(rows, run, stream.samples + byte, left);
+        }
+    }
+
+    // GUARDED: only `left` bytes are there.
+    template <bool GUARDED>
+    __device__ __forceinline__ void copy_run(Rows& rows, int run, const unsigned char* from, long long left) const
+    {
+        constexpr int AT_ONCE = FIR_THREADS / ROW_LANES, N = ceil_div(FIR_ROWS * PIECE_SEGMENTS, AT_ONCE);
+        const int first = own_thread() / ROW_LANES, lane = own_thread() % ROW_LANES;
+#pragma unroll(GUARDED ? 1 : N <= 16 ? N : 4)
+        for (int k = 0; k < N; ++k) {  // a sum of what a thread knows and of a constant: one of both parts is 0
+            const int row = first / PIECE_SEGMENTS + k * AT_ONCE / PIECE_SEGMENTS;
+            const int segment = first % PIECE_SEGMENTS + k * AT_ONCE % PIECE_SEGMENTS;
+            if (FIR_ROWS * PIECE_SEGMENTS % AT_ONCE != 0 && row >= FIR_ROWS)
+                break;
+            const int offset = row * ROW_BYTES + segment * SEGMENT_BYTES;
+#pragma unroll(GUARDED ? 1 : ceil_div(ROW_CHUNKS, ROW_LANES))
+            for (int i = 0; i < ceil_div(ROW_CHUNKS, ROW_LANES); ++i) {
+                const int chunk = lane + i * ROW_LANES;
+                if (ROW_CHUNKS % ROW_LANES != 0 && chunk >= ROW_CHUNKS)
+                    break;
+                unsigned char* to = rows.at[run][row][segment] + 16 * chunk;
+                if constexpr (GUARDED)
+                    copy_async(to, from + offset + 16 * chunk, clamped(left - offset - 16 * chunk, 16));
+                else
+                    copy_async(to, from + offset + 16 * chunk);
+            }
+        }
+    }
+
+    // Behind each piece, and behind what is none, at the end.
+    __device__ __forceinline__ void close() const { close_group(); }
+
+    // Until the oldest of STAGES - 1 pieces is there, for this thread's copies.
+    __device__ __forceinline__ void wait(int) { wait_for_groups<STAGES - 2>(); }
+};
+{% else %}
+// The copy engine takes a row at a time; a barrier in shared memory for each place counts its bytes.
+struct Copies {
+    unsigned long long* barriers;  // of STAGES places
+    unsigned parities;  // bit by bit, of the phase that a place's next piece ends
+
+    __device__ __forceinline__ void begin()
+    {
+        parities = 0;
+        if (own_thread() == 0) {
+#pragma unroll
+            for (int i = 0; i < STAGES; ++i)
+                init_barrier(shared_address(barriers + i), PIECE_RUNS);
+            publish_barriers();
+        }
+    }
+
+    __device__ __forceinline__ void copy(
+        Rows& rows, int place, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
+    {
+        if (own_thread() >= 32)
+            return;
+        const unsigned barrier = shared_address(barriers + place);
+#pragma unroll
+        for (int run = 0; run < PIECE_RUNS; ++run) {
+            const long long byte = stream.first_byte(pol, starts, piece, run);
+            constexpr int N = FIR_ROWS * PIECE_SEGMENTS;
+            if (own_thread() == 0)
+                arrive_and_expect(barrier, byte >= 0 ? N * 16 * ROW_CHUNKS : 0);
+            if (byte >= 0)
+#pragma unroll 1
+                for (int i = own_thread(); i < N; i += 32)
+                    copy_bulk(
+                        rows.at[run][0][i], stream.samples + byte + i / PIECE_SEGMENTS * ROW_BYTES +
+                                                i % PIECE_SEGMENTS * SEGMENT_BYTES, barrier);
+        }
+    }
+
+    static __device__ __forceinline__ void copy_bulk(const unsigned char* to, const unsigned char* from, unsigned barrier)
+    {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     :
+                     : "r"(shared_address(to)), "l"(from), "r"(16 * ROW_CHUNKS), "r"(barrier)
+                     : "memory");
+    }
+
+    __device__ __forceinline__ void close() const {}
+
+    __device__ __forceinline__ void wait(int place)
+    {
+        ::wait(shared_address(barriers + place), parities >> place & 1);
+        parities ^= 1u << place;
+    }
+};
+{% endif %}
