@@ -212,12 +212,15 @@ def _serve(
     die_with_parent(parent)
     os.dup2(2, 1)  # data goes to the parent's stdout only, whatever a kernel or a definition prints
     initializer(*arguments)
-    pipe.send_bytes(b"ready")
+    with suppress(EOFError, OSError):  # the parent has stopped it, or is gone
+        pipe.send_bytes(b"ready")
+        _serve_tasks(pipe)
+
+
+def _serve_tasks(pipe: Connection) -> None:
+    """Runs tasks until the pipe is closed, which raises EOFError or OSError."""
     while True:
-        try:
-            task = pipe.recv_bytes()
-        except (EOFError, OSError):
-            return
+        task = pipe.recv_bytes()
         try:
             function, given = pickle.loads(task)
             result = function(*given)

@@ -9,12 +9,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, wait
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autotune.system.processes import Child, Died, RankedPool, uninterrupted, work_quietly
+from autotune.system.processes import Child, Died, RankedPool, _Process, _serve, uninterrupted, work_quietly
 
 from ..family import gone
 
@@ -207,3 +208,14 @@ def test_who_waits_when_a_pool_ends_is_told() -> None:
     for task in tasks:
         with pytest.raises(CancelledError):
             task.result(60)
+
+
+def test_a_process_that_is_not_wanted_any_more_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """As one that is still starting when its parent is told to stop."""
+    ours, its = SpawnContext().Pipe()
+    process = _Process(target=_serve, args=(its, os.getpid(), "tested", work_quietly, ()))
+    process.start()
+    its.close()
+    ours.close()
+    process.join(60)
+    assert process.exitcode == 0 and capfd.readouterr().err == ""
