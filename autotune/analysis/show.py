@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..core.config import Config, Value
+from ..core.config import Value
 from ..core.errors import Status
 from ..core.units import seconds
 from ..records.as_measured import told
@@ -96,12 +96,8 @@ def details(sweep: SweepRecord) -> dict[str, Any]:
 
 
 def _front_json(sweep: SweepRecord) -> list[dict[str, Any]]:
-    found = front_of(sweep)
-    return (
-        []
-        if found is None
-        else [{"config": dict(config), **{o.name: v for o, v in values}} for config, values, _ in found[1]]
-    )
+    found = front_of(sweep, sweep.objectives) if len(sweep.objectives) > 1 else []
+    return [{"config": dict(each.config), **(values_of(sweep.objectives, each) or {})} for each in found]
 
 
 def holds(sweep: SweepRecord) -> str:
@@ -241,24 +237,9 @@ def value_text(name: str, value: float) -> str:
     return f"{value:.3f} J" if value >= 1 else f"{1e3 * value:.4g} mJ"
 
 
-def front_of(
-    sweep: SweepRecord,
-) -> "tuple[tuple[Objective, ...], list[tuple[Config, list[tuple[Objective, float]], bool]]] | None":
-    """Returns the two objectives of a sweep, and the configs that none beats in both, with their values.
-
-    They are those of the final round, or of the search where there was none yet. None: the sweep had one objective.
-    """
-    objectives = sweep.objectives
-    if len(objectives) < 2:
-        return None
-    found: list[Trial | Finalist] = list(front(objectives, sweep.finalists))
-    if not found:
-        found = list(front(objectives, sweep.trials))
-    rows = []
-    for each in found:
-        values = values_of(objectives, each) or {}
-        rows.append((each.config, [(o, values[o.name]) for o in objectives], isinstance(each, Finalist)))
-    return objectives, rows
+def front_of(sweep: SweepRecord, objectives: Sequence[Objective]) -> list[Trial | Finalist]:
+    """Returns the configs that none beats in all objectives: of the final round, or of the search so far."""
+    return [*front(objectives, sweep.finalists)] or [*front(objectives, sweep.trials)]
 
 
 def finalist_time(measured: Finalist) -> str:

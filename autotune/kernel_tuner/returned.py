@@ -8,6 +8,7 @@ from ..core.errors import Status
 from ..core.expressions import checked, value_of
 from ..porting.call import Call
 from ..porting.tuning import Ported
+from ..records.objectives import unbeaten
 from ..sweep.run import Sweep
 
 TIMES = {  # names that Kernel Tuner's tools for files ask for, and where a trial has them, in seconds
@@ -65,11 +66,7 @@ def front_of(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list
     def place(result: Mapping[str, Any]) -> tuple[float, ...]:
         return tuple(sign * result[name] for sign, name in zip(signs, goals, strict=True))
 
-    kept: list[dict[str, Any]] = []
-    for result in sorted(found, key=place):
-        if not kept or (len(goals) > 1 and place(result)[-1] < place(kept[-1])[-1]):
-            kept.append(result)
-    return kept
+    return unbeaten((place(result), result) for result in found)
 
 
 def shown(result: Mapping[str, Any], call: Call, goals: Mapping[str, bool]) -> str:

@@ -23,6 +23,7 @@ UNITS = {TIME: "s", ENERGY: "J"}
 LARGEST = "max:"  # begins the text of an objective whose largest value is the best
 MOST = 2
 Direction = Literal["minimize", "maximize"]
+T = TypeVar("T")
 M = TypeVar("M", Trial, Finalist)
 
 
@@ -203,11 +204,15 @@ def values_of(objectives: Iterable[Objective], found: Trial | Finalist) -> dict[
 def front(objectives: Sequence[Objective], found: Iterable[M]) -> list[M]:
     """Returns those that no other one beats in all objectives (the Pareto front), by the first objective."""
     known = [(values, each) for each in found if (values := values_of(objectives, each)) is not None]
-    ranked = sorted(((tuple(o.rank(values) for o in objectives), each) for values, each in known), key=lambda x: x[0])
-    kept: list[M] = []
-    least = float("inf")
-    for ranks, each in ranked:
-        if not kept or ranks[-1] < least:
+    return unbeaten([(tuple(o.rank(values) for o in objectives), each) for values, each in known])
+
+
+def unbeaten(found: Iterable[tuple[tuple[float, ...], T]]) -> list[T]:
+    """Returns those of one or two ranks that no other one beats in all of them, by the first; of one rank, the best."""
+    kept: list[T] = []
+    least = inf
+    for ranks, each in sorted(found, key=lambda x: x[0]):
+        if not kept or (len(ranks) > 1 and ranks[-1] < least):
             kept.append(each)
             least = ranks[-1]
-    return kept if len(objectives) > 1 else kept[:1]
+    return kept

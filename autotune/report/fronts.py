@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ..analysis.fields import assignments
-from ..analysis.show import value_text
-from ..records.objectives import ENERGY, TIME, Objective, front, values_of
+from ..analysis.show import front_of, value_text
+from ..records.objectives import ENERGY, TIME, Objective, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..trial.row import Trial
@@ -20,8 +20,8 @@ def of_sweep(sweep: SweepRecord) -> Picture | None:
     if not any(values_of(objectives, trial) for trial in sweep.trials):
         return None
     first, second = objectives
-    again = front(objectives, sweep.finalists)
-    on_it: Sequence[Trial | Finalist] = again or front(objectives, sweep.trials)
+    on_it = front_of(sweep, objectives)
+    again = any(isinstance(each, Finalist) for each in on_it)
     winner = [each for each in (sweep.winner,) if each is not None and values_of(objectives, each)]
     traces = [
         _marks("a config", objectives, sweep.trials, {"color": BLUE, "size": 6, "opacity": 0.55}),

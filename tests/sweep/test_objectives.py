@@ -10,7 +10,7 @@ import autotune
 from autotune import UsageError
 from autotune.analysis.show import front_of
 from autotune.records.folder import find_sweeps
-from autotune.records.objectives import Objective, Objectives, front
+from autotune.records.objectives import Objective, Objectives, front, values_of
 from autotune.records.record import SweepRecord
 from autotune.sweep.run import Sweep
 
@@ -52,17 +52,16 @@ def test_two_objectives_give_the_front_that_the_record_has(
 ) -> None:
     found = sweep(tmp_path, objectives=("time", "energy"), metrics=PRODUCT)
     record = SweepRecord.of(find_sweeps(tmp_path)[0])
-    shown = front_of(record)
-    assert shown is not None
-    objectives, rows = shown
-    values = [tuple(value for _, value in row) for _, row, _ in rows]
+    objectives = record.objectives
+    shown = front_of(record, objectives)
+    values = [tuple((values_of(objectives, each) or {}).values()) for each in shown]
     assert len(values) > 1 and values == sorted(values)
     assert [joules for _, joules in values] == sorted((joules for _, joules in values), reverse=True)
     every = [(t.median_s, t.joules) for t in record.trials if t.median_s and t.joules]
     best = front(objectives, record.trials)
     for s, joules in every:  # nobody beats a config of the front in both
         assert not any(s < t.median_s and joules < t.joules for t in best if t.median_s and t.joules)
-    assert found.best is not None and found.best.config == rows[0][0], "the first objective decides"
+    assert found.best is not None and found.best.config == shown[0].config, "the first objective decides"
     typed(["show", str(tmp_path)], monkeypatch)
     text = capsys.readouterr().out
     assert "front: energy" in text and "edp" in text and " W" in text and "of energy a launch" in text

@@ -31,6 +31,8 @@ from ...core.parameter import clause
 from ...core.schema import plain
 from ...core.units import percent, seconds
 from ...records.folder import all_sweeps
+from ...records.objectives import values_of
+from ...records.outcome import Finalist
 from ...records.record import SweepRecord
 from ...sweep.final_round import SAME
 from .. import chart
@@ -181,14 +183,14 @@ def _print_finalists(sweep: SweepRecord) -> None:
 
 def _print_front(sweep: SweepRecord) -> None:
     """Prints the configs that none beats in both objectives, where there are two."""
-    found = front_of(sweep)
-    if found is None:
+    objectives = sweep.objectives
+    if len(objectives) < 2:
         return
-    objectives, on_it = found
-    rows = [
-        (*(value_text(o.name, v) for o, v in values), "final round" if final else "search", assignments(config))
-        for config, values, final in on_it
-    ]
+    rows = []
+    for each in front_of(sweep, objectives):
+        values = values_of(objectives, each) or {}
+        source = "final round" if isinstance(each, Finalist) else "search"
+        rows.append((*(value_text(name, value) for name, value in values.items()), source, assignments(each.config)))
     stdout.print()
     print_table((*(f"front: {o}" for o in objectives), "from", "config"), rows, below="config")
 
