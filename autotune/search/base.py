@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -96,7 +96,7 @@ class Listed(BaseSampler):
     def suggest(self, trial: Trial) -> Config:
         """Returns the config of a trial that this sampler's study has begun; its parameters become the trial's."""
         names = self.configs[self._chosen[trial.number]]
-        return Config({name: trial.suggest_categorical(name, self.values(name)) for name in names})  # type: ignore[misc]
+        return Config({name: cast(Value, trial.suggest_categorical(name, self.values(name))) for name in names})
 
     # ------------------------------------------------------------------ of Optuna
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:

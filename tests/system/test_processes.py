@@ -211,7 +211,7 @@ def test_who_waits_when_a_pool_ends_is_told() -> None:
 
 
 def test_a_process_that_is_not_wanted_any_more_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    """As one that is still starting when its parent is told to stop."""
+    """A process may still be starting when its parent is told to stop it."""
     ours, its = SpawnContext().Pipe()
     process = _Process(target=_serve, args=(its, os.getpid(), "tested", work_quietly, ()))
     process.start()

@@ -107,7 +107,7 @@ def test_limits_hold_for_each_launch() -> None:
     ],
 )
 def test_launches_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, launch: Launch, why: str) -> None:
-    class Wrong(type(CENTRE)):  # type: ignore[misc]
+    class Wrong(type(CENTRE)):
         kernel_name = "centre"
 
         def launch(self, problem: Any, config: Any) -> Launch:
