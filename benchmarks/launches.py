@@ -7,6 +7,7 @@ cache. Outputs are not checked; ``autotune verify`` does that.
 """
 
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median
 
@@ -31,11 +32,16 @@ def main() -> None:
     (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
     session = target.module.open(target.identifier)
     rows = []
-    with Placed(session, kernel, problem, random_inputs(kernel, problem)) as placed:
-        for text in given.config:
-            config = parse_config(kernel, text, problem, target)
+    configs = [parse_config(kernel, text, problem, target) for text in given.config]
+    with (
+        ThreadPoolExecutor() as compilers,
+        Placed(session, kernel, problem, random_inputs(kernel, problem)) as placed,
+    ):
+        sources = [render(kernel, problem, config) for config in configs]
+        binaries = [compilers.submit(target.module.compile, source, target.device) for source in sources]
+        for config, compiled in zip(configs, binaries, strict=True):
             try:
-                binary = target.module.compile(render(kernel, problem, config), target.device)
+                binary = compiled.result()
                 function = session.load(binary, session.timed_build)
                 launch = kernel.launch(problem, config)
                 figures = [binary.of(step.function) for step in launch.steps]

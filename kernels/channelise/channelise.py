@@ -67,10 +67,6 @@ class Channelise(Kernel[Problem]):
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2, "n_spectra": 20, "n_samples": 0}
 
-    def unsupported(self, config: Config, device: Device) -> str | None:
-        if config.STAGING == "bulk" and device.arch == "host":
-            return "the copy engine's bulk copies (cp.async.bulk) exist on a GPU only"
-        return None
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
         """The sum of squares is exact in integers; complex floats have none."""

@@ -101,7 +101,7 @@ class Geometry:
         pols, kept = self.problem.n_pols, min(2, self.parts)
         members = [8 * self.n_rows * self.slice_values, 8 * kept * pols * self.spectra]
         if self.n1 == 1:
-            members += [8 * kept * pols * self.part_runs, 8 * pols * int(self.config.THREADS) // WARP]
+            members += [kept * self.starts_bytes, 8 * pols * int(self.config.THREADS) // WARP]
             members += self.staged_bytes
             members += [8 * self.n_twiddles] if self.config.TWIDDLES == "shared" else []
         if self.keeps_in_shared:
@@ -163,6 +163,11 @@ class Geometry:
         return self.part_spectra // self.fir_spectra
 
     @property
+    def starts_bytes(self) -> int:
+        """Returns the bytes of where the spectra and runs of a part start."""
+        return 8 * self.problem.n_pols * (self.part_spectra + self.part_runs)
+
+    @property
     def sums_of_squares(self) -> str:
         """Returns the type that holds a thread's sum of squares of one column exactly."""
         most = 2 * self.fir_spectra << (2 * self.problem.sample_bits - 2)
@@ -191,9 +196,20 @@ class Geometry:
 
     # ------------------------------------------------------------------ staged samples
     @property
+    def stages_whole(self) -> bool:
+        """Returns whether all samples of a part are staged at once, in one copy."""
+        return self.n1 == 1 and self.config.STAGING == "whole"
+
+    @property
+    def is_paired(self) -> bool:
+        """Returns whether a thread filters the points in whose places it finds its own pairs of bins before."""
+        own = self.n_pairs % int(self.config.THREADS) == 0 and self.post_spectra == self.fir_spectra == self.spectra
+        return self.stages_whole and own and self.pols_at_once == 1
+
+    @property
     def row_columns(self) -> int:
         """Returns the neighbouring columns that a piece has: those of a staged row."""
-        return min(self.segment, self.fir_threads)
+        return self.segment if self.stages_whole else min(self.segment, self.fir_threads)
 
     @property
     def row_chunks(self) -> int:
@@ -222,6 +238,8 @@ class Geometry:
 
     @property
     def piece_bytes(self) -> int:
+        if self.stages_whole:
+            return 16 + (self.fir_spectra + self.problem.taps - 1) * self.problem.step * self.problem.sample_bits // 8
         return self.piece_rows * self.row_chunks * 16
 
     @property
@@ -232,12 +250,15 @@ class Geometry:
 
     @property
     def staged_bytes(self) -> list[int]:
-        """Returns the bytes of pieces in shared memory, and of their barriers."""
+        """Returns the bytes of pieces in shared memory, and of their barrier."""
         if self.config.STAGING == "none":
             return []
-        stages = int(self.config.STAGES)
-        barriers = [8 * stages] if self.config.STAGING == "bulk" else []
-        return [stages * self.piece_bytes, *barriers]
+        return [self.stages * self.piece_bytes, *([8] if self.stages_whole else [])]
+
+    @property
+    def stages(self) -> int:
+        """Returns the pieces that shared memory has room for."""
+        return 1 if self.stages_whole else int(self.config.STAGES)
 
     # ------------------------------------------------------------------ channelise_columns
     @property
@@ -248,8 +269,7 @@ class Geometry:
     @property
     def column_shared_bytes(self) -> int:
         warps = int(self.config.COLUMN_THREADS) // WARP
-        starts = 8 * self.problem.n_pols * self.part_runs
-        members = [8 * self.part_spectra * self.column_width, starts, 8 * warps, *self.staged_bytes]
+        members = [8 * self.part_spectra * self.column_width, self.starts_bytes, 8 * warps, *self.staged_bytes]
         return sum(ceil_div(member, 16) * 16 for member in members)
 
     @property

@@ -14,8 +14,8 @@ SPACE = Space(
     SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
     FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
-    STAGING=("none", "rows", "bulk"),  # how samples come to shared memory: not, by all threads, by the copy engine
-    STAGES=when((2, 3), STAGING=("rows", "bulk")),  # pieces of samples that it has room for
+    STAGING=("none", "rows", "whole"),  # of samples in shared memory: none; of pieces, by all threads; of all of a part
+    STAGES=when((2, 3), STAGING="rows"),  # pieces of samples that it has room for
     WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
@@ -100,12 +100,14 @@ def weights_stay(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.WEIGHTS == "here" or problem.taps <= config.FIR_TAPS)
 
 
-@SPACE.constraint("bulk copies need sm_90 or later", STAGING="bulk")
-def bulk_exists(problem: Problem, config: Config, device: Device) -> bool:
-    return device.arch == "host" or int(device.arch[3:].rstrip("af")) >= 90
+@SPACE.constraint("a whole part is staged by bulk copies, of sm_90 or later, a polarisation at a time", STAGING="whole")
+def whole_is_staged(problem: Problem, config: Config, device: Device) -> bool:
+    can_copy = device.arch == "host" or int(device.arch[3:].rstrip("af")) >= 90
+    one_run = config.SPECTRA == config.FIR_SPECTRA
+    return can_copy and config.ALGORITHM == "one" and one_run and (config.POLS == "in_turn" or problem.n_pols == 1)
 
 
-@SPACE.constraint("the pieces under way are of one part, or of the next one", STAGING=("rows", "bulk"))
+@SPACE.constraint("the pieces under way are of one part, or of the next one", STAGING="rows")
 def stages_fit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(Geometry(problem, config).n_steps >= config.STAGES)
 
@@ -144,14 +146,9 @@ def weights_held(problem: Problem, config: Config, device: Device) -> bool:
     return bool(min(16, problem.taps) <= config.FIR_TAPS)
 
 
-@SPACE.heuristic("two places are enough for staged pieces", STAGING=("rows", "bulk"))
+@SPACE.heuristic("two places are enough for staged pieces", STAGING="rows")
 def stages_enough(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.STAGES == 2)
-
-
-@SPACE.heuristic("a row that is copied in bulk has at least 256 bytes", STAGING="bulk")
-def bulk_is_large(problem: Problem, config: Config, device: Device) -> bool:
-    return Geometry(problem, config).row_chunks >= 16
 
 
 @SPACE.heuristic("what columns of at most 32 points leave is stored in runs of at least 64 bytes", ALGORITHM="two")

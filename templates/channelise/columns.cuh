@@ -28,13 +28,10 @@ static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH =
 
 struct ColumnShared {
     alignas(16) float2 z[PART_SPECTRA][FIR_WIDTH];
-    alignas(16) long long starts[N_POLS][N_RUNS];
+    alignas(16) Starts starts[N_POLS];
     alignas(16) unsigned long long sums[1][COLUMN_THREADS / 32];
 {% if config.STAGING != "none" %}
     Rows rows[STAGES];
-{% endif %}
-{% if config.STAGING == "bulk" %}
-    alignas(16) unsigned long long barriers[STAGES];
 {% endif %}
 };
 static_assert(sizeof(ColumnShared) == {{ shape.column_shared_bytes }}, "what the definition asks for at launch");
@@ -55,17 +52,16 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
     const Part part = part_at(index, 0, PART_SPECTRA, first_spectrum, n_spectra);
     const Stream stream = {samples, weights, offsets, row_bytes, first_column};
     stream.find_starts(shared.starts, part);
-    const long long(&starts)[N_RUNS] = shared.starts[pol];
+    const Starts& starts = shared.starts[pol];
 {% if config.STAGING != "none" %}
-    Copies copies{{ " = {shared.barriers}" if config.STAGING == "bulk" }};
-    copies.begin();
+    const Copies copies;
 {% endif %}
     __syncthreads();  // the starts are complete
 {% if config.STAGING != "none" %}
 #pragma unroll 1
     for (int piece = 0; piece < STAGES - 1; ++piece) {
         if (piece < N_PIECES)
-            copies.copy(shared.rows[piece], piece, stream, pol, starts, piece);
+            copies.copy(shared.rows[piece], stream, pol, starts, piece);
         copies.close();
     }
 {% endif %}
@@ -80,19 +76,17 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
             w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
         const float* next = AHEAD && piece + 1 < N_PIECES ? stream.weights_of_piece(piece + 1) : nullptr;
 {% if config.STAGING != "none" %}
-        copies.wait(piece % STAGES);
+        copies.wait();
         __syncthreads();  // the piece is complete; the one before it is done with
         if (piece + STAGES - 1 < N_PIECES)
-            copies.copy(
-                shared.rows[(piece + STAGES - 1) % STAGES], (piece + STAGES - 1) % STAGES, stream, pol, starts,
-                piece + STAGES - 1);
+            copies.copy(shared.rows[(piece + STAGES - 1) % STAGES], stream, pol, starts, piece + STAGES - 1);
         copies.close();
 {% endif %}
         power[0] += stream.filter_piece<AHEAD>(
 {% if config.STAGING == "none" %}
-            part, pol, piece, starts, w, next, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
+            pol, piece, starts, w, next, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
 {% else %}
-            part, pol, piece, starts, shared.rows[piece % STAGES], w, next,
+            pol, piece, starts, shared.rows[piece % STAGES], w, next,
             [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
 {% endif %}
     }

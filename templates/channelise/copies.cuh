@@ -1,12 +1,10 @@
-// Copies of pieces from global to shared memory. Nobody waits for a copy before the piece is filtered.
+// Copies of samples from global to shared memory. Nobody waits for a copy before it filters.
 {% if config.STAGING == "rows" %}
 // All threads copy 16 bytes at a time; beyond the end of the samples 0 is staged.
 struct Copies {
-    __device__ __forceinline__ void begin() {}
-
     // Copies piece number `piece` of a polarisation.
     __device__ __forceinline__ void copy(
-        Rows& rows, int, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
+        Rows& rows, const Stream& stream, int pol, const Starts& starts, int piece) const
     {
 #pragma unroll
         for (int run = 0; run < PIECE_RUNS; ++run) {
@@ -50,60 +48,39 @@ struct Copies {
     __device__ __forceinline__ void close() const { close_group(); }
 
     // Until the oldest of STAGES - 1 pieces is there, for this thread's copies.
-    __device__ __forceinline__ void wait(int) { wait_for_groups<STAGES - 2>(); }
+    __device__ __forceinline__ void wait() const { wait_for_groups<STAGES - 2>(); }
 };
 {% else %}
-// The copy engine takes a row at a time; a barrier in shared memory for each place counts its bytes.
+// The copy engine takes a part's samples at once; a barrier in shared memory counts its bytes.
 struct Copies {
-    unsigned long long* barriers;  // of STAGES places
-    unsigned parities;  // bit by bit, of the phase that a place's next piece ends
+    unsigned long long* barrier;
+    unsigned parity;  // of the phase that the next copy ends
 
     __device__ __forceinline__ void begin()
     {
-        parities = 0;
+        parity = 0;
         if (own_thread() == 0) {
-#pragma unroll
-            for (int i = 0; i < STAGES; ++i)
-                init_barrier(shared_address(barriers + i), PIECE_RUNS);
+            init_barrier(shared_address(barrier), 1);
             publish_barriers();
         }
     }
 
-    __device__ __forceinline__ void copy(
-        Rows& rows, int place, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
+    // By one thread. start: of the part; -1 if it is not to be staged.
+    __device__ __forceinline__ void copy(Rows& rows, const Stream& stream, int pol, long long start) const
     {
-        if (own_thread() >= 32)
-            return;
-        const unsigned barrier = shared_address(barriers + place);
-#pragma unroll
-        for (int run = 0; run < PIECE_RUNS; ++run) {
-            const long long byte = stream.first_byte(pol, starts, piece, run);
-            constexpr int N = FIR_ROWS * PIECE_SEGMENTS;
-            if (own_thread() == 0)
-                arrive_and_expect(barrier, byte >= 0 ? N * 16 * ROW_CHUNKS : 0);
-            if (byte >= 0)
-#pragma unroll 1
-                for (int i = own_thread(); i < N; i += 32)
-                    copy_bulk(
-                        rows.at[run][0][i], stream.samples + byte + i / PIECE_SEGMENTS * ROW_BYTES +
-                                                i % PIECE_SEGMENTS * SEGMENT_BYTES, barrier);
+        const unsigned at = shared_address(barrier);
+        if (start < 0)
+            arrive(at);
+        else {
+            arrive_and_expect(at, sizeof(Rows));
+            copy_bulk(rows.at, stream.samples + stream.first_bit(pol, start, 0) / 128 * 16, sizeof(Rows), at);
         }
     }
 
-    static __device__ __forceinline__ void copy_bulk(const unsigned char* to, const unsigned char* from, unsigned barrier)
+    __device__ __forceinline__ void wait()
     {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                     :
-                     : "r"(shared_address(to)), "l"(from), "r"(16 * ROW_CHUNKS), "r"(barrier)
-                     : "memory");
-    }
-
-    __device__ __forceinline__ void close() const {}
-
-    __device__ __forceinline__ void wait(int place)
-    {
-        ::wait(shared_address(barriers + place), parities >> place & 1);
-        parities ^= 1u << place;
+        ::wait(shared_address(barrier), parity);
+        parity ^= 1;
     }
 };
 {% endif %}

@@ -99,6 +99,11 @@ __device__ __forceinline__ void filter(
     }
 }
 
+// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other.
+struct Starts {
+    long long of[PART_SPECTRA], of_runs[N_RUNS];
+};
+
 // What a block filters. FIR_THREADS threads filter a piece at a time, a column each, of one run of FIR_SPECTRA spectra.
 struct Stream {
     const unsigned char* samples;
@@ -114,11 +119,18 @@ struct Stream {
 
     __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
 
-    // The weights of the calling thread's column of a piece.
-    __device__ __forceinline__ const float* weights_of_piece(int piece) const
+    // The calling thread's column of a piece. Paired: those in whose places it finds its pairs of bins.
+    static __device__ __forceinline__ int column_of(int piece)
     {
-        return weights_of(point((piece * FIR_THREADS + own_thread()) % FIR_WIDTH));
+        if constexpr (PAIRED) {
+            const int pair = piece / 2 * FIR_THREADS + own_thread();
+            const int partner = COMPLEX || pair == 0 ? pair + N2 / 2 : N2 - pair;
+            return piece % 2 == 0 ? pair : partner;
+        }
+        return (piece * FIR_THREADS + own_thread()) % FIR_WIDTH;
     }
+
+    __device__ __forceinline__ const float* weights_of_piece(int piece) const { return weights_of(point(column_of(piece))); }
 
     // Where point n of a spectrum begins that starts at sample `start`.
     __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
@@ -131,8 +143,8 @@ struct Stream {
         return offsets[(part.first() + s) * N_POLS + pol];
     }
 
-    // Where runs start, or -1 where their spectra do not follow each other or are not all made: a thread <-> a spectrum.
-    __device__ __forceinline__ void find_starts(long long (&starts)[N_POLS][N_RUNS], const Part& part) const
+    // A thread <-> a spectrum.
+    __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
     {
         constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
         if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
@@ -144,48 +156,59 @@ struct Stream {
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
         const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
         const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
-        if (pol < N_POLS && s % FIR_SPECTRA == 0)
-            starts[pol][s / FIR_SPECTRA] = is_regular{{ " && is_staged(pol, first)" if config.STAGING == "bulk" }} ? first : -1;
+        if (pol >= N_POLS)
+            return;
+        starts[pol].of[s] = own;
+        if (s % FIR_SPECTRA == 0)
+            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular{{ " && is_staged(pol, first)" if config.STAGING == "whole" }} ? first : -1;
     }
 
-{% if config.STAGING != "none" %}
+{% if config.STAGING == "rows" %}
     // Where the first staged row of a run of a piece begins in memory; -1 if the run does not start.
-    __device__ __forceinline__ long long first_byte(int pol, const long long (&starts)[N_RUNS], int piece, int run) const
+    __device__ __forceinline__ long long first_byte(int pol, const Starts& starts, int piece, int run) const
     {
-        const long long start = starts[piece * FIR_THREADS / FIR_WIDTH + run];
+        const long long start = starts.of_runs[piece * FIR_THREADS / FIR_WIDTH + run];
         return start < 0 ? -1 : first_bit(pol, start, point(piece * FIR_THREADS % FIR_WIDTH)) / 128 * 16;
     }
 
 {% endif %}
-{% if config.STAGING == "bulk" %}
-    // Whether all chunks of a run lie before the end of the samples: copies of rows fill nothing up.
+{% if config.STAGING == "whole" %}
+    // Whether all bytes of a part lie before the end of the samples: a copy fills nothing up.
     __device__ __forceinline__ bool is_staged(int pol, long long start) const
     {
-        const long long last_row = first_bit(pol, start, N_POINTS - ROW_COLUMNS) / 128 * 16 + (FIR_ROWS - 1) * ROW_BYTES;
-        return last_row + ROW_CHUNKS * 16 <= n_bytes();
+        return first_bit(pol, start, 0) / 128 * 16 + static_cast<long long>(sizeof(Rows)) <= n_bytes();
     }
 
 {% endif %}
-    // FIR_SPECTRA spectra from number s on one by one, wherever they start, and at the end of the samples.
+    // The sum of one spectrum, wherever it starts. All loads are under way at once, unless GUARDED.
+    template <bool GUARDED>
+    __device__ __forceinline__ float2 sum_of(const Column<GUARDED>& column, int n, Squares& squares) const
+    {
+        float2 sum = make_float2(0.0f, 0.0f), point = sum;
+#pragma unroll(GUARDED ? 1 : 16)
+        for (int t = 0; t < TAPS; ++t) {
+            const float2 w = Weights::weights_at(weights_of(n), t);
+            point = column.at(t);
+            sum.x = __fmaf_rn(w.x, point.x, sum.x);
+            sum.y = __fmaf_rn(w.y, point.y, sum.y);
+        }
+        if constexpr (!COMPLEX)
+            add_squares(squares, point);
+        return sum;
+    }
+
+    // FIR_SPECTRA spectra from number s on one by one.
     template <class Put>
-    __device__ __forceinline__ void filter_each(const Part& part, int pol, int s, int n, Squares& squares, Put put) const
+    __device__ __forceinline__ void filter_each(const Starts& starts, int pol, int s, int n, Squares& squares, Put put) const
     {
 #pragma unroll 1
         for (int i = 0; i < FIR_SPECTRA; ++i) {
             float2 sum = make_float2(0.0f, 0.0f);
-            const long long first = part.has(s + i) ? start(part, pol, s + i) : -1;
-            if (first >= 0) {
-                const Column<true> column(samples, first_bit(pol, first, n), n_bytes());
-                float2 point = sum;
-#pragma unroll 1
-                for (int t = 0; t < TAPS; ++t) {
-                    const float2 w = Weights::weights_at(weights_of(n), t);
-                    point = column.at(t);
-                    sum.x = __fmaf_rn(w.x, point.x, sum.x);
-                    sum.y = __fmaf_rn(w.y, point.y, sum.y);
-                }
-                if constexpr (!COMPLEX)
-                    add_squares(squares, point);
+            if (starts.of[s + i] >= 0) {
+                const long long first = first_bit(pol, starts.of[s + i], n);
+                const Column<false> column(samples, first, n_bytes());
+                sum = column.is_inside(TAPS - 1) ? sum_of(column, n, squares)
+                                                 : sum_of(Column<true>(samples, first, n_bytes()), n, squares);
             }
             put(i, sum);
         }
@@ -196,25 +219,25 @@ struct Stream {
     template <bool AHEAD, class Put>
     __device__ __forceinline__ unsigned long long filter_piece(
 {% if config.STAGING == "none" %}
-        const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], Weights& w,
+        int pol, int piece, const Starts& starts, Weights& w,
         const float* __restrict__ next, Put put) const
 {% else %}
-        const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], const Rows& rows, Weights& w,
+        int pol, int piece, const Starts& starts, const Rows& rows, Weights& w,
         const float* __restrict__ next, Put put) const
 {% endif %}
     {
-        const int unit = piece * FIR_THREADS + own_thread(), c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
+        const int c = column_of(piece), run = (piece * FIR_THREADS + own_thread()) / FIR_WIDTH;
         if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
             return 0;
         const int n = point(c), s = run * FIR_SPECTRA;
         Squares squares = 0;
         bool is_done = false;
-        if (starts[run] >= 0) {
+        if (starts.of_runs[run] >= 0) {
 {% if config.STAGING == "none" %}
-            const Column<false> column(samples, first_bit(pol, starts[run], n), n_bytes());
+            const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
             if (column.is_inside(FIR_ROWS - 1)) {
 {% else %}
-            const StagedColumn column(rows, first_bit(pol, starts[run], point(c - c % ROW_COLUMNS)));
+            const StagedColumn column(rows, first_bit(pol, starts.of_runs[run], point(c - c % ROW_COLUMNS)), c);
             {
 {% endif %}
                 filter<FIR_SPECTRA, AHEAD>(
@@ -223,7 +246,7 @@ struct Stream {
             }
         }
         if (!is_done) {
-            filter_each(part, pol, s, n, squares, [&](int i, float2 sum) { put(s + i, c, sum); });
+            filter_each(starts, pol, s, n, squares, [&](int i, float2 sum) { put(s + i, c, sum); });
             if (AHEAD && next != nullptr)
                 w.load<LAST_TAPS>(next, 0);
         }

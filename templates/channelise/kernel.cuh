@@ -21,13 +21,13 @@ struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
     alignas(16) float2 turns[PARTS > 1 ? 2 : 1][N_POLS][SPECTRA];  // of a part, and of the next one
 {% if config.ALGORITHM == "one" %}
-    alignas(16) long long starts[PARTS > 1 ? 2 : 1][N_POLS][N_RUNS];
+    alignas(16) Starts starts[PARTS > 1 ? 2 : 1][N_POLS];
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
 {% if config.STAGING != "none" %}
     Rows rows[STAGES];
 {% endif %}
-{% if config.STAGING == "bulk" %}
-    alignas(16) unsigned long long barriers[STAGES];
+{% if config.STAGING == "whole" %}
+    alignas(16) unsigned long long barrier;
 {% endif %}
 {% if config.TWIDDLES == "shared" %}
     alignas(16) float2 twiddles[N_TWIDDLES];
@@ -82,6 +82,7 @@ __device__ __forceinline__ Pair pair_of(
     pair.split = __ldg(splits + group * N_PAIRS + number);
     pair.positions = make_float2(position(bins.x), position(bins.y));
     pair.polar = __ldg(polar + group * N_PAIRS + number);
+    pair.limits = make_float2(limit_of(pair.polar.x), limit_of(pair.polar.z));
     return pair;
 }
 
@@ -115,17 +116,23 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
         stream.find_starts(shared.starts[nth % 2 % PARTS], part);
 {% endif %}
     };
-{% if config.STAGING != "none" and config.ALGORITHM == "one" %}
-    Copies copies{{ " = {shared.barriers}" if config.STAGING == "bulk" }};
+{% if config.ALGORITHM == "one" and config.STAGING == "rows" %}
+    const Copies copies;
     int place = 0;  // of the piece that is filtered
     const auto copy = [&](int nth, int step, int to) {  // what a part has in its step number `step` of all turns
         const int pol = step / STEPS * POLS_AT_ONCE + step % POLS_AT_ONCE;
         if (nth < PARTS)
-            copies.copy(
-                shared.rows[to], to, stream, pol, shared.starts[nth % 2 % PARTS][pol], step % STEPS / POLS_AT_ONCE);
+            copies.copy(shared.rows[to], stream, pol, shared.starts[nth % 2 % PARTS][pol], step % STEPS / POLS_AT_ONCE);
         copies.close();
     };
+{% elif config.ALGORITHM == "one" and config.STAGING == "whole" %}
+    Copies copies = {&shared.barrier};
     copies.begin();
+    const auto copy_next = [&](int nth, int turn) {  // the samples of the turn after this one
+        const int next = turn + 1 == TURNS ? 0 : turn + 1, part = nth + (turn + 1 == TURNS);
+        if (own_thread() == 0 && part < PARTS)
+            copies.copy(shared.rows[0], stream, next, shared.starts[part % 2 % PARTS][next].of_runs[0]);
+    };
 {% endif %}
 {% if config.ALGORITHM == "one" and config.TWIDDLES == "shared" %}
     for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
@@ -138,10 +145,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
 {% endif %}
 {% if config.ALGORITHM == "one" %}
     sync_group();  // the starts are complete
-{% if config.STAGING != "none" %}
+{% if config.STAGING == "rows" %}
 #pragma unroll 1
     for (int step = 0; step < STAGES - 1; ++step)
         copy(0, step, step);
+{% elif config.STAGING == "whole" %}
+    copy_next(-1, TURNS - 1);
 {% endif %}
 {% endif %}
 
@@ -171,27 +180,34 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                     w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
                 const bool has_next = AHEAD && p == POLS_AT_ONCE - 1 && step + 1 < STEPS;
                 const float* next = has_next ? stream.weights_of_piece(piece + 1) : nullptr;
-{% if config.STAGING != "none" %}
-                copies.wait(place);
+{% if config.STAGING == "rows" %}
+                copies.wait();
                 sync_group();  // the piece is complete, the one before it done with, and z is free
                 const int ahead = turn * STEPS + step + STAGES - 1;
                 copy(nth + (ahead >= TURNS * STEPS), ahead % (TURNS * STEPS), (place + STAGES - 1) % STAGES);
 {% else %}
-                if (step == 0 && (turn > 0 || nth > 0))
+                if (!PAIRED && step == 0 && (turn > 0 || nth > 0))
                     sync_group();  // z is free
 {% endif %}
+{% if config.STAGING == "whole" %}
+                if (step == 0)
+                    copies.wait();
+{% else %}
                 if (PARTS > 1 && turn == 0 && step == 0 && nth + 1 < PARTS)
                     prepare(nth + 1);
+{% endif %}
                 const unsigned long long squares = stream.filter_piece<AHEAD>(
-                    part, pol, piece, shared.starts[nth % 2 % PARTS][pol],
-{% if config.STAGING != "none" %}
+                    pol, piece, shared.starts[nth % 2 % PARTS][pol],
+{% if config.STAGING == "rows" %}
                     shared.rows[place],
+{% elif config.STAGING == "whole" %}
+                    shared.rows[0],
 {% endif %}
                     w, next, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
 #pragma unroll
                 for (int i = 0; i < POLS_AT_ONCE; ++i)
                     power[i] += i == p ? squares : 0;
-{% if config.STAGING != "none" %}
+{% if config.STAGING == "rows" %}
                 place = place + 1 < STAGES ? place + 1 : 0;
 {% endif %}
             }
@@ -204,6 +220,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                 total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 {% else %}
             sync_group();  // z is complete
+{% endif %}
+{% if config.STAGING == "whole" %}
+            if (PARTS > 1 && turn == 0 && nth + 1 < PARTS)
+                prepare(nth + 1);
+            if (TURNS > 1)
+                copy_next(nth, turn);
 {% endif %}
 {% else %}
             if (turn > 0)
@@ -245,7 +267,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
 #pragma unroll
                 for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
                     load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
+            unsigned n_saturated[POLS_AT_ONCE] = {};
             sync_group();  // the bins of all rows, and turns, are complete
+{% if config.ALGORITHM == "one" and config.STAGING == "whole" %}
+            if (TURNS == 1)
+                copy_next(nth, turn);  // whose start was found behind the barrier before
+{% endif %}
 
 #pragma unroll
             for (int i = 0; i < UNITS_PER_THREAD; ++i) {
@@ -255,22 +282,20 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                 const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
                 const int2 bins = bins_of(group, number);
                 const Place first = first_place(group, number), second = second_place(group, number);
+                const auto cells_of = [&](Place place) { return &shared.z[row_of(place.half, 0, s)][place.at]; };
                 unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
                 for (int p = 0; p < POLS_AT_ONCE; ++p) {
                     if constexpr (!EARLY)
                         load(i, p);
                     const int pol = turn * POLS_AT_ONCE + p;
-                    unsigned count = 0;
                     make_voltages(
                         words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
-                        &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], count);
-                    if (count != 0)
-                        atomicAdd(&saturated[part.heap * N_POLS + pol], count);
+                        &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], n_saturated[p]);
                 }
                 if constexpr (TURNS == 1) {
-                    output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
-                    output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
+                    output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0], cells_of(first), 1);
+                    output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1], cells_of(second), COMPLEX ? 1 : -1);
                 } else {
 {% if shape.keeps_in_shared %}
                     const auto of_first = [&](int bin, int w) -> unsigned& {
@@ -290,9 +315,17 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                                 before[w] = of_first(bin, w);
                         }
                         if (turn != 0)
-                            output.store(bin == 0 ? bins.x : bins.y, s, before, words[0][bin]);
+                            output.store(
+                                bin == 0 ? bins.x : bins.y, s, before, words[0][bin], cells_of(bin == 0 ? first : second),
+                                bin == 0 || COMPLEX ? 1 : -1);
                     }
                 }
+            }
+#pragma unroll
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                const unsigned n = __reduce_add_sync(0xffffffffu, n_saturated[p]);
+                if (n != 0 && threadIdx.x % 32 == 0)
+                    atomicAdd(&saturated[part.heap * N_POLS + turn * POLS_AT_ONCE + p], n);
             }
         }
     }

@@ -1,5 +1,4 @@
 // Two bins of a spectrum become voltages.
-constexpr int CODES = 1 << BITS;
 constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
 constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
@@ -9,6 +8,7 @@ struct Pair {
     float2 split;  // e^(i pi k / N) of the first bin
     float2 positions;  // (k - C/2) / C of both
     float4 polar;  // (size, angle) of both gains
+    float2 limits;  // of parts that do not saturate, before they are scaled
 };
 
 // What turns a spectrum of one polarisation: -pi delay, and the phase in [-pi, pi].
@@ -19,6 +19,9 @@ __device__ __forceinline__ float2 turn_of(float delay, float phase)
 }
 
 __device__ __forceinline__ float position(int bin) { return (2 * bin - N_CHANNELS) / (2.0f * N_CHANNELS); }
+
+// What a size takes to half a step beyond the largest part.
+__device__ __forceinline__ float limit_of(float size) { return __fdividef((MOST + 0.5f) / (2 * MOST), size); }
 
 // X of both bins, twice as large, from the complex points' Z[k] and Z[N - k].
 __device__ __forceinline__ void split(float2& first, float2& second, float2 turned)
@@ -31,27 +34,26 @@ __device__ __forceinline__ void split(float2& first, float2& second, float2 turn
     second.y = __fmaf_rn(-2.0f, even.y, first.y);
 }
 
-// Both parts of a voltage, offset by CODES / 2, in the low bits. They are rounded to nearest, halves to even, because the
-// last place of 1.5 2^23 is worth 1. What saturates is 0 or CODES.
+// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even, because
+// the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
 struct Codes {
     unsigned re, im;
 };
 
-__device__ __forceinline__ Codes quantise(float2 x, float2 turn, float position, float size, float angle)
+// x turned and scaled. limit: beyond it a part saturates, before it is scaled.
+__device__ __forceinline__ Codes quantise(
+    float2 x, float2 turn, float position, float size, float angle, float limit, unsigned& saturated)
 {
+    constexpr float ROUNDED = 12582912.0f + CODES - MOST;
     const float turned = __fmaf_rn(turn.x, position, turn.y) + angle;
     const float c = __cosf(turned), s = __sinf(turned);
-    const float re = __saturatef(__fmaf_rn(__fmaf_rn(-x.y, s, x.x * c), size, 0.5f));
-    const float im = __saturatef(__fmaf_rn(__fmaf_rn(x.y, c, x.x * s), size, 0.5f));
-    return {__float_as_uint(__fmaf_rn(re, CODES, 12582912.0f)), __float_as_uint(__fmaf_rn(im, CODES, 12582912.0f))};
-}
-
-__device__ __forceinline__ bool is_saturated(unsigned code) { return code % CODES == 0; }
-
-// The code as it is, or that of the largest or smallest voltage.
-__device__ __forceinline__ unsigned clipped(unsigned code)
-{
-    return !is_saturated(code) ? code : (code & CODES) ? CODES - 1 : 1;
+    const float re = __fmaf_rn(-x.y, s, x.x * c), im = __fmaf_rn(x.y, c, x.x * s);
+    if (fabsf(re) > limit || fabsf(im) > limit)
+        ++saturated;
+    const float clipped_re = __saturatef(__fmaf_rn(re, size, 0.5f)), clipped_im = __saturatef(__fmaf_rn(im, size, 0.5f));
+    return {
+        __float_as_uint(__fmaf_rn(clipped_re, 2 * MOST, ROUNDED)),
+        __float_as_uint(__fmaf_rn(clipped_im, 2 * MOST, ROUNDED))};
 }
 
 // Codes of consecutive spectra in a word.
@@ -69,30 +71,6 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Not 0 if a code in the word is 0. A borrow finds one too many only where there is one.
-__device__ __forceinline__ unsigned zeros(unsigned word)
-{
-    constexpr unsigned ONES = BITS == 8 ? 0x01010101u : 0x11111111u;
-    return (word - ONES) & ~word & ONES * (CODES / 2);
-}
-
-// Codes of both bins of a pair, in two's complement; counts the saturated voltages.
-__device__ __forceinline__ void finish(unsigned& first, unsigned& second, Codes (&codes)[2][EACH], unsigned& saturated)
-{
-    constexpr unsigned OFFSETS = BITS == 8 ? 0x80808080u : 0x88888888u;
-    first = packed(codes[0]), second = packed(codes[1]);
-    if ((zeros(first) | zeros(second)) != 0) {
-#pragma unroll
-        for (int i = 0; i < 2 * EACH; ++i) {
-            Codes& code = codes[i / EACH][i % EACH];
-            saturated += is_saturated(code.re) || is_saturated(code.im);
-            code.re = clipped(code.re), code.im = clipped(code.im);
-        }
-        first = packed(codes[0]), second = packed(codes[1]);
-    }
-    first ^= OFFSETS, second ^= OFFSETS;
-}
-
 // Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
 // spectrum's row; turns: of the spectra.
 __device__ __forceinline__ void make_voltages(
@@ -108,9 +86,9 @@ __device__ __forceinline__ void make_voltages(
             float2 a = first[s * SLICE_VALUES], b = second[s * SLICE_VALUES];
             if constexpr (!COMPLEX)
                 split(a, b, pair.split);
-            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y);
-            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w);
+            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y, pair.limits.x, saturated);
+            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w, pair.limits.y, saturated);
         }
-        finish(words[0][w], words[1][w], codes, saturated);
+        words[0][w] = packed(codes[0]), words[1][w] = packed(codes[1]);
     }
 }

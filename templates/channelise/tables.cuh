@@ -28,10 +28,10 @@ __device__ __forceinline__ float2 twiddle(int i, int r, float turns)
 }
 
 // (size, angle) of a gain; the size takes a sum of scaled samples, twice as large where split() makes it, to where all
-// voltages, and half a step on each side, lie between -1/2 and 1/2.
+// voltages lie between -1/2 and 1/2.
 __device__ __forceinline__ float2 polar_form(float2 gain)
 {
-    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * (1 << BITS));
+    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * 2 * MOST);
     return make_float2(hypotf(gain.x, gain.y) * SIZE, atan2f(gain.y, gain.x));
 }
 

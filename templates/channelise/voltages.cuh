@@ -7,6 +7,10 @@ struct alignas(4 * N) Words {
 constexpr int INTERLEAVED = TIMES_PER_BLOCK * VOLTAGE_BYTES;  // bytes of a polarisation before those of the next one
 constexpr bool ONE_RUN = N_POLS == 1 || POST_SPECTRA >= TIMES_PER_BLOCK;  // all of a unit is contiguous
 
+// Neighbouring lanes, as many as a run has chunks of 16 bytes, exchange theirs, so that they store a run together.
+constexpr int CHUNKS = ONE_RUN ? POST_SPECTRA * N_POLS * VOLTAGE_BYTES / 16 : 1;
+constexpr bool TOGETHER = CHUNKS > 1 && VECTOR_BYTES == 16;
+
 template <int N>
 __device__ __forceinline__ void store_words(unsigned char* to, const unsigned (&words)[N])
 {
@@ -59,38 +63,84 @@ struct Output {
         }
     }
 
-    // POST_SPECTRA spectra of a bin from number s on, as far as they are made.
+    // POST_SPECTRA spectra of a bin from number s on, as far as they are made. cells: those of the bin in z, which nobody
+    // else needs any more, SLICE_VALUES apart; the next lane's are `step` further.
     __device__ __forceinline__ void store(
-        int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS]) const
+        int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS], float2* cells, int step) const
     {
-        if (VECTOR_BYTES < 4 || !part.is_whole(s, POST_SPECTRA)) {
+        if constexpr (TOGETHER && N_POLS == 1) {
+            store_run(bin, s, first, cells, step);
+        } else if constexpr (TOGETHER) {
+            unsigned both[2 * WORDS];
+            interleave(both, first, second);
+            store_run(bin, s, both, cells, step);
+        } else if (VECTOR_BYTES < 4 || !part.is_whole(s, POST_SPECTRA)) {
             store_each(bin, s, first, 0);
             if (N_POLS == 2)
                 store_each(bin, s, second, 1);
-        } else if constexpr (N_POLS == 1) {
-            store_words(at(bin, s, 0), first);
-        } else if constexpr (ONE_RUN) {
+        } else if constexpr (ONE_RUN && N_POLS == 2) {
             unsigned both[2 * WORDS];
             interleave(both, first, second);
             store_words(at(bin, s, 0), both);
         } else {
             store_words(at(bin, s, 0), first);
-            store_words(at(bin, s, 1), second);
+            if (N_POLS == 2)
+                store_words(at(bin, s, 1), second);
         }
     }
 
 private:
+    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so that
+    // lanes read from different banks.
+    template <int N>
+    __device__ __forceinline__ void store_run(int bin, int s, const unsigned (&words)[N], float2* cells, int step) const
+    {
+        const int own = threadIdx.x % CHUNKS;
+        const auto cell = [&](int lane, int q) { return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES; };
+        __syncwarp();  // all have read what was there
+#pragma unroll
+        for (int q = 0; q < CHUNKS; ++q)
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                *reinterpret_cast<uint2*>(cell(own, q) + i * SLICE_VALUES) =
+                    make_uint2(words[4 * q + 2 * i], words[4 * q + 2 * i + 1]);
+        __syncwarp();
+        if (part.is_whole(s, POST_SPECTRA)) {  // for all lanes alike
+#pragma unroll
+            for (int lane = 0; lane < CHUNKS; ++lane) {
+                const float2* from = cell(lane, own);
+                const uint2 a = *reinterpret_cast<const uint2*>(from), b = *reinterpret_cast<const uint2*>(from + SLICE_VALUES);
+                const int its_bin = __shfl_sync(0xffffffffu, bin, threadIdx.x % 32 - own + lane);
+                *reinterpret_cast<uint4*>(at(its_bin, s, 0) + 16 * own) = make_uint4(a.x, a.y, b.x, b.y);
+            }
+        } else {
+#pragma unroll 1
+            for (int i = 0; i < POST_SPECTRA * N_POLS; ++i) {
+                unsigned char* to = at(bin, s + i / N_POLS, i % N_POLS);
+                const int byte = static_cast<int>(to - at(bin, s, 0));
+                const float2* from = cell(own, byte / 16) + byte / 8 % 2 * SLICE_VALUES;
+                const unsigned char* voltage = reinterpret_cast<const unsigned char*>(from) + byte % 8;
+                if (part.has(s + i / N_POLS))
+                    store_voltage(to, BITS == 8 ? voltage[0] | voltage[VOLTAGE_BYTES - 1] << 8 : voltage[0]);
+            }
+        }
+        __syncwarp();  // the cells are free
+    }
+
+    static __device__ __forceinline__ void store_voltage(unsigned char* to, unsigned voltage)
+    {
+        if constexpr (BITS == 8)
+            *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(voltage);
+        else
+            *to = static_cast<unsigned char>(voltage);
+    }
+
     __device__ __forceinline__ void store_each(int bin, int s, const unsigned (&words)[WORDS], int pol) const
     {
 #pragma unroll
         for (int i = 0; i < POST_SPECTRA; ++i) {
-            const unsigned voltage = words[i * VOLTAGE_BYTES / 4] >> i * VOLTAGE_BYTES % 4 * 8;
-            if (!part.has(s + i))
-                continue;
-            if constexpr (BITS == 8)
-                *reinterpret_cast<unsigned short*>(at(bin, s + i, pol)) = static_cast<unsigned short>(voltage);
-            else
-                *at(bin, s + i, pol) = static_cast<unsigned char>(voltage);
+            if (part.has(s + i))
+                store_voltage(at(bin, s + i, pol), words[i * VOLTAGE_BYTES / 4] >> i * VOLTAGE_BYTES % 4 * 8);
         }
     }
 };
