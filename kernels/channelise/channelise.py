@@ -47,7 +47,7 @@ class Channelise(Kernel[Problem]):
     space = SPACE
     default: Mapping[str, Any] = dict(
         ALGORITHM="one", SPECTRA=16, POLS="in_turn", THREADS=512, MIN_BLOCKS=1, FIR_SPECTRA=16, FIR_TAPS=16,
-        POST_SPECTRA=16, STAGING="rows", STAGES=2, WEIGHTS="here", PARTS=4,
+        POST_SPECTRA=16, STAGING="none", WEIGHTS="here", PARTS=4,
         TWIDDLES="shared", KEPT="registers", GROUPS=1,
     )  # fmt: skip
     arguments = (

@@ -103,7 +103,9 @@ class Geometry:
         if self.n1 == 1:
             members += [kept * self.starts_bytes, 8 * pols * int(self.config.THREADS) // WARP]
             members += self.staged_bytes
-            members += [8 * self.n_twiddles] if self.config.TWIDDLES == "shared" else []
+        if self.config.TWIDDLES == "shared":
+            of_row = self.radix_1 // 2 + self.radix_2 // 2 * self.radix_1
+            members.append(8 * (self.n_twiddles if self.n1 == 1 else self.halves * of_row))
         if self.keeps_in_shared:
             members.append(
                 int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes

@@ -28,7 +28,7 @@ SPACE = Space(
     THREADS=(128, 256, 512),  # of a block, or group, of the only, or the last, launch
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
-    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's second pass finds them
+    TWIDDLES=("global", "shared"),  # where a row's passes find them
     KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
     PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # of SPECTRA spectra each, that a block has one after another
 )

@@ -180,37 +180,59 @@ struct Stream {
     }
 
 {% endif %}
-    // The sum of one spectrum, wherever it starts. All loads are under way at once, unless GUARDED.
-    template <bool GUARDED>
-    __device__ __forceinline__ float2 sum_of(const Column<GUARDED>& column, int n, Squares& squares) const
+    // The sums of N spectra, wherever they start; of one that is not made, 0. All loads of a tap, or of all taps, are under
+    // way at once.
+    template <bool GUARDED, int N>
+    __device__ __forceinline__ void sum_each(
+        float2 (&sums)[N], Squares& squares, const long long* starts, int pol, int n) const
     {
-        float2 sum = make_float2(0.0f, 0.0f), point = sum;
-#pragma unroll(GUARDED ? 1 : 16)
+        const auto column_of = [&](int i) {
+            return Column<GUARDED>(samples, first_bit(pol, starts[i] < 0 ? 0 : starts[i], n), n_bytes());
+        };
+        const Column<GUARDED> columns[N] = {column_of(0), column_of(1), column_of(2), column_of(3)};
+        static_assert(N == 4, "a column each");
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            sums[i] = make_float2(0.0f, 0.0f);
+#pragma unroll(GUARDED ? 1 : 8)
         for (int t = 0; t < TAPS; ++t) {
             const float2 w = Weights::weights_at(weights_of(n), t);
-            point = column.at(t);
-            sum.x = __fmaf_rn(w.x, point.x, sum.x);
-            sum.y = __fmaf_rn(w.y, point.y, sum.y);
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                const float2 point = columns[i].at(t);
+                sums[i].x = __fmaf_rn(w.x, point.x, sums[i].x);
+                sums[i].y = __fmaf_rn(w.y, point.y, sums[i].y);
+                if constexpr (!COMPLEX)
+                    if (t == TAPS - 1 && starts[i] >= 0)
+                        add_squares(squares, point);
+            }
         }
-        if constexpr (!COMPLEX)
-            add_squares(squares, point);
-        return sum;
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (starts[i] < 0)
+                sums[i] = make_float2(0.0f, 0.0f);
     }
 
-    // FIR_SPECTRA spectra from number s on one by one.
+    // FIR_SPECTRA spectra from number s on, wherever they start.
     template <class Put>
     __device__ __forceinline__ void filter_each(const Starts& starts, int pol, int s, int n, Squares& squares, Put put) const
     {
+        constexpr int N = 4;
 #pragma unroll 1
-        for (int i = 0; i < FIR_SPECTRA; ++i) {
-            float2 sum = make_float2(0.0f, 0.0f);
-            if (starts.of[s + i] >= 0) {
-                const long long first = first_bit(pol, starts.of[s + i], n);
-                const Column<false> column(samples, first, n_bytes());
-                sum = column.is_inside(TAPS - 1) ? sum_of(column, n, squares)
-                                                 : sum_of(Column<true>(samples, first, n_bytes()), n, squares);
-            }
-            put(i, sum);
+        for (int i = 0; i < FIR_SPECTRA; i += N) {
+            const long long* own = starts.of + s + i;
+            float2 sums[N];
+            bool are_inside = true;
+#pragma unroll
+            for (int j = 0; j < N; ++j)
+                are_inside &= Column<false>(samples, first_bit(pol, own[j] < 0 ? 0 : own[j], n), n_bytes()).is_inside(TAPS - 1);
+            if (are_inside)
+                sum_each<false>(sums, squares, own, pol, n);
+            else
+                sum_each<true>(sums, squares, own, pol, n);
+#pragma unroll
+            for (int j = 0; j < N; ++j)
+                put(i + j, sums[j]);
         }
     }
 

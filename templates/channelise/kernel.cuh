@@ -9,6 +9,7 @@ constexpr int TURNS = N_POLS / POLS_AT_ONCE;
 constexpr int STEPS = N_PIECES * POLS_AT_ONCE;  // of a turn: pieces that a block filters
 {% endif %}
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
+constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
@@ -29,9 +30,9 @@ struct Shared {
 {% if config.STAGING == "whole" %}
     alignas(16) unsigned long long barrier;
 {% endif %}
-{% if config.TWIDDLES == "shared" %}
-    alignas(16) float2 twiddles[N_TWIDDLES];
 {% endif %}
+{% if config.TWIDDLES == "shared" %}
+    alignas(16) float2 twiddles{{ "[N_TWIDDLES]" if config.ALGORITHM == "one" else "[HALVES][N_ROW_TWIDDLES]" }};
 {% endif %}
 {% if shape.keeps_in_shared %}
     alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
@@ -50,6 +51,12 @@ __device__ __forceinline__ void make_turn(
         return;
     const long long at = (part.first() + s) * N_POLS + pol;
     turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
+}
+
+// k1 of the rows of which a block has one half of each pair.
+__device__ __forceinline__ int row_of_half(int group, int half)
+{
+    return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
 }
 
 // A bin of a pair in the row of its spectrum.
@@ -137,6 +144,14 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
 {% if config.ALGORITHM == "one" and config.TWIDDLES == "shared" %}
     for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
         shared.twiddles[i] = twiddles[i];
+{% elif config.TWIDDLES == "shared" %}
+    for (int i = own_thread(); i < HALVES * N_ROW_TWIDDLES; i += THREADS) {
+        const int half = i / N_ROW_TWIDDLES, at = i % N_ROW_TWIDDLES, k1 = row_of_half(group, half);
+        const int from = at < RADIX_1 / 2 ? k1 * (RADIX_1 / 2) + at
+                                          : N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + at - RADIX_1 / 2;
+        shared.twiddles[half][at] = twiddles[from];
+    }
+    __syncthreads();
 {% endif %}
     prepare(0);
 {% if shape.groups > 1 %}
@@ -237,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
                 float2* slice = shared.z[row];
 {% if config.ALGORITHM == "one" %}
                 transform_row(
-                    slice, lane, 0, twiddles, [&](int at, int n) { return slice[at + n]; },
+                    slice, lane, true, [&](int at, int n) { return slice[at + n]; }, [&](int) { return make_float2(1.0f, 0.0f); },
 {% if config.TWIDDLES == "shared" %}
                     [&](int i) { return shared.twiddles[i]; });
 {% else %}
@@ -245,15 +260,19 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, {{ config.MIN_BLO
 {% endif %}
 {% else %}
                 const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
-                const bool is_upper = row >= SPECTRA * POLS_AT_ONCE;
-                const int k1 = !is_upper ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
+                const int half = row / (SPECTRA * POLS_AT_ONCE), k1 = row_of_half(group, half);
                 const long long n_parts = gridDim.x / BLOCKS_OF_PART;
                 const Between* from =
                     between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
                 transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
-                    slice, lane, k1, twiddles,
-                    [&](int, int n) { return from_between(__ldcs(from + place_between(0, 0, n))); },
-                    [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + i); });
+                    slice, lane, k1 == 0, [&](int, int n) { return from_between(__ldcs(from + place_between(0, 0, n))); },
+{% if config.TWIDDLES == "shared" %}
+                    [&](int i) { return shared.twiddles[half][i]; },
+                    [&](int i) { return shared.twiddles[half][RADIX_1 / 2 + i]; });
+{% else %}
+                    [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); },
+                    [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + i); });
+{% endif %}
 {% endif %}
             }
             // What is known of pairs is under way while the block waits, unless it takes too many registers.

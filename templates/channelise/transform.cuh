@@ -98,20 +98,20 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
-// all rows. The bins are in order in `slice`, and of row 0 of
-// real samples, with bin 0, bin N2 / 2 is in place N2.
+// Transforms a row by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n; first(i) and second(i) are twiddles of
+// both passes, as twiddle() orders them; those of the first one are 1 where a row is a whole spectrum. The bins are in
+// order in `slice`, and where `has_zero`, of row 0 of real samples, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
-template <class Load, class Second>
+template <class Load, class First, class Second>
 __device__ __forceinline__ void transform_row(
-    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load, Second second)
+    float2* slice, int lane, bool has_zero, Load load, First first_twiddle, Second second_twiddle)
 {
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
         y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
+        transform_turned<RADIX_1>(y, first_twiddle, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -121,14 +121,14 @@ __device__ __forceinline__ void transform_row(
     __syncwarp();  // the first pass is complete
 #pragma unroll
     for (int first = 0; first < RADIX_1; first += RADIX_2) {
-        const int q = first + lane, of_lane = k1 * (RADIX_2 / 2 * RADIX_1) + q;
+        const int q = first + lane;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
             y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, [&](int i) { return second(of_lane + i); }, RADIX_1);
+        transform_turned<RADIX_2>(y + first, [&](int i) { return second_twiddle(q + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
-    if (!COMPLEX && lane == 0 && k1 == 0) {
+    if (!COMPLEX && lane == 0 && has_zero) {
         pair_up(y[0], y[RADIX_2 / 2]);
         slice[N2] = y[RADIX_2 / 2];
     }

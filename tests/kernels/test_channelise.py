@@ -21,7 +21,7 @@ ONE: dict[str, Any] = dict(
     ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
     STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global", GROUPS=1,
 )  # fmt: skip
-TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "TWIDDLES", "GROUPS")} | dict(
+TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "GROUPS")} | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4,
     BETWEEN="float32", ORDER="rows",
 )  # fmt: skip
