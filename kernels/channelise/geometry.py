@@ -206,7 +206,7 @@ class Geometry:
     def is_paired(self) -> bool:
         """Returns whether a thread filters the points in whose places it finds its own pairs of bins before."""
         own = self.n_pairs % int(self.config.THREADS) == 0 and self.post_spectra == self.fir_spectra == self.spectra
-        return self.stages_whole and own and self.pols_at_once == 1
+        return self.n1 == 1 and self.config.STAGING != "rows" and own and self.pols_at_once == 1
 
     @property
     def row_columns(self) -> int:

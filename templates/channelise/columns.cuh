@@ -107,6 +107,6 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
         transform<N1>(y);
 #pragma unroll
         for (int k = 0; k < N1; ++k)
-            to[place_between(s, k, first_column + c)] = as_between(y[k]);
+            __stcs(to + place_between(s, k, first_column + c), as_between(y[k]));
     }
 }

@@ -39,6 +39,7 @@ public:
     __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
         : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
           bit(static_cast<unsigned>(first_bit) % 32),
+          second(bit + POINT_BITS > 32),
           left(n_bytes - first_bit / 32 * 4)
     {
     }
@@ -52,22 +53,28 @@ public:
             return __ldg(reinterpret_cast<const float2*>(from));
         } else {
             const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
-            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + 1);
+            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + second);
             return unpacked(a, b, bit);
         }
     }
 
-    // Whether both words of a point lie before the end.
-    __device__ __forceinline__ bool is_inside(int row) const { return (row * static_cast<long long>(ROW_WORDS) + 2) * 4 <= left; }
+    // Whether the words of a point lie before the end.
+    __device__ __forceinline__ bool is_inside(int row) const
+    {
+        return (row * static_cast<long long>(ROW_WORDS) + 1 + second) * 4 <= left;
+    }
 
 private:
     const unsigned* words;  // of the first point
     unsigned bit;  // of the first word, in which it begins
+    int second;  // 1 if it goes on in the next word, of which nothing is wanted else
     long long left;  // bytes from there to the end
 
     __device__ __forceinline__ unsigned guarded(long long offset) const
     {
         const unsigned char* bytes = reinterpret_cast<const unsigned char*>(words);
+        if (offset + 4 <= left)
+            return __ldg(reinterpret_cast<const unsigned*>(bytes + offset));
         unsigned word = 0;
         for (int i = 0; i < 4; ++i)
             if (offset + i < left)
