@@ -16,7 +16,6 @@ import numpy as np
 from autotune import (
     Array,
     Config,
-    Device,
     Kernel,
     Launch,
     Tolerance,
@@ -47,8 +46,7 @@ class Channelise(Kernel[Problem]):
     space = SPACE
     default: Mapping[str, Any] = dict(
         ALGORITHM="one", SPECTRA=16, POLS="in_turn", THREADS=512, MIN_BLOCKS=1, FIR_SPECTRA=16, FIR_TAPS=16,
-        POST_SPECTRA=16, STAGING="none", WEIGHTS="here", PARTS=4,
-        TWIDDLES="shared", KEPT="registers", GROUPS=1,
+        POST_SPECTRA=16, TWIDDLES="global", KEPT="registers",
     )  # fmt: skip
     arguments = (
         *("voltages", "saturated", "total_power", "samples", "weights", "offsets", "delays", "phases", "gains"),
@@ -66,7 +64,6 @@ class Channelise(Kernel[Problem]):
         Problem(taps=33, n_channels=256, sample_bits=16, layout="blocks", spectra_per_heap=32, n_heaps=2),
     )
     host_sizes: Mapping[str, int] = {"n_heaps": 2, "n_spectra": 20, "n_samples": 0}
-
 
     def arguments_for(self, problem: Problem) -> tuple[str, ...]:
         """The sum of squares is exact in integers; complex floats have none."""
@@ -106,10 +103,10 @@ class Channelise(Kernel[Problem]):
         filtering = [name for name in ("total_power", "samples", "weights", "offsets") if name in has]
         place = ("first_spectrum", "n_spectra")
         source = ("between",) if shape.n1 > 1 else (*filtering, "row_bytes")
-        n_parts = ceil_div(shape.n_parts * (shape.part_spectra // shape.spectra), shape.parts * shape.groups)
+        n_blocks = shape.n_parts * (shape.part_spectra // shape.spectra)
         last = Launch(
-            (n_parts, shape.n_pair_groups, 1),
-            (shape.groups * int(config.THREADS), 1, 1),
+            (n_blocks, shape.n_pair_groups, 1),
+            (int(config.THREADS), 1, 1),
             shape.shared_bytes,
             arguments=("voltages", "saturated", "delays", "phases", *TABLES, *place, "n_times", *source),
         )

@@ -98,11 +98,10 @@ class Geometry:
     @property
     def shared_bytes(self) -> int:
         """Returns the bytes of dynamic shared memory of ``channelise``, as asserted."""
-        pols, kept = self.problem.n_pols, min(2, self.parts)
-        members = [8 * self.n_rows * self.slice_values, 8 * kept * pols * self.spectra]
+        pols = self.problem.n_pols
+        members = [8 * self.n_rows * self.slice_values, 8 * pols * self.spectra]
         if self.n1 == 1:
-            members += [kept * self.starts_bytes, 8 * pols * int(self.config.THREADS) // WARP]
-            members += self.staged_bytes
+            members += [self.starts_bytes, 8 * pols * int(self.config.THREADS) // WARP]
         if self.config.TWIDDLES == "shared":
             of_row = self.radix_1 // 2 + self.radix_2 // 2 * self.radix_1
             members.append(8 * (self.n_twiddles if self.n1 == 1 else self.halves * of_row))
@@ -110,22 +109,12 @@ class Geometry:
             members.append(
                 int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes
             )
-        return self.groups * sum(ceil_div(member, 16) * 16 for member in members)
-
-    @property
-    def groups(self) -> int:
-        """Returns the groups of warps of a block of ``channelise``, each with parts and shared memory of its own."""
-        return int(self.config.GROUPS) if self.n1 == 1 else 1
+        return sum(ceil_div(member, 16) * 16 for member in members)
 
     @property
     def keeps_in_shared(self) -> bool:
         """Returns whether voltages of the first of two polarisations in turn wait for the second in shared memory."""
         return self.config.get("KEPT") == "shared"
-
-    @property
-    def parts(self) -> int:
-        """Returns the parts that a block of the only launch has, one after another."""
-        return int(self.config.PARTS) if self.n1 == 1 else 1
 
     # ------------------------------------------------------------------ parts: the spectra that blocks share out
     @property
@@ -196,71 +185,11 @@ class Geometry:
         """Returns how many of them are neighbours."""
         return self.n2 if self.n1 == 1 else int(self.config.COLUMNS)
 
-    # ------------------------------------------------------------------ staged samples
-    @property
-    def stages_whole(self) -> bool:
-        """Returns whether all samples of a part are staged at once, in one copy."""
-        return self.n1 == 1 and self.config.STAGING == "whole"
-
     @property
     def is_paired(self) -> bool:
         """Returns whether a thread filters the points in whose places it finds its own pairs of bins before."""
         own = self.n_pairs % int(self.config.THREADS) == 0 and self.post_spectra == self.fir_spectra == self.spectra
-        return self.n1 == 1 and self.config.STAGING != "rows" and own and self.pols_at_once == 1
-
-    @property
-    def row_columns(self) -> int:
-        """Returns the neighbouring columns that a piece has: those of a staged row."""
-        return self.segment if self.stages_whole else min(self.segment, self.fir_threads)
-
-    @property
-    def row_chunks(self) -> int:
-        """Returns the 16 bytes of a staged row, which holds both words of each point, wherever it begins."""
-        if self.problem.is_complex:
-            return ceil_div(8 + 8 * self.row_columns, 16)
-        last = 127 + (self.row_columns - 1) * 2 * self.problem.sample_bits
-        return ceil_div(last // 32 * 32 + 64, 128)
-
-    @property
-    def row_lanes(self) -> int:
-        """Returns the threads that copy a staged row."""
-        return min(WARP, 1 << (self.row_chunks - 1).bit_length())
-
-    @property
-    def piece_segments(self) -> int:
-        return min(self.fir_threads, self.fir_width) // self.row_columns
-
-    @property
-    def piece_runs(self) -> int:
-        return min(self.part_runs, max(1, self.fir_threads // self.fir_width))
-
-    @property
-    def piece_rows(self) -> int:
-        return self.piece_runs * self.piece_segments * (self.fir_spectra + self.problem.taps - 1)
-
-    @property
-    def piece_bytes(self) -> int:
-        if self.stages_whole:
-            return 16 + (self.fir_spectra + self.problem.taps - 1) * self.problem.step * self.problem.sample_bits // 8
-        return self.piece_rows * self.row_chunks * 16
-
-    @property
-    def n_steps(self) -> int:
-        """Returns the pieces that a block filters of a part."""
-        pols = self.problem.n_pols if self.n1 == 1 else 1
-        return pols * ceil_div(self.fir_width * self.part_runs, self.fir_threads)
-
-    @property
-    def staged_bytes(self) -> list[int]:
-        """Returns the bytes of pieces in shared memory, and of their barrier."""
-        if self.config.STAGING == "none":
-            return []
-        return [self.stages * self.piece_bytes, *([8] if self.stages_whole else [])]
-
-    @property
-    def stages(self) -> int:
-        """Returns the pieces that shared memory has room for."""
-        return 1 if self.stages_whole else int(self.config.STAGES)
+        return self.n1 == 1 and own and self.pols_at_once == 1
 
     # ------------------------------------------------------------------ channelise_columns
     @property
@@ -271,7 +200,7 @@ class Geometry:
     @property
     def column_shared_bytes(self) -> int:
         warps = int(self.config.COLUMN_THREADS) // WARP
-        members = [8 * self.part_spectra * self.column_width, self.starts_bytes, 8 * warps, *self.staged_bytes]
+        members = [8 * self.part_spectra * self.column_width, self.starts_bytes, 8 * warps]
         return sum(ceil_div(member, 16) * 16 for member in members)
 
     @property

@@ -14,23 +14,17 @@ SPACE = Space(
     SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
     FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
-    STAGING=("none", "rows", "whole"),  # of samples in shared memory: none; of pieces, by all threads; of all of a part
-    STAGES=when((2, 3), STAGING="rows"),  # pieces of samples that it has room for
-    WEIGHTS=("here", "ahead"),  # when a column's are loaded: before it is filtered, or among the sums of the one before
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
-    ORDER=when(("rows", "tiles"), ALGORITHM="two"),  # row by row of a spectrum, or as columns leave it
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
-    GROUPS=when((1, 2), ALGORITHM="one"),  # of warps of a block, which filter in turn, each parts of its own
     THREADS=(128, 256, 512),  # of a block, or group, of the only, or the last, launch
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
     TWIDDLES=("global", "shared"),  # where a row's passes find them
     KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
-    PARTS=when((1, 2, 4, 8, 16), ALGORITHM="one"),  # of SPECTRA spectra each, that a block has one after another
 )
 
 
@@ -95,23 +89,6 @@ def taps_fit(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.FIR_TAPS == 8 or 2 * problem.taps > config.FIR_TAPS)
 
 
-@SPACE.constraint("weights are loaded ahead only where a thread holds all of a column")
-def weights_stay(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.WEIGHTS == "here" or problem.taps <= config.FIR_TAPS)
-
-
-@SPACE.constraint("a whole part is staged by bulk copies, of sm_90 or later, a polarisation at a time", STAGING="whole")
-def whole_is_staged(problem: Problem, config: Config, device: Device) -> bool:
-    can_copy = device.arch == "host" or int(device.arch[3:].rstrip("af")) >= 90
-    one_run = config.SPECTRA == config.FIR_SPECTRA
-    return can_copy and config.ALGORITHM == "one" and one_run and (config.POLS == "in_turn" or problem.n_pols == 1)
-
-
-@SPACE.constraint("the pieces under way are of one part, or of the next one", STAGING="rows")
-def stages_fit(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(Geometry(problem, config).n_steps >= config.STAGES)
-
-
 @SPACE.constraint("a warp transforms whole rows")
 def rows_fill_warps(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
@@ -146,19 +123,9 @@ def weights_held(problem: Problem, config: Config, device: Device) -> bool:
     return bool(min(16, problem.taps) <= config.FIR_TAPS)
 
 
-@SPACE.heuristic("two places are enough for staged pieces", STAGING="rows")
-def stages_enough(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.STAGES == 2)
-
-
 @SPACE.heuristic("what columns of at most 32 points leave is stored in runs of at least 64 bytes", ALGORITHM="two")
 def columns_wide(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.COLUMNS >= 16 or config.COLUMN_POINTS > MOST_RADIX)
-
-
-@SPACE.heuristic("columns are stored in long runs, in tiles", ALGORITHM="two")
-def stored_in_tiles(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.ORDER == "tiles")
 
 
 @SPACE.heuristic(
@@ -176,7 +143,7 @@ def column_warps_are_there(problem: Problem, config: Config, device: Device) -> 
 @SPACE.heuristic("a multiprocessor has 12 to 16 warps where a thread transforms 32 points, else 16 to 32")
 def warps_are_there(problem: Problem, config: Config, device: Device) -> bool:
     least, most = (12, 16) if Geometry(problem, config).radix_1 == MOST_RADIX else (16, 32)
-    threads = Geometry(problem, config).groups * config.THREADS * config.MIN_BLOCKS
+    threads = config.THREADS * config.MIN_BLOCKS
     return bool(least * WARP <= threads <= most * WARP)
 
 
@@ -198,11 +165,6 @@ def registers_suffice(problem: Problem, config: Config, device: Device) -> bool:
     return config.KEPT == "registers" or Geometry(problem, config).radix_1 == MOST_RADIX
 
 
-@SPACE.heuristic("blocks that have several parts are no fewer than 128", ALGORITHM="one")
-def parts_are_many(problem: Problem, config: Config, device: Device) -> bool:
-    return bool(config.PARTS == 1 or Geometry(problem, config).n_parts >= 128 * config.PARTS * config.GROUPS)
-
-
 @SPACE.constraint("a row's tile fits in shared memory")
 def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool:
     return device.has_shared(Geometry(problem, config).shared_bytes, n_blocks=int(config.MIN_BLOCKS))
@@ -212,7 +174,7 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
     least = max(2 * shape.radix_1 + 24, 2 * (shape.fir_spectra + shape.fir_taps) + 24 if shape.n1 == 1 else 0)
-    n_threads = shape.groups * int(config.THREADS * config.MIN_BLOCKS)
+    n_threads = int(config.THREADS * config.MIN_BLOCKS)
     return least <= min(device.max_registers, device.registers_per_block // n_threads)
 
 

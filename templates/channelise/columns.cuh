@@ -13,15 +13,13 @@ __device__ __forceinline__ float2 from_between(Between value) { return value; }
 {% endif %}
 
 constexpr int COLUMNS = {{ config.COLUMNS }};
-constexpr bool TILES = {{ "true" if config.ORDER == "tiles" else "false" }};  // the order of what lies between
 constexpr int COLUMN_THREADS = {{ config.COLUMN_THREADS }};  // blockDim.x of channelise_columns
-// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Tiles: spectra of neighbouring columns are
+
+// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Spectra of neighbouring columns are
 // neighbours, so that a block stores long runs.
 __device__ __forceinline__ int place_between(int s, int k1, int n2)
 {
-    if constexpr (TILES)
-        return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;
-    return s * N_POINTS + k1 * N2 + n2;
+    return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;
 }
 
 static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH == N1 * COLUMNS, "what a block filters");
@@ -30,9 +28,6 @@ struct ColumnShared {
     alignas(16) float2 z[PART_SPECTRA][FIR_WIDTH];
     alignas(16) Starts starts[N_POLS];
     alignas(16) unsigned long long sums[1][COLUMN_THREADS / 32];
-{% if config.STAGING != "none" %}
-    Rows rows[STAGES];
-{% endif %}
 };
 static_assert(sizeof(ColumnShared) == {{ shape.column_shared_bytes }}, "what the definition asks for at launch");
 
@@ -53,42 +48,16 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
     const Stream stream = {samples, weights, offsets, row_bytes, first_column};
     stream.find_starts(shared.starts, part);
     const Starts& starts = shared.starts[pol];
-{% if config.STAGING != "none" %}
-    const Copies copies;
-{% endif %}
     __syncthreads();  // the starts are complete
-{% if config.STAGING != "none" %}
-#pragma unroll 1
-    for (int piece = 0; piece < STAGES - 1; ++piece) {
-        if (piece < N_PIECES)
-            copies.copy(shared.rows[piece], stream, pol, starts, piece);
-        copies.close();
-    }
-{% endif %}
 
     unsigned long long power[1] = {0};
     Weights w;
-    if (AHEAD)
-        w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
 #pragma unroll 1
     for (int piece = 0; piece < N_PIECES; ++piece) {
-        if (TAP_CHUNKS == 1 && !AHEAD)
+        if (TAP_CHUNKS == 1)
             w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-        const float* next = AHEAD && piece + 1 < N_PIECES ? stream.weights_of_piece(piece + 1) : nullptr;
-{% if config.STAGING != "none" %}
-        copies.wait();
-        __syncthreads();  // the piece is complete; the one before it is done with
-        if (piece + STAGES - 1 < N_PIECES)
-            copies.copy(shared.rows[(piece + STAGES - 1) % STAGES], stream, pol, starts, piece + STAGES - 1);
-        copies.close();
-{% endif %}
-        power[0] += stream.filter_piece<AHEAD>(
-{% if config.STAGING == "none" %}
-            pol, piece, starts, w, next, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
-{% else %}
-            pol, piece, starts, shared.rows[piece % STAGES], w, next,
-            [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
-{% endif %}
+        power[0] += stream.filter_piece(
+            pol, piece, starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
     }
 {% if problem.sample_bits != 64 %}
     add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
@@ -107,6 +76,6 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
         transform<N1>(y);
 #pragma unroll
         for (int k = 0; k < N1; ++k)
-            __stcs(to + place_between(s, k, first_column + c), as_between(y[k]));
+            to[place_between(s, k, first_column + c)] = as_between(y[k]);
     }
 }

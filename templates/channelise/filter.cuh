@@ -5,10 +5,6 @@ constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
 constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
 constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // what a block filters of a polarisation
 
-{% if config.STAGING != "none" %}
-{% include "channelise/staging.cuh" %}
-
-{% endif %}
 // Of both parts of a column, as many as a thread holds.
 struct Weights {
     float2 of[FIR_TAPS];
@@ -22,8 +18,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: the load stays where it is written, among the sums of the column before. A block does not come back to a
-    // column soon: twiddles have more of a small cache.
+    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
+    // more of a small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -44,11 +40,9 @@ struct Weights {
 
 // Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
 // put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it, which must not wait for it.
-// AHEAD: as soon as a weight is done with, that of the next column takes its place, if there is one.
-template <int S, int N, bool LAST, bool AHEAD, class Column, class Put>
+template <int S, int N, bool LAST, class Column, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, int first, const float* __restrict__ next,
-    const Put& put)
+    float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Put& put)
 {
     float2 following = column.at(first);
 #pragma unroll
@@ -68,34 +62,29 @@ __device__ __forceinline__ void add_taps(
         }
         if (LAST && r >= N - 1)
             put(r - N + 1, sums[r - N + 1]);
-        if (AHEAD && r >= S && next != nullptr)
-            w.of[r - S] = Weights::weights_at(next, r - S);
     }
-    if (AHEAD && next != nullptr)
-        w.of[N - 1] = Weights::weights_at(next, N - 1);
 }
 
 // S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
-// the column's weights, and gets those of the next one.
-template <int S, bool AHEAD, class Column, class Put>
+// the column's weights.
+template <int S, class Column, class Put>
 __device__ __forceinline__ void filter(
-    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const float* __restrict__ next,
-    const Put& put)
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Put& put)
 {
     float2 sums[S];
 #pragma unroll
     for (int s = 0; s < S; ++s)
         sums[s] = make_float2(0.0f, 0.0f);
     if constexpr (TAP_CHUNKS == 1) {
-        add_taps<S, TAPS, true, AHEAD>(sums, squares, column, w, 0, next, put);
+        add_taps<S, TAPS, true>(sums, squares, column, w, 0, put);
     } else {
 #pragma unroll 1
         for (int first = 0; first < TAPS - LAST_TAPS; first += FIR_TAPS) {
             w.load<FIR_TAPS>(weights, first);
-            add_taps<S, FIR_TAPS, false, false>(sums, squares, column, w, first, nullptr, put);
+            add_taps<S, FIR_TAPS, false>(sums, squares, column, w, first, put);
         }
         w.load<LAST_TAPS>(weights, TAPS - LAST_TAPS);
-        add_taps<S, LAST_TAPS, true, false>(sums, squares, column, w, TAPS - LAST_TAPS, nullptr, put);
+        add_taps<S, LAST_TAPS, true>(sums, squares, column, w, TAPS - LAST_TAPS, put);
     }
 }
 
@@ -123,11 +112,11 @@ struct Stream {
     static __device__ __forceinline__ int column_of(int piece)
     {
         if constexpr (PAIRED) {
-            const int pair = piece / 2 * FIR_THREADS + own_thread();
+            const int pair = piece / 2 * FIR_THREADS + threadIdx.x;
             const int partner = COMPLEX || pair == 0 ? pair + N2 / 2 : N2 - pair;
             return piece % 2 == 0 ? pair : partner;
         }
-        return (piece * FIR_THREADS + own_thread()) % FIR_WIDTH;
+        return (piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH;
     }
 
     __device__ __forceinline__ const float* weights_of_piece(int piece) const { return weights_of(point(column_of(piece))); }
@@ -147,10 +136,10 @@ struct Stream {
     __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
     {
         constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
-        if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
+        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
             return;
-        const int lane = own_thread() % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = own_thread() / PART_SPECTRA, s = own_thread() % PART_SPECTRA;
+        const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
+        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
         const bool is_made = pol < N_POLS && part.has(s);
         const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
@@ -160,26 +149,9 @@ struct Stream {
             return;
         starts[pol].of[s] = own;
         if (s % FIR_SPECTRA == 0)
-            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular{{ " && is_staged(pol, first)" if config.STAGING == "whole" }} ? first : -1;
+            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular ? first : -1;
     }
 
-{% if config.STAGING == "rows" %}
-    // Where the first staged row of a run of a piece begins in memory; -1 if the run does not start.
-    __device__ __forceinline__ long long first_byte(int pol, const Starts& starts, int piece, int run) const
-    {
-        const long long start = starts.of_runs[piece * FIR_THREADS / FIR_WIDTH + run];
-        return start < 0 ? -1 : first_bit(pol, start, point(piece * FIR_THREADS % FIR_WIDTH)) / 128 * 16;
-    }
-
-{% endif %}
-{% if config.STAGING == "whole" %}
-    // Whether all bytes of a part lie before the end of the samples: a copy fills nothing up.
-    __device__ __forceinline__ bool is_staged(int pol, long long start) const
-    {
-        return first_bit(pol, start, 0) / 128 * 16 + static_cast<long long>(sizeof(Rows)) <= n_bytes();
-    }
-
-{% endif %}
     // The sums of N spectra, wherever they start; of one that is not made, 0. All loads of a tap, or of all taps, are under
     // way at once.
     template <bool GUARDED, int N>
@@ -238,40 +210,21 @@ struct Stream {
 
     // A thread's column of piece number `piece`, of which c, the number in the block, is less than FIR_WIDTH, and n the
     // point: put(s, c, sum) gets each sum; of spectra that are not made, 0. Returns the squares.
-    template <bool AHEAD, class Put>
+    template <class Put>
     __device__ __forceinline__ unsigned long long filter_piece(
-{% if config.STAGING == "none" %}
-        int pol, int piece, const Starts& starts, Weights& w,
-        const float* __restrict__ next, Put put) const
-{% else %}
-        int pol, int piece, const Starts& starts, const Rows& rows, Weights& w,
-        const float* __restrict__ next, Put put) const
-{% endif %}
+        int pol, int piece, const Starts& starts, Weights& w, Put put) const
     {
-        const int c = column_of(piece), run = (piece * FIR_THREADS + own_thread()) / FIR_WIDTH;
+        const int c = column_of(piece), run = (piece * FIR_THREADS + threadIdx.x) / FIR_WIDTH;
         if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
             return 0;
         const int n = point(c), s = run * FIR_SPECTRA;
+        const auto put_here = [&](int i, float2 sum) { put(s + i, c, sum); };
         Squares squares = 0;
-        bool is_done = false;
-        if (starts.of_runs[run] >= 0) {
-{% if config.STAGING == "none" %}
-            const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
-            if (column.is_inside(FIR_ROWS - 1)) {
-{% else %}
-            const StagedColumn column(rows, first_bit(pol, starts.of_runs[run], point(c - c % ROW_COLUMNS)), c);
-            {
-{% endif %}
-                filter<FIR_SPECTRA, AHEAD>(
-                    squares, column, w, weights_of(n), next, [&](int i, float2 sum) { put(s + i, c, sum); });
-                is_done = true;
-            }
-        }
-        if (!is_done) {
-            filter_each(starts, pol, s, n, squares, [&](int i, float2 sum) { put(s + i, c, sum); });
-            if (AHEAD && next != nullptr)
-                w.load<LAST_TAPS>(next, 0);
-        }
+        const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
+        if (starts.of_runs[run] >= 0 && column.is_inside(FIR_ROWS - 1))
+            filter<FIR_SPECTRA>(squares, column, w, weights_of(n), put_here);
+        else
+            filter_each(starts, pol, s, n, squares, put_here);
         return whole(squares);
     }
 };

@@ -1,21 +1,4 @@
-// A block of one launch is made of GROUPS groups of warps, each with parts of its own, which filter in turn: while one
-// multiplies, the other one loads, stores and rotates.
-__device__ __forceinline__ int own_thread()
-{
-    return GROUPS == 1 ? threadIdx.x : threadIdx.x % FIR_THREADS;
-}
-
-// A barrier of the threads of a group.
-__device__ __forceinline__ void sync_group()
-{
-{% if shape.groups == 1 %}
-    __syncthreads();
-{% else %}
-    sync_named(1 + threadIdx.x / FIR_THREADS, FIR_THREADS);
-{% endif %}
-}
-
-// Some spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
+// Spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
@@ -61,16 +44,16 @@ __device__ __forceinline__ void add_sums(
             for (int step = 16; step > 0; step /= 2)
                 sum += __shfl_xor_sync(0xffffffffu, sum, step);
         }
-        if (own_thread() % 32 == 0)
-            of_warps[i][own_thread() / 32] = sum;
+        if (threadIdx.x % 32 == 0)
+            of_warps[i][threadIdx.x / 32] = sum;
     }
-    sync_group();  // the sums of all warps are there
-    if (own_thread() < N) {
+    __syncthreads();  // the sums of all warps are there
+    if (threadIdx.x < N) {
         unsigned long long sum = 0;
 #pragma unroll
         for (int warp = 0; warp < BLOCK / 32; ++warp)
-            sum += of_warps[own_thread()][warp];
+            sum += of_warps[threadIdx.x][warp];
         if (sum != 0)
-            atomicAdd(total + own_thread(), sum);
+            atomicAdd(total + threadIdx.x, sum);
     }
 }

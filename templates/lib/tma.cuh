@@ -78,19 +78,6 @@ __device__ __forceinline__ void publish_writes()
 #endif
 }
 
-// n_bytes from a multiple of 16 to a multiple of 16; they count for the barrier.
-__device__ __forceinline__ void copy_bulk(void* to, const void* from, int n_bytes, unsigned barrier)
-{
-#ifdef AUTOTUNE_HOST
-    cuda_host_copy_bulk(shared_address(to), from, n_bytes, barrier);
-#else
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 :
-                 : "r"(shared_address(to)), "l"(from), "r"(n_bytes), "r"(barrier)
-                 : "memory");
-#endif
-}
-
 // The box that starts at these coordinates, fastest axis first; its bytes count for the barrier.
 __device__ __forceinline__ void copy_box(unsigned to, const TensorMap* map, unsigned barrier, int x, int y)
 {

@@ -19,44 +19,47 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 KERNEL = Channelise()
 ONE: dict[str, Any] = dict(
     ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
-    STAGING="none", WEIGHTS="here", PARTS=1, TWIDDLES="global", GROUPS=1,
+    TWIDDLES="global",
 )  # fmt: skip
-TWO = {name: value for name, value in ONE.items() if name not in ("PARTS", "GROUPS")} | dict(
+TWO = ONE | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4,
-    BETWEEN="float32", ORDER="rows",
+    BETWEEN="float32",
 )  # fmt: skip
 SMALL: dict[str, Any] = dict(taps=4, n_channels=64, spectra_per_heap=16, n_heaps=2, n_spectra=0, n_samples=0)
-STAGED = dict(STAGING="rows", STAGES=2)
+PAIRED = dict(
+    SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, POLS="in_turn", KEPT="registers"
+)  # with 256 channels, 128 threads
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (dict(n_channels=256), TWO | STAGED | dict(COLUMN_POINTS=4, COLUMNS=64, ORDER="tiles")),
+    (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, TWIDDLES="shared")),
+    (dict(n_channels=256, spectra_per_heap=21), ONE | PAIRED),  # lanes store runs together; heaps end within a part
     (
-        dict(taps=5, sample_bits=13, layout="blocks", times_per_block=2),
-        ONE | STAGED | dict(WEIGHTS="ahead", PARTS=4, TWIDDLES="shared", GROUPS=2),
+        dict(n_channels=256, layout="blocks", times_per_block=8),
+        ONE | PAIRED | dict(KEPT="shared", MIN_BLOCKS=3, TWIDDLES="shared"),
     ),
+    (dict(taps=5, sample_bits=13, layout="blocks", times_per_block=2), ONE | dict(TWIDDLES="shared")),
     (
         dict(n_channels=256, sample_bits=16),
-        ONE
-        | dict(SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, MIN_BLOCKS=3, POLS="in_turn", KEPT="shared")
-        | dict(STAGING="rows", STAGES=3, PARTS=2),
+        ONE | PAIRED | dict(SPECTRA=16, KEPT="shared"),  # not paired: a block has more spectra than a thread
     ),
     (
         dict(n_channels=128, sample_bits=64, layout="blocks", bits=4),  # complex
-        ONE | STAGED | dict(SPECTRA=8, POLS="in_turn", KEPT="registers"),
+        ONE | dict(SPECTRA=8, POLS="in_turn", KEPT="registers"),
     ),
+    (dict(n_channels=256, sample_bits=64), ONE | PAIRED),
     (dict(n_channels=512, sample_bits=64), TWO | dict(COLUMN_POINTS=8, COLUMNS=16, ROW_SPECTRA=2, POST_SPECTRA=2)),
     (
         dict(taps=1, sample_bits=2, bits=4, n_pols=1, spectra_per_heap=33),
-        ONE | STAGED | dict(SPECTRA=64, MIN_BLOCKS=2, PARTS=8),
+        ONE | dict(SPECTRA=64, MIN_BLOCKS=2),
     ),
     (
         dict(taps=33, n_channels=128, sample_bits=12, layout="blocks", times_per_block=1, bits=4),
-        ONE | STAGED | dict(FIR_TAPS=32),
+        ONE | dict(FIR_TAPS=32),
     ),
     (
         dict(n_channels=4096, precision="half"),
         TWO
         | dict(COLUMN_POINTS=64, COLUMNS=8, SPECTRA=8, FIR_SPECTRA=8, BETWEEN="half")
-        | dict(POLS="in_turn", KEPT="registers", WEIGHTS="ahead"),
+        | dict(POLS="in_turn", KEPT="registers", ROW_SPECTRA=8, POST_SPECTRA=8),
     ),
 ]
 DEFAULT = dict(taps=16, n_channels=1024, spectra_per_heap=17)
@@ -166,10 +169,13 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
     ("config", "old", "new"),
     first_is_quick(
         [
-            pytest.param(ONE, "? CODES - 1 : 1", "? CODES - 1 : 2", id="clip"),
-            pytest.param(ONE, "sync_group();  // the bins of all rows", "// the bins of all rows", id="barrier"),
+            pytest.param(ONE, "+ CODES - MOST", "+ CODES - MOST + 1", id="rounding"),
+            pytest.param(ONE, "__syncthreads();  // the bins of all rows", "// the bins of all rows", id="barrier"),
             pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
-            pytest.param(ONE | STAGED, "copies.wait(place);", "", id="wait"),
+            pytest.param(ONE, "fabsf(re) > limit ||", "fabsf(re) > limit &&", id="saturated"),
+            pytest.param(ONE, "even.x, -first.x", "even.x, first.x", id="split"),
+            pytest.param(ONE | PAIRED, "pair + N2 / 2 : N2 - pair", "pair + N2 / 2 : N2 - 1 - pair", id="partner"),
+            pytest.param(ONE | PAIRED, "__syncwarp();  // all have read", "// all have read", id="exchange"),
             pytest.param(
                 TWO, "i / EACH * (1.0f / (N1 * RADIX_1))", "i / EACH * (0.5f / (N1 * RADIX_1))", id="row's twiddle"
             ),
@@ -177,7 +183,7 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
     ),
 )
 def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
-    values = dict(n_channels=256) if config is TWO else dict(n_channels=64)
+    values = dict(n_channels=256) if config is not ONE else dict(n_channels=64)
     given = config | dict(COLUMN_POINTS=4) if config is TWO else config
     check_mutant(KERNEL, small(values), Config(given), old, new)
 
@@ -185,10 +191,7 @@ def test_mutants_fail(config: dict[str, Any], old: str, new: str) -> None:
 # ---------------------------------------------------------------------- goldens
 GOLDENS = {
     "default": (KERNEL.tuned[0], KERNEL.default),
-    "two": (
-        KERNEL.tuned[1],
-        TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", KEPT="registers", STAGING="rows", STAGES=2),
-    ),
+    "two": (KERNEL.tuned[1], TWO | dict(COLUMN_POINTS=8, SPECTRA=8, POLS="in_turn", KEPT="registers")),
     "narrow": (replace(KERNEL.extra_problems[1], layout="blocks"), ONE),
 }
 

@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,STAGING=rows,STAGES=2,WEIGHTS=here,PARTS=4,TWIDDLES=shared,KEPT=registers,GROUPS=1]
+// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,TWIDDLES=global,KEPT=registers]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -37,7 +37,6 @@ constexpr int RADIX_1 = 32;  // of its first pass
 constexpr int RADIX_2 = 32;  // of its second one; also the threads of a row
 constexpr int PART_SPECTRA = 16;
 constexpr int PARTS_PER_HEAP = 16;
-constexpr int GROUPS = 1;  // of THREADS threads each, of a block of channelise
 constexpr int THREADS = 512;
 constexpr int SPECTRA = 16;  // of its blocks
 constexpr int POLS_AT_ONCE = 1;  // polarisations whose rows a block has at once
@@ -54,13 +53,7 @@ constexpr int SEGMENT = 1024;  // neighbouring ones among them
 constexpr int N_RUNS = 1;  // of FIR_SPECTRA spectra that it filters
 constexpr int FIR_SPECTRA = 16;  // sums of a column that a thread holds
 constexpr int FIR_TAPS = 16;  // weights of a column that it holds
-constexpr bool AHEAD = false;  // weights are loaded a column ahead
-constexpr int STAGES = 2;  // pieces of samples in shared memory
-constexpr int ROW_COLUMNS = 512;  // columns of a staged row
-constexpr int ROW_CHUNKS = 82;  // 16 bytes each
-constexpr int ROW_LANES = 32;  // threads that copy it
-constexpr int PIECE_SEGMENTS = 1;
-constexpr int PIECE_RUNS = 1;
+constexpr bool PAIRED = true;  // a thread filters in the places of its bins
 constexpr int N_FIRST_TWIDDLES = 0;
 constexpr int N_TWIDDLES = 512;
 constexpr int VECTOR_BYTES = 16;  // the widest store that all runs of voltages are made of
@@ -69,6 +62,7 @@ constexpr bool COMPLEX = SAMPLE_BITS == 64;
 constexpr int STEP = COMPLEX ? N_CHANNELS : 2 * N_CHANNELS;  // samples from one spectrum to the next
 constexpr int N_POINTS = N_CHANNELS;
 constexpr int VOLTAGE_BYTES = BITS / 4;
+constexpr int CODES = 1 << BITS, MOST = CODES / 2 - 1;  // values of BITS bits; the largest part of a voltage
 typedef float Squares;  // holds a thread's sum of squares of one column exactly
 constexpr bool SMALL_SQUARES = true;  // 32 bits hold those of a warp
 constexpr bool FLOAT_SQUARES = true;
@@ -108,20 +102,7 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
-// A block of one launch is made of GROUPS groups of warps, each with parts of its own, which filter in turn: while one
-// multiplies, the other one loads, stores and rotates.
-__device__ __forceinline__ int own_thread()
-{
-    return GROUPS == 1 ? threadIdx.x : threadIdx.x % FIR_THREADS;
-}
-
-// A barrier of the threads of a group.
-__device__ __forceinline__ void sync_group()
-{
-    __syncthreads();
-}
-
-// Some spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
+// Spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
@@ -167,17 +148,17 @@ __device__ __forceinline__ void add_sums(
             for (int step = 16; step > 0; step /= 2)
                 sum += __shfl_xor_sync(0xffffffffu, sum, step);
         }
-        if (own_thread() % 32 == 0)
-            of_warps[i][own_thread() / 32] = sum;
+        if (threadIdx.x % 32 == 0)
+            of_warps[i][threadIdx.x / 32] = sum;
     }
-    sync_group();  // the sums of all warps are there
-    if (own_thread() < N) {
+    __syncthreads();  // the sums of all warps are there
+    if (threadIdx.x < N) {
         unsigned long long sum = 0;
 #pragma unroll
         for (int warp = 0; warp < BLOCK / 32; ++warp)
-            sum += of_warps[own_thread()][warp];
+            sum += of_warps[threadIdx.x][warp];
         if (sum != 0)
-            atomicAdd(total + own_thread(), sum);
+            atomicAdd(total + threadIdx.x, sum);
     }
 }
 
@@ -222,6 +203,7 @@ public:
     __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
         : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
           bit(static_cast<unsigned>(first_bit) % 32),
+          second(bit + POINT_BITS > 32),
           left(n_bytes - first_bit / 32 * 4)
     {
     }
@@ -235,22 +217,28 @@ public:
             return __ldg(reinterpret_cast<const float2*>(from));
         } else {
             const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
-            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + 1);
+            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + second);
             return unpacked(a, b, bit);
         }
     }
 
-    // Whether both words of a point lie before the end.
-    __device__ __forceinline__ bool is_inside(int row) const { return (row * static_cast<long long>(ROW_WORDS) + 2) * 4 <= left; }
+    // Whether the words of a point lie before the end.
+    __device__ __forceinline__ bool is_inside(int row) const
+    {
+        return (row * static_cast<long long>(ROW_WORDS) + 1 + second) * 4 <= left;
+    }
 
 private:
     const unsigned* words;  // of the first point
     unsigned bit;  // of the first word, in which it begins
+    int second;  // 1 if it goes on in the next word, of which nothing is wanted else
     long long left;  // bytes from there to the end
 
     __device__ __forceinline__ unsigned guarded(long long offset) const
     {
         const unsigned char* bytes = reinterpret_cast<const unsigned char*>(words);
+        if (offset + 4 <= left)
+            return __ldg(reinterpret_cast<const unsigned*>(bytes + offset));
         unsigned word = 0;
         for (int i = 0; i < 4; ++i)
             if (offset + i < left)
@@ -279,96 +267,12 @@ __device__ __forceinline__ unsigned long long whole(Squares sum)
         return static_cast<unsigned long long>(sum);
 }
 
-// Copies from global to shared memory that the threads do not wait for, 16 bytes each; both addresses are multiples of
-// 16. Of the 16 bytes, `n` are read, and the others become 0.
-__device__ __forceinline__ void copy_async(void* to, const void* from, int n)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 16, 16 - n);
-#else
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(n)
-                 : "memory");
-#endif
-}
-
-__device__ __forceinline__ void copy_async(void* to, const void* from)
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_memcpy_async(to, from, 16);
-#else
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
-                 :
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from)
-                 : "memory");
-#endif
-}
-
-// The copies so far, of this thread, since the last such call: a group.
-__device__ __forceinline__ void close_group()
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_commit();
-#else
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// Wait until at most N of this thread's groups are under way.
-template <int N>
-__device__ __forceinline__ void wait_for_groups()
-{
-#ifdef AUTOTUNE_HOST
-    __pipeline_wait_prior(N);
-#else
-    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
-#endif
-}
-
 // The weighted sums of one complex column. A thread holds FIR_TAPS weights and FIR_SPECTRA sums; each point is unpacked
 // once for each FIR_TAPS taps, and added to all sums that it is part of.
 constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
 constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
 constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
 constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // what a block filters of a polarisation
-
-// Packed samples on their way to shared memory. A staged row is what ROW_COLUMNS neighbouring columns have of one row of
-// samples, in ROW_CHUNKS times 16 bytes, which begin at a multiple of 16 in memory too. Of a piece, FIR_ROWS rows of each
-// of PIECE_SEGMENTS groups of columns, of each of PIECE_RUNS runs of spectra, lie in one of STAGES places.
-constexpr int ROW_BYTES = ROW_WORDS * 4, SEGMENT_BYTES = N2 * POINT_BITS / 8;
-static_assert(ROW_BYTES % 16 == 0 && N2 * POINT_BITS % 128 == 0, "all rows of a run begin at the same bit of 16 bytes");
-
-struct Rows {
-    alignas(16) unsigned char at[PIECE_RUNS][FIR_ROWS][PIECE_SEGMENTS][16 * ROW_CHUNKS];
-};
-static_assert(sizeof(Rows) == 40672, "what the definition counts for a piece");
-
-// Points of a thread's column of a piece.
-class StagedColumn {
-public:
-    // first_bit: of the first of the ROW_COLUMNS columns in memory
-    __device__ __forceinline__ StagedColumn(const Rows& rows, long long first_bit)
-    {
-        const int c = own_thread() % FIR_WIDTH, run = own_thread() / FIR_WIDTH;
-        const unsigned first = static_cast<unsigned>(first_bit) % 128 + c % ROW_COLUMNS * POINT_BITS;
-        words = reinterpret_cast<const unsigned*>(rows.at[run][0][c / ROW_COLUMNS]) + first / 32;
-        bit = first % 32;
-    }
-
-    __device__ __forceinline__ float2 at(int row) const
-    {
-        const unsigned* from = words + row * (4 * ROW_CHUNKS * PIECE_SEGMENTS);
-        if constexpr (COMPLEX)
-            return *reinterpret_cast<const float2*>(from);
-        else
-            return unpacked(from[0], from[1], bit);
-    }
-
-private:
-    const unsigned* words;
-    unsigned bit;
-};
 
 // Of both parts of a column, as many as a thread holds.
 struct Weights {
@@ -383,8 +287,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: the load stays where it is written, among the sums of the column before. A block does not come back to a
-    // column soon: twiddles have more of a small cache.
+    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
+    // more of a small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -405,11 +309,9 @@ struct Weights {
 
 // Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
 // put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it, which must not wait for it.
-// AHEAD: as soon as a weight is done with, that of the next column takes its place, if there is one.
-template <int S, int N, bool LAST, bool AHEAD, class Column, class Put>
+template <int S, int N, bool LAST, class Column, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, Weights& w, int first, const float* __restrict__ next,
-    const Put& put)
+    float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Put& put)
 {
     float2 following = column.at(first);
 #pragma unroll
@@ -429,36 +331,36 @@ __device__ __forceinline__ void add_taps(
         }
         if (LAST && r >= N - 1)
             put(r - N + 1, sums[r - N + 1]);
-        if (AHEAD && r >= S && next != nullptr)
-            w.of[r - S] = Weights::weights_at(next, r - S);
     }
-    if (AHEAD && next != nullptr)
-        w.of[N - 1] = Weights::weights_at(next, N - 1);
 }
 
 // S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
-// the column's weights, and gets those of the next one.
-template <int S, bool AHEAD, class Column, class Put>
+// the column's weights.
+template <int S, class Column, class Put>
 __device__ __forceinline__ void filter(
-    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const float* __restrict__ next,
-    const Put& put)
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Put& put)
 {
     float2 sums[S];
 #pragma unroll
     for (int s = 0; s < S; ++s)
         sums[s] = make_float2(0.0f, 0.0f);
     if constexpr (TAP_CHUNKS == 1) {
-        add_taps<S, TAPS, true, AHEAD>(sums, squares, column, w, 0, next, put);
+        add_taps<S, TAPS, true>(sums, squares, column, w, 0, put);
     } else {
 #pragma unroll 1
         for (int first = 0; first < TAPS - LAST_TAPS; first += FIR_TAPS) {
             w.load<FIR_TAPS>(weights, first);
-            add_taps<S, FIR_TAPS, false, false>(sums, squares, column, w, first, nullptr, put);
+            add_taps<S, FIR_TAPS, false>(sums, squares, column, w, first, put);
         }
         w.load<LAST_TAPS>(weights, TAPS - LAST_TAPS);
-        add_taps<S, LAST_TAPS, true, false>(sums, squares, column, w, TAPS - LAST_TAPS, nullptr, put);
+        add_taps<S, LAST_TAPS, true>(sums, squares, column, w, TAPS - LAST_TAPS, put);
     }
 }
+
+// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other.
+struct Starts {
+    long long of[PART_SPECTRA], of_runs[N_RUNS];
+};
 
 // What a block filters. FIR_THREADS threads filter a piece at a time, a column each, of one run of FIR_SPECTRA spectra.
 struct Stream {
@@ -475,11 +377,18 @@ struct Stream {
 
     __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
 
-    // The weights of the calling thread's column of a piece.
-    __device__ __forceinline__ const float* weights_of_piece(int piece) const
+    // The calling thread's column of a piece. Paired: those in whose places it finds its pairs of bins.
+    static __device__ __forceinline__ int column_of(int piece)
     {
-        return weights_of(point((piece * FIR_THREADS + own_thread()) % FIR_WIDTH));
+        if constexpr (PAIRED) {
+            const int pair = piece / 2 * FIR_THREADS + threadIdx.x;
+            const int partner = COMPLEX || pair == 0 ? pair + N2 / 2 : N2 - pair;
+            return piece % 2 == 0 ? pair : partner;
+        }
+        return (piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH;
     }
+
+    __device__ __forceinline__ const float* weights_of_piece(int piece) const { return weights_of(point(column_of(piece))); }
 
     // Where point n of a spectrum begins that starts at sample `start`.
     __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
@@ -492,137 +401,101 @@ struct Stream {
         return offsets[(part.first() + s) * N_POLS + pol];
     }
 
-    // Where runs start, or -1 where their spectra do not follow each other or are not all made: a thread <-> a spectrum.
-    __device__ __forceinline__ void find_starts(long long (&starts)[N_POLS][N_RUNS], const Part& part) const
+    // A thread <-> a spectrum.
+    __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
     {
         constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
-        if (own_thread() >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
+        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
             return;
-        const int lane = own_thread() % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = own_thread() / PART_SPECTRA, s = own_thread() % PART_SPECTRA;
+        const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
+        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
         const bool is_made = pol < N_POLS && part.has(s);
         const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
         const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
         const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
-        if (pol < N_POLS && s % FIR_SPECTRA == 0)
-            starts[pol][s / FIR_SPECTRA] = is_regular ? first : -1;
+        if (pol >= N_POLS)
+            return;
+        starts[pol].of[s] = own;
+        if (s % FIR_SPECTRA == 0)
+            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular ? first : -1;
     }
 
-    // Where the first staged row of a run of a piece begins in memory; -1 if the run does not start.
-    __device__ __forceinline__ long long first_byte(int pol, const long long (&starts)[N_RUNS], int piece, int run) const
+    // The sums of N spectra, wherever they start; of one that is not made, 0. All loads of a tap, or of all taps, are under
+    // way at once.
+    template <bool GUARDED, int N>
+    __device__ __forceinline__ void sum_each(
+        float2 (&sums)[N], Squares& squares, const long long* starts, int pol, int n) const
     {
-        const long long start = starts[piece * FIR_THREADS / FIR_WIDTH + run];
-        return start < 0 ? -1 : first_bit(pol, start, point(piece * FIR_THREADS % FIR_WIDTH)) / 128 * 16;
-    }
-
-    // FIR_SPECTRA spectra from number s on one by one, wherever they start, and at the end of the samples.
-    template <class Put>
-    __device__ __forceinline__ void filter_each(const Part& part, int pol, int s, int n, Squares& squares, Put put) const
-    {
-#pragma unroll 1
-        for (int i = 0; i < FIR_SPECTRA; ++i) {
-            float2 sum = make_float2(0.0f, 0.0f);
-            const long long first = part.has(s + i) ? start(part, pol, s + i) : -1;
-            if (first >= 0) {
-                const Column<true> column(samples, first_bit(pol, first, n), n_bytes());
-                float2 point = sum;
-#pragma unroll 1
-                for (int t = 0; t < TAPS; ++t) {
-                    const float2 w = Weights::weights_at(weights_of(n), t);
-                    point = column.at(t);
-                    sum.x = __fmaf_rn(w.x, point.x, sum.x);
-                    sum.y = __fmaf_rn(w.y, point.y, sum.y);
-                }
+        const auto column_of = [&](int i) {
+            return Column<GUARDED>(samples, first_bit(pol, starts[i] < 0 ? 0 : starts[i], n), n_bytes());
+        };
+        const Column<GUARDED> columns[N] = {column_of(0), column_of(1), column_of(2), column_of(3)};
+        static_assert(N == 4, "a column each");
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            sums[i] = make_float2(0.0f, 0.0f);
+#pragma unroll(GUARDED ? 1 : 8)
+        for (int t = 0; t < TAPS; ++t) {
+            const float2 w = Weights::weights_at(weights_of(n), t);
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                const float2 point = columns[i].at(t);
+                sums[i].x = __fmaf_rn(w.x, point.x, sums[i].x);
+                sums[i].y = __fmaf_rn(w.y, point.y, sums[i].y);
                 if constexpr (!COMPLEX)
-                    add_squares(squares, point);
+                    if (t == TAPS - 1 && starts[i] >= 0)
+                        add_squares(squares, point);
             }
-            put(i, sum);
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (starts[i] < 0)
+                sums[i] = make_float2(0.0f, 0.0f);
+    }
+
+    // FIR_SPECTRA spectra from number s on, wherever they start.
+    template <class Put>
+    __device__ __forceinline__ void filter_each(const Starts& starts, int pol, int s, int n, Squares& squares, Put put) const
+    {
+        constexpr int N = 4;
+#pragma unroll 1
+        for (int i = 0; i < FIR_SPECTRA; i += N) {
+            const long long* own = starts.of + s + i;
+            float2 sums[N];
+            bool are_inside = true;
+#pragma unroll
+            for (int j = 0; j < N; ++j)
+                are_inside &= Column<false>(samples, first_bit(pol, own[j] < 0 ? 0 : own[j], n), n_bytes()).is_inside(TAPS - 1);
+            if (are_inside)
+                sum_each<false>(sums, squares, own, pol, n);
+            else
+                sum_each<true>(sums, squares, own, pol, n);
+#pragma unroll
+            for (int j = 0; j < N; ++j)
+                put(i + j, sums[j]);
         }
     }
 
     // A thread's column of piece number `piece`, of which c, the number in the block, is less than FIR_WIDTH, and n the
     // point: put(s, c, sum) gets each sum; of spectra that are not made, 0. Returns the squares.
-    template <bool AHEAD, class Put>
+    template <class Put>
     __device__ __forceinline__ unsigned long long filter_piece(
-        const Part& part, int pol, int piece, const long long (&starts)[N_RUNS], const Rows& rows, Weights& w,
-        const float* __restrict__ next, Put put) const
+        int pol, int piece, const Starts& starts, Weights& w, Put put) const
     {
-        const int unit = piece * FIR_THREADS + own_thread(), c = unit % FIR_WIDTH, run = unit / FIR_WIDTH;
+        const int c = column_of(piece), run = (piece * FIR_THREADS + threadIdx.x) / FIR_WIDTH;
         if (FIR_WIDTH * N_RUNS < FIR_THREADS && run >= N_RUNS)
             return 0;
         const int n = point(c), s = run * FIR_SPECTRA;
+        const auto put_here = [&](int i, float2 sum) { put(s + i, c, sum); };
         Squares squares = 0;
-        bool is_done = false;
-        if (starts[run] >= 0) {
-            const StagedColumn column(rows, first_bit(pol, starts[run], point(c - c % ROW_COLUMNS)));
-            {
-                filter<FIR_SPECTRA, AHEAD>(
-                    squares, column, w, weights_of(n), next, [&](int i, float2 sum) { put(s + i, c, sum); });
-                is_done = true;
-            }
-        }
-        if (!is_done) {
-            filter_each(part, pol, s, n, squares, [&](int i, float2 sum) { put(s + i, c, sum); });
-            if (AHEAD && next != nullptr)
-                w.load<LAST_TAPS>(next, 0);
-        }
+        const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
+        if (starts.of_runs[run] >= 0 && column.is_inside(FIR_ROWS - 1))
+            filter<FIR_SPECTRA>(squares, column, w, weights_of(n), put_here);
+        else
+            filter_each(starts, pol, s, n, squares, put_here);
         return whole(squares);
     }
-};
-
-// Copies of pieces from global to shared memory. Nobody waits for a copy before the piece is filtered.
-// All threads copy 16 bytes at a time; beyond the end of the samples 0 is staged.
-struct Copies {
-    __device__ __forceinline__ void begin() {}
-
-    // Copies piece number `piece` of a polarisation.
-    __device__ __forceinline__ void copy(
-        Rows& rows, int, const Stream& stream, int pol, const long long (&starts)[N_RUNS], int piece) const
-    {
-#pragma unroll
-        for (int run = 0; run < PIECE_RUNS; ++run) {
-            const long long byte = stream.first_byte(pol, starts, piece, run);
-            const long long left = stream.n_bytes() - byte;
-            if (byte >= 0 && left >= (FIR_ROWS - 1) * ROW_BYTES + (PIECE_SEGMENTS - 1) * SEGMENT_BYTES + 16 * ROW_CHUNKS)
-                copy_run<false>(rows, run, stream.samples + byte, left);
-            else if (byte >= 0)
-                copy_run<true>(rows, run, stream.samples + byte, left);
-        }
-    }
-
-    // GUARDED: only `left` bytes are there.
-    template <bool GUARDED>
-    __device__ __forceinline__ void copy_run(Rows& rows, int run, const unsigned char* from, long long left) const
-    {
-        constexpr int AT_ONCE = FIR_THREADS / ROW_LANES, N = ceil_div(FIR_ROWS * PIECE_SEGMENTS, AT_ONCE);
-        const int first = own_thread() / ROW_LANES, lane = own_thread() % ROW_LANES;
-#pragma unroll(GUARDED ? 1 : N <= 16 ? N : 4)
-        for (int k = 0; k < N; ++k) {  // a sum of what a thread knows and of a constant: one of both parts is 0
-            const int row = first / PIECE_SEGMENTS + k * AT_ONCE / PIECE_SEGMENTS;
-            const int segment = first % PIECE_SEGMENTS + k * AT_ONCE % PIECE_SEGMENTS;
-            if (FIR_ROWS * PIECE_SEGMENTS % AT_ONCE != 0 && row >= FIR_ROWS)
-                break;
-            const int offset = row * ROW_BYTES + segment * SEGMENT_BYTES;
-#pragma unroll(GUARDED ? 1 : ceil_div(ROW_CHUNKS, ROW_LANES))
-            for (int i = 0; i < ceil_div(ROW_CHUNKS, ROW_LANES); ++i) {
-                const int chunk = lane + i * ROW_LANES;
-                if (ROW_CHUNKS % ROW_LANES != 0 && chunk >= ROW_CHUNKS)
-                    break;
-                unsigned char* to = rows.at[run][row][segment] + 16 * chunk;
-                if constexpr (GUARDED)
-                    copy_async(to, from + offset + 16 * chunk, clamped(left - offset - 16 * chunk, 16));
-                else
-                    copy_async(to, from + offset + 16 * chunk);
-            }
-        }
-    }
-
-    // Behind each piece, and behind what is none, at the end.
-    __device__ __forceinline__ void close() const { close_group(); }
-
-    // Until the oldest of STAGES - 1 pieces is there, for this thread's copies.
-    __device__ __forceinline__ void wait(int) { wait_for_groups<STAGES - 2>(); }
 };
 
 // Transforms in registers, and of a row by two passes of them.
@@ -737,20 +610,20 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms row k1 by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n, and second(i) twiddle number i of the second pass of
-// all rows. The bins are in order in `slice`, and of row 0 of
-// real samples, with bin 0, bin N2 / 2 is in place N2.
+// Transforms a row by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n; first(i) and second(i) are twiddles of
+// both passes, as twiddle() orders them; those of the first one are 1 where a row is a whole spectrum. The bins are in
+// order in `slice`, and where `has_zero`, of row 0 of real samples, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
-template <class Load, class Second>
+template <class Load, class First, class Second>
 __device__ __forceinline__ void transform_row(
-    float2* slice, int lane, int k1, const float2* __restrict__ twiddles, Load load, Second second)
+    float2* slice, int lane, bool has_zero, Load load, First first_twiddle, Second second_twiddle)
 {
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
         y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); }, 1);
+        transform_turned<RADIX_1>(y, first_twiddle, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -760,14 +633,14 @@ __device__ __forceinline__ void transform_row(
     __syncwarp();  // the first pass is complete
 #pragma unroll
     for (int first = 0; first < RADIX_1; first += RADIX_2) {
-        const int q = first + lane, of_lane = k1 * (RADIX_2 / 2 * RADIX_1) + q;
+        const int q = first + lane;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
             y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, [&](int i) { return second(of_lane + i); }, RADIX_1);
+        transform_turned<RADIX_2>(y + first, [&](int i) { return second_twiddle(q + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
-    if (!COMPLEX && lane == 0 && k1 == 0) {
+    if (!COMPLEX && lane == 0 && has_zero) {
         pair_up(y[0], y[RADIX_2 / 2]);
         slice[N2] = y[RADIX_2 / 2];
     }
@@ -809,10 +682,10 @@ __device__ __forceinline__ float2 twiddle(int i, int r, float turns)
 }
 
 // (size, angle) of a gain; the size takes a sum of scaled samples, twice as large where split() makes it, to where all
-// voltages, and half a step on each side, lie between -1/2 and 1/2.
+// voltages lie between -1/2 and 1/2.
 __device__ __forceinline__ float2 polar_form(float2 gain)
 {
-    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * (1 << BITS));
+    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * 2 * MOST);
     return make_float2(hypotf(gain.x, gain.y) * SIZE, atan2f(gain.y, gain.x));
 }
 
@@ -840,7 +713,6 @@ extern "C" __global__ void __launch_bounds__(256) channelise_tables(
 }
 
 // Two bins of a spectrum become voltages.
-constexpr int CODES = 1 << BITS;
 constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
 constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
@@ -850,6 +722,7 @@ struct Pair {
     float2 split;  // e^(i pi k / N) of the first bin
     float2 positions;  // (k - C/2) / C of both
     float4 polar;  // (size, angle) of both gains
+    float2 limits;  // of parts that do not saturate, before they are scaled
 };
 
 // What turns a spectrum of one polarisation: -pi delay, and the phase in [-pi, pi].
@@ -860,6 +733,9 @@ __device__ __forceinline__ float2 turn_of(float delay, float phase)
 }
 
 __device__ __forceinline__ float position(int bin) { return (2 * bin - N_CHANNELS) / (2.0f * N_CHANNELS); }
+
+// What a size takes to half a step beyond the largest part.
+__device__ __forceinline__ float limit_of(float size) { return __fdividef((MOST + 0.5f) / (2 * MOST), size); }
 
 // X of both bins, twice as large, from the complex points' Z[k] and Z[N - k].
 __device__ __forceinline__ void split(float2& first, float2& second, float2 turned)
@@ -872,27 +748,26 @@ __device__ __forceinline__ void split(float2& first, float2& second, float2 turn
     second.y = __fmaf_rn(-2.0f, even.y, first.y);
 }
 
-// Both parts of a voltage, offset by CODES / 2, in the low bits. They are rounded to nearest, halves to even, because the
-// last place of 1.5 2^23 is worth 1. What saturates is 0 or CODES.
+// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even, because
+// the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
 struct Codes {
     unsigned re, im;
 };
 
-__device__ __forceinline__ Codes quantise(float2 x, float2 turn, float position, float size, float angle)
+// x turned and scaled. limit: beyond it a part saturates, before it is scaled.
+__device__ __forceinline__ Codes quantise(
+    float2 x, float2 turn, float position, float size, float angle, float limit, unsigned& saturated)
 {
+    constexpr float ROUNDED = 12582912.0f + CODES - MOST;
     const float turned = __fmaf_rn(turn.x, position, turn.y) + angle;
     const float c = __cosf(turned), s = __sinf(turned);
-    const float re = __saturatef(__fmaf_rn(__fmaf_rn(-x.y, s, x.x * c), size, 0.5f));
-    const float im = __saturatef(__fmaf_rn(__fmaf_rn(x.y, c, x.x * s), size, 0.5f));
-    return {__float_as_uint(__fmaf_rn(re, CODES, 12582912.0f)), __float_as_uint(__fmaf_rn(im, CODES, 12582912.0f))};
-}
-
-__device__ __forceinline__ bool is_saturated(unsigned code) { return code % CODES == 0; }
-
-// The code as it is, or that of the largest or smallest voltage.
-__device__ __forceinline__ unsigned clipped(unsigned code)
-{
-    return !is_saturated(code) ? code : (code & CODES) ? CODES - 1 : 1;
+    const float re = __fmaf_rn(-x.y, s, x.x * c), im = __fmaf_rn(x.y, c, x.x * s);
+    if (fabsf(re) > limit || fabsf(im) > limit)
+        ++saturated;
+    const float clipped_re = __saturatef(__fmaf_rn(re, size, 0.5f)), clipped_im = __saturatef(__fmaf_rn(im, size, 0.5f));
+    return {
+        __float_as_uint(__fmaf_rn(clipped_re, 2 * MOST, ROUNDED)),
+        __float_as_uint(__fmaf_rn(clipped_im, 2 * MOST, ROUNDED))};
 }
 
 // Codes of consecutive spectra in a word.
@@ -910,30 +785,6 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Not 0 if a code in the word is 0. A borrow finds one too many only where there is one.
-__device__ __forceinline__ unsigned zeros(unsigned word)
-{
-    constexpr unsigned ONES = BITS == 8 ? 0x01010101u : 0x11111111u;
-    return (word - ONES) & ~word & ONES * (CODES / 2);
-}
-
-// Codes of both bins of a pair, in two's complement; counts the saturated voltages.
-__device__ __forceinline__ void finish(unsigned& first, unsigned& second, Codes (&codes)[2][EACH], unsigned& saturated)
-{
-    constexpr unsigned OFFSETS = BITS == 8 ? 0x80808080u : 0x88888888u;
-    first = packed(codes[0]), second = packed(codes[1]);
-    if ((zeros(first) | zeros(second)) != 0) {
-#pragma unroll
-        for (int i = 0; i < 2 * EACH; ++i) {
-            Codes& code = codes[i / EACH][i % EACH];
-            saturated += is_saturated(code.re) || is_saturated(code.im);
-            code.re = clipped(code.re), code.im = clipped(code.im);
-        }
-        first = packed(codes[0]), second = packed(codes[1]);
-    }
-    first ^= OFFSETS, second ^= OFFSETS;
-}
-
 // Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
 // spectrum's row; turns: of the spectra.
 __device__ __forceinline__ void make_voltages(
@@ -949,10 +800,10 @@ __device__ __forceinline__ void make_voltages(
             float2 a = first[s * SLICE_VALUES], b = second[s * SLICE_VALUES];
             if constexpr (!COMPLEX)
                 split(a, b, pair.split);
-            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y);
-            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w);
+            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y, pair.limits.x, saturated);
+            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w, pair.limits.y, saturated);
         }
-        finish(words[0][w], words[1][w], codes, saturated);
+        words[0][w] = packed(codes[0]), words[1][w] = packed(codes[1]);
     }
 }
 
@@ -964,6 +815,10 @@ struct alignas(4 * N) Words {
 
 constexpr int INTERLEAVED = TIMES_PER_BLOCK * VOLTAGE_BYTES;  // bytes of a polarisation before those of the next one
 constexpr bool ONE_RUN = N_POLS == 1 || POST_SPECTRA >= TIMES_PER_BLOCK;  // all of a unit is contiguous
+
+// Neighbouring lanes, as many as a run has chunks of 16 bytes, exchange theirs, so that they store a run together.
+constexpr int CHUNKS = ONE_RUN ? POST_SPECTRA * N_POLS * VOLTAGE_BYTES / 16 : 1;
+constexpr bool TOGETHER = CHUNKS > 1 && VECTOR_BYTES == 16;
 
 template <int N>
 __device__ __forceinline__ void store_words(unsigned char* to, const unsigned (&words)[N])
@@ -1017,64 +872,107 @@ struct Output {
         }
     }
 
-    // POST_SPECTRA spectra of a bin from number s on, as far as they are made.
+    // POST_SPECTRA spectra of a bin from number s on, as far as they are made. cells: those of the bin in z, which nobody
+    // else needs any more, SLICE_VALUES apart; the next lane's are `step` further.
     __device__ __forceinline__ void store(
-        int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS]) const
+        int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS], float2* cells, int step) const
     {
-        if (VECTOR_BYTES < 4 || !part.is_whole(s, POST_SPECTRA)) {
+        if constexpr (TOGETHER && N_POLS == 1) {
+            store_run(bin, s, first, cells, step);
+        } else if constexpr (TOGETHER) {
+            unsigned both[2 * WORDS];
+            interleave(both, first, second);
+            store_run(bin, s, both, cells, step);
+        } else if (VECTOR_BYTES < 4 || !part.is_whole(s, POST_SPECTRA)) {
             store_each(bin, s, first, 0);
             if (N_POLS == 2)
                 store_each(bin, s, second, 1);
-        } else if constexpr (N_POLS == 1) {
-            store_words(at(bin, s, 0), first);
-        } else if constexpr (ONE_RUN) {
+        } else if constexpr (ONE_RUN && N_POLS == 2) {
             unsigned both[2 * WORDS];
             interleave(both, first, second);
             store_words(at(bin, s, 0), both);
         } else {
             store_words(at(bin, s, 0), first);
-            store_words(at(bin, s, 1), second);
+            if (N_POLS == 2)
+                store_words(at(bin, s, 1), second);
         }
     }
 
 private:
+    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so that
+    // lanes read from different banks.
+    template <int N>
+    __device__ __forceinline__ void store_run(int bin, int s, const unsigned (&words)[N], float2* cells, int step) const
+    {
+        const int own = threadIdx.x % CHUNKS;
+        const auto cell = [&](int lane, int q) { return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES; };
+        __syncwarp();  // all have read what was there
+#pragma unroll
+        for (int q = 0; q < CHUNKS; ++q)
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                *reinterpret_cast<uint2*>(cell(own, q) + i * SLICE_VALUES) =
+                    make_uint2(words[4 * q + 2 * i], words[4 * q + 2 * i + 1]);
+        __syncwarp();
+        if (part.is_whole(s, POST_SPECTRA)) {  // for all lanes alike
+#pragma unroll
+            for (int lane = 0; lane < CHUNKS; ++lane) {
+                const float2* from = cell(lane, own);
+                const uint2 a = *reinterpret_cast<const uint2*>(from), b = *reinterpret_cast<const uint2*>(from + SLICE_VALUES);
+                const int its_bin = __shfl_sync(0xffffffffu, bin, threadIdx.x % 32 - own + lane);
+                *reinterpret_cast<uint4*>(at(its_bin, s, 0) + 16 * own) = make_uint4(a.x, a.y, b.x, b.y);
+            }
+        } else {
+#pragma unroll 1
+            for (int i = 0; i < POST_SPECTRA * N_POLS; ++i) {
+                unsigned char* to = at(bin, s + i / N_POLS, i % N_POLS);
+                const int byte = static_cast<int>(to - at(bin, s, 0));
+                const float2* from = cell(own, byte / 16) + byte / 8 % 2 * SLICE_VALUES;
+                const unsigned char* voltage = reinterpret_cast<const unsigned char*>(from) + byte % 8;
+                if (part.has(s + i / N_POLS))
+                    store_voltage(to, BITS == 8 ? voltage[0] | voltage[VOLTAGE_BYTES - 1] << 8 : voltage[0]);
+            }
+        }
+        __syncwarp();  // the cells are free
+    }
+
+    static __device__ __forceinline__ void store_voltage(unsigned char* to, unsigned voltage)
+    {
+        if constexpr (BITS == 8)
+            *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(voltage);
+        else
+            *to = static_cast<unsigned char>(voltage);
+    }
+
     __device__ __forceinline__ void store_each(int bin, int s, const unsigned (&words)[WORDS], int pol) const
     {
 #pragma unroll
         for (int i = 0; i < POST_SPECTRA; ++i) {
-            const unsigned voltage = words[i * VOLTAGE_BYTES / 4] >> i * VOLTAGE_BYTES % 4 * 8;
-            if (!part.has(s + i))
-                continue;
-            if constexpr (BITS == 8)
-                *reinterpret_cast<unsigned short*>(at(bin, s + i, pol)) = static_cast<unsigned short>(voltage);
-            else
-                *at(bin, s + i, pol) = static_cast<unsigned char>(voltage);
+            if (part.has(s + i))
+                store_voltage(at(bin, s + i, pol), words[i * VOLTAGE_BYTES / 4] >> i * VOLTAGE_BYTES % 4 * 8);
         }
     }
 };
 
 // The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time; the only launch: of PARTS parts, one after another, in each of GROUPS groups
+// polarisations, POLS_AT_ONCE at a time
 //   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 16;
-constexpr int PARTS = 4;  // of a block, one after another
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
 constexpr int STEPS = N_PIECES * POLS_AT_ONCE;  // of a turn: pieces that a block filters
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
+constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
-
 struct Shared {
     alignas(16) float2 z[N_ROWS][SLICE_VALUES];
-    alignas(16) float2 turns[PARTS > 1 ? 2 : 1][N_POLS][SPECTRA];  // of a part, and of the next one
-    alignas(16) long long starts[PARTS > 1 ? 2 : 1][N_POLS][N_RUNS];
+    alignas(16) float2 turns[N_POLS][SPECTRA];
+    alignas(16) Starts starts[N_POLS];
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
-    Rows rows[STAGES];
-    alignas(16) float2 twiddles[N_TWIDDLES];
 };
-static_assert(GROUPS * sizeof(Shared) == 221408, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 135952, "what the definition asks for at launch");
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
@@ -1082,11 +980,17 @@ __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half *
 __device__ __forceinline__ void make_turn(
     float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
 {
-    const int s = own_thread() / N_POLS, pol = own_thread() % N_POLS;
+    const int s = threadIdx.x / N_POLS, pol = threadIdx.x % N_POLS;
     if (s >= SPECTRA)
         return;
     const long long at = (part.first() + s) * N_POLS + pol;
     turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
+}
+
+// k1 of the rows of which a block has one half of each pair.
+__device__ __forceinline__ int row_of_half(int group, int half)
+{
+    return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
 }
 
 // A bin of a pair in the row of its spectrum.
@@ -1119,10 +1023,11 @@ __device__ __forceinline__ Pair pair_of(
     pair.split = __ldg(splits + group * N_PAIRS + number);
     pair.positions = make_float2(position(bins.x), position(bins.y));
     pair.polar = __ldg(polar + group * N_PAIRS + number);
+    pair.limits = make_float2(limit_of(pair.polar.x), limit_of(pair.polar.z));
     return pair;
 }
 
-extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, 1) channelise(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
     const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
@@ -1131,134 +1036,105 @@ extern "C" __global__ void __launch_bounds__(GROUPS * THREADS, 1) channelise(
     long long row_bytes)
 {
     extern __shared__ uint4 dynamic_shared[];
-    const int group_of_warps = GROUPS == 1 ? 0 : __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0);  // of a warp's threads
-    Shared& shared = reinterpret_cast<Shared*>(dynamic_shared)[group_of_warps];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int group = blockIdx.y;
-    const long long index = (static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART * GROUPS + group_of_warps) * PARTS;
+    const long long index = static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART;
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
+    const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
+    const Output output = {voltages, n_times, part};
+    make_turn(shared.turns, part, delays, phases);
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
-    const auto prepare = [&](int nth) {  // what the threads need to know of a part
-        const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
-        make_turn(shared.turns[nth % 2 % PARTS], part, delays, phases);
-        stream.find_starts(shared.starts[nth % 2 % PARTS], part);
-    };
-    Copies copies;
-    int place = 0;  // of the piece that is filtered
-    const auto copy = [&](int nth, int step, int to) {  // what a part has in its step number `step` of all turns
-        const int pol = step / STEPS * POLS_AT_ONCE + step % POLS_AT_ONCE;
-        if (nth < PARTS)
-            copies.copy(
-                shared.rows[to], to, stream, pol, shared.starts[nth % 2 % PARTS][pol], step % STEPS / POLS_AT_ONCE);
-        copies.close();
-    };
-    copies.begin();
-    for (int i = own_thread(); i < N_TWIDDLES; i += THREADS)
-        shared.twiddles[i] = twiddles[i];
-    prepare(0);
-    sync_group();  // the starts are complete
-#pragma unroll 1
-    for (int step = 0; step < STAGES - 1; ++step)
-        copy(0, step, step);
+    stream.find_starts(shared.starts, part);
+    __syncthreads();  // the starts are complete
 
+    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
 #pragma unroll 1
-    for (int nth = 0; nth < PARTS; ++nth) {
-        const Part part = part_at(index + nth, skipped, SPECTRA, first_spectrum, n_spectra);
-        if (GROUPS == 1 && PARTS > 1 && part.from >= part.to)
-            break;  // groups wait for each other, so they have as many parts
-        const Output output = {voltages, n_times, part};
-        unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+    for (int turn = 0; turn < TURNS; ++turn) {
+        if (!PAIRED && turn > 0)
+            __syncthreads();  // z is free
+        unsigned long long power[POLS_AT_ONCE] = {};
+        Weights w;
 #pragma unroll 1
-        for (int turn = 0; turn < TURNS; ++turn) {
-            unsigned long long power[POLS_AT_ONCE] = {};
-            Weights w;
-            if (AHEAD)
-                w.load<LAST_TAPS>(stream.weights_of_piece(0), 0);
-#pragma unroll 1
-            for (int step = 0; step < STEPS; ++step) {
-                const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
-                if (TAP_CHUNKS == 1 && !AHEAD && p == 0)
-                    w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-                const bool has_next = AHEAD && p == POLS_AT_ONCE - 1 && step + 1 < STEPS;
-                const float* next = has_next ? stream.weights_of_piece(piece + 1) : nullptr;
-                copies.wait(place);
-                sync_group();  // the piece is complete, the one before it done with, and z is free
-                const int ahead = turn * STEPS + step + STAGES - 1;
-                copy(nth + (ahead >= TURNS * STEPS), ahead % (TURNS * STEPS), (place + STAGES - 1) % STAGES);
-                if (PARTS > 1 && turn == 0 && step == 0 && nth + 1 < PARTS)
-                    prepare(nth + 1);
-                const unsigned long long squares = stream.filter_piece<AHEAD>(
-                    part, pol, piece, shared.starts[nth % 2 % PARTS][pol],
-                    shared.rows[place],
-                    w, next, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
+        for (int step = 0; step < STEPS; ++step) {
+            const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
+            if (TAP_CHUNKS == 1 && p == 0)
+                w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+            const unsigned long long squares = stream.filter_piece(
+                pol, piece, shared.starts[pol], w, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
 #pragma unroll
-                for (int i = 0; i < POLS_AT_ONCE; ++i)
-                    power[i] += i == p ? squares : 0;
-                place = place + 1 < STAGES ? place + 1 : 0;
-            }
-            add_sums<THREADS>(  // a barrier: z is complete
-                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
+            for (int i = 0; i < POLS_AT_ONCE; ++i)
+                power[i] += i == p ? squares : 0;
+        }
+        add_sums<THREADS>(  // a barrier: z is complete
+            total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 #pragma unroll 1
-            for (int unit = own_thread(); unit < N_ROWS * RADIX_2; unit += THREADS) {
-                const int row = unit / RADIX_2, lane = unit % RADIX_2;
-                float2* slice = shared.z[row];
-                transform_row(
-                    slice, lane, 0, twiddles, [&](int at, int n) { return slice[at + n]; },
-                    [&](int i) { return shared.twiddles[i]; });
-            }
-            // What is known of pairs is under way while the block waits, unless it takes too many registers.
-            constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
-            Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
-            const auto load = [&](int i, int p) {
-                const int number = (own_thread() + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
-                pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
-            };
-            if constexpr (EARLY)
+        for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
+            const int row = unit / RADIX_2, lane = unit % RADIX_2;
+            float2* slice = shared.z[row];
+            transform_row(
+                slice, lane, true, [&](int at, int n) { return slice[at + n]; }, [&](int) { return make_float2(1.0f, 0.0f); },
+                [&](int i) { return __ldg(twiddles + i); });
+        }
+        // What is known of pairs is under way while the block waits, unless it takes too many registers.
+        constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
+        Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
+        const auto load = [&](int i, int p) {
+            const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
+            pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
+        };
+        if constexpr (EARLY)
 #pragma unroll
-                for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
-                    load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
-            sync_group();  // the bins of all rows, and turns, are complete
+            for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
+                load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
+        unsigned n_saturated[POLS_AT_ONCE] = {};
+        __syncthreads();  // the bins of all rows, and turns, are complete
 
 #pragma unroll
-            for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-                const int unit = own_thread() + i * THREADS;
-                if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
-                    break;
-                const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
-                const int2 bins = bins_of(group, number);
-                const Place first = first_place(group, number), second = second_place(group, number);
-                unsigned words[POLS_AT_ONCE][2][WORDS];
+        for (int i = 0; i < UNITS_PER_THREAD; ++i) {
+            const int unit = threadIdx.x + i * THREADS;
+            if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
+                break;
+            const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
+            const int2 bins = bins_of(group, number);
+            const Place first = first_place(group, number), second = second_place(group, number);
+            const auto cells_of = [&](Place place) { return &shared.z[row_of(place.half, 0, s)][place.at]; };
+            unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
-                for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                    if constexpr (!EARLY)
-                        load(i, p);
-                    const int pol = turn * POLS_AT_ONCE + p;
-                    unsigned count = 0;
-                    make_voltages(
-                        words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
-                        &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[nth % 2 % PARTS][pol][s], count);
-                    if (count != 0)
-                        atomicAdd(&saturated[part.heap * N_POLS + pol], count);
-                }
-                if constexpr (TURNS == 1) {
-                    output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0]);
-                    output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1]);
-                } else {
-                    const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                if constexpr (!EARLY)
+                    load(i, p);
+                const int pol = turn * POLS_AT_ONCE + p;
+                make_voltages(
+                    words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
+                    &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[pol][s], n_saturated[p]);
+            }
+            if constexpr (TURNS == 1) {
+                output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0], cells_of(first), 1);
+                output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1], cells_of(second), COMPLEX ? 1 : -1);
+            } else {
+                const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
 #pragma unroll
-                    for (int bin = 0; bin < 2; ++bin) {
-                        unsigned before[WORDS];
+                for (int bin = 0; bin < 2; ++bin) {
+                    unsigned before[WORDS];
 #pragma unroll
-                        for (int w = 0; w < WORDS; ++w) {
-                            if (turn == 0)
-                                of_first(bin, w) = words[0][bin][w];
-                            else
-                                before[w] = of_first(bin, w);
-                        }
-                        if (turn != 0)
-                            output.store(bin == 0 ? bins.x : bins.y, s, before, words[0][bin]);
+                    for (int w = 0; w < WORDS; ++w) {
+                        if (turn == 0)
+                            of_first(bin, w) = words[0][bin][w];
+                        else
+                            before[w] = of_first(bin, w);
                     }
+                    if (turn != 0)
+                        output.store(
+                            bin == 0 ? bins.x : bins.y, s, before, words[0][bin], cells_of(bin == 0 ? first : second),
+                            bin == 0 || COMPLEX ? 1 : -1);
                 }
             }
+        }
+#pragma unroll
+        for (int p = 0; p < POLS_AT_ONCE; ++p) {
+            const unsigned n = __reduce_add_sync(0xffffffffu, n_saturated[p]);
+            if (n != 0 && threadIdx.x % 32 == 0)
+                atomicAdd(&saturated[part.heap * N_POLS + turn * POLS_AT_ONCE + p], n);
         }
     }
 }
