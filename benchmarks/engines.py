@@ -3,10 +3,13 @@
     python benchmarks/engines.py f --channels 4096 --seconds 120 --timeline f.json
     python benchmarks/engines.py x --antennas 256 --channels 128 --seconds 20
     python benchmarks/engines.py fx --antennas 16 --seconds 20
+    python benchmarks/engines.py band --channels 1024 --filter-bank channelise
 
 Sources write their buffers once, and say afterwards that they are filled again: what is measured is an engine, not a
 disk. ``f`` compares its rate with that of the same copies alone, 2.5 bytes in and 2 bytes out at once for each sample
-of 10 bits and its voltage. ``check`` compares checksums of all heaps, and of all dumps, of several cuts of a stream.
+of 10 bits and its voltage. ``band`` has its samples in device memory and leaves its voltages there: the rate of the GPU
+alone, and the bytes that it needs besides samples and voltages. ``check`` compares checksums of all heaps, and of all
+dumps, of several cuts of a stream.
 """
 
 import argparse
@@ -22,7 +25,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from autotune.engines.activity import Span
+from autotune.engines.activity import Activity, Span
+from autotune.engines.band import Band
 from autotune.engines.choice import AUTO, FILTER_BANKS, Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import Output
@@ -30,6 +34,7 @@ from autotune.engines.f_engine import FEngine
 from autotune.engines.fx_engine import FXEngine
 from autotune.engines.gains import Gains
 from autotune.engines.gpu_backend import GpuBackend
+from autotune.engines.sample_buffers import Loaded
 from autotune.engines.stream import Batches, SampleInfo, Samples, VoltageInfo
 from autotune.engines.voltages import BandSettings
 from autotune.engines.x_engine import XEngine
@@ -206,7 +211,7 @@ def run_f(a: argparse.Namespace) -> dict[str, Any]:
     sink, spans = Sums(), Spans()
     source = Repeats(n_packets, pace=rate if a.pace else None)
     backend = GpuBackend()
-    kernels = Kernels(backend, print, filter_bank=a.filter_bank)
+    kernels = Kernels(backend, print, results=a.results, filter_bank=a.filter_bank)
     engine = FEngine(
         backend, source, [output(settings_of(a.channels, chunk), sink)], chunk // PACKET, kernels, a.say, spans
     )
@@ -225,6 +230,37 @@ def run_f(a: argparse.Namespace) -> dict[str, Any]:
     figures["heaps"] = counters.heaps_out
     spans.write(a.timeline)
     return figures
+
+
+def run_band(a: argparse.Namespace) -> dict[str, Any]:
+    backend, info, chunk = GpuBackend(), SampleInfo(BITS, 2, RATE_HZ, PACKET), 1 << a.log_chunk
+    kernels = Kernels(backend, print, results=a.results, filter_bank=a.filter_bank)
+    settings, gains = settings_of(a.channels, chunk), Gains(a.channels, 2, 1e-3)
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    band = Band(backend, kernels, info, settings, delays(), gains, lambda buffer: (), Activity(backend))
+    buffers = settings.n_buffers * sum(
+        int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in settings.parts(info.n_pols).values()
+    )
+    head = -(-band.head // PACKET) * PACKET
+    rows = cupy.random.default_rng(2).integers(0, 256, (2, (head + chunk) * BITS // 8), np.uint8)
+    received = np.ones((2, chunk // PACKET), bool)
+
+    def take(number: int) -> None:
+        band.take(Loaded(rows, BITS, 0, number * chunk - head, Samples(number * chunk, received), ()))
+
+    take(0)
+    take(1)
+    cupy.cuda.Device().synchronize()
+    besides = pool.used_bytes() - before - buffers - rows.nbytes
+    began, number = time.perf_counter(), 2
+    while time.perf_counter() - began < a.seconds or number < 10:
+        take(number)
+        number += 1
+        if number % 8 == 0:
+            cupy.cuda.Device().synchronize()
+    cupy.cuda.Device().synchronize()
+    return {"rate": (number - 2) * chunk / (time.perf_counter() - began), "bytes besides": besides}
 
 
 def run_x(a: argparse.Namespace) -> dict[str, Any]:
@@ -340,19 +376,22 @@ def profiled(path: str | None) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["f", "x", "fx", "check"])
+    parser.add_argument("what", choices=["f", "band", "x", "fx", "check"])
     parser.add_argument("--channels", type=int, default=4096)
     parser.add_argument("--antennas", type=int, default=16)
     parser.add_argument("--log-chunk", type=int, default=25, help="samples of a chunk, as a power of two")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--pace", type=float, help="f: GS/s of a live source, for the latency")
-    parser.add_argument("--filter-bank", choices=FILTER_BANKS, default=AUTO, help="f, fx, check: what makes voltages")
+    parser.add_argument(
+        "--filter-bank", choices=FILTER_BANKS, default=AUTO, help="f, band, fx, check: what makes voltages"
+    )
+    parser.add_argument("--results", help="f, band: recorded sweeps, of which the best configs are taken")
     parser.add_argument("--timeline", help="where the last spans go, as JSON: kind, begin, end in us")
     parser.add_argument("--profile", help="where a profile of the main thread goes")
     parser.add_argument("--verbose", action="store_true")
     a = parser.parse_args()
     a.say = print if a.verbose else lambda line: None
-    figures = {"f": run_f, "x": run_x, "fx": run_fx, "check": run_check}[a.what](a)
+    figures = {"f": run_f, "band": run_band, "x": run_x, "fx": run_fx, "check": run_check}[a.what](a)
     told = ", ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in figures.items()
     )
