@@ -11,6 +11,7 @@ import pytest
 
 from autotune import Config, Device, UsageError
 from autotune.emit.writer import emit
+from autotune.engines import filter_bank as filter_bank_module
 from autotune.engines.chain_bank import ChainBank, stages
 from autotune.engines.channelise_bank import ChanneliseBank, fields_of
 from autotune.engines.choice import AUTO, CHAIN, CHANNELISE, Kernels
@@ -110,24 +111,30 @@ def recorded(results: Path, name: str, median_us: float, device: Device = H200, 
     record(results, device, {default: median_us}, problem=asdict(problem), default=default, definition=name)
 
 
-def test_auto_is_channelise_where_it_is_known_to_be_faster(tmp_path: Path) -> None:
+def test_auto_is_channelise_where_it_is_known_to_be_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert filter_bank_module._transform_s(Counting(), INFO, SETTINGS) > 0
+    timed: list[float] = []
+    monkeypatch.setattr(filter_bank_module, "_transform_s", lambda *given: timed.pop())
     assert chosen()[:2] == (
         CHAIN,
         "filter bank of 64 channels: pfb_fir, FFT and postproc; no time of channelise is known here",
     )
-    for pfb_fir_us, expected in ((5.0, CHAIN), (30.0, CHANNELISE)):
-        results = tmp_path / expected
+    for pfb_fir_us, fft_us, expected in ((5.0, 1.0, CHAIN), (5.0, 21.0, CHANNELISE), (30.0, None, CHANNELISE)):
+        results = tmp_path / f"{pfb_fir_us}_{fft_us}"
         recorded(results, "channelise", 40.0, more_heaps=4)  # for a batch somewhat more than 10 us
         assert "no time of pfb_fir and postproc is known here" in chosen(results=results)[1]
         recorded(results, "postproc", 4.0)
         recorded(results, "pfb_fir", pfb_fir_us)
         both: list[dict[str, Any]] = [
             {"results": results},
-            {"package": emit([results], tmp_path / f"tuned_{expected}")},
+            {"package": emit([results], tmp_path / f"tuned_{pfb_fir_us}_{fft_us}".replace(".", "_"))},
         ]
         for known in both:
+            timed[:] = [] if fft_us is None else [1e-6 * fft_us]
             bank, line, _ = chosen(**known)
-            assert bank == expected and f"the chain without its FFT {4 + pfb_fir_us:.0f} us" in line
+            told = "" if fft_us is None else f", its FFT, timed now, {fft_us:.0f} us of them"
+            assert bank == expected and line.endswith(f"the chain {4 + pfb_fir_us + (fft_us or 0):.0f} us{told}")
+            assert not timed, "the transform is timed where it decides, once"
             assert 10 < float(line.partition("channelise takes ")[2].split(" us")[0]) < 14
         assert chosen(results=results, device=H100)[0] == CHAIN, "another device says nothing of this one"
         assert chosen(results=results, device=HOST)[1].endswith("; as always on host")
