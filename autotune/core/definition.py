@@ -10,11 +10,10 @@ import importlib.util
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar, get_args
@@ -34,6 +33,8 @@ from .config import Config
 from .derived import Shapes, arguments_in, asked_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
 from .errors import DefinitionError, Status, TrialFailure, UsageError, told
+from .launch import Launch as Launch
+from .launch import with_positions
 from .problem import Problem, size_fields
 from .problem import baked_fields as baked_fields
 from .problem import baked_values as baked_values
@@ -61,52 +62,6 @@ def baked(default: Any, help: str = "") -> Any:
 def runtime(default: Any, help: str = "") -> Any:
     """Declares a problem field that is an argument of the kernel: one binary serves every value."""
     return dataclasses.field(default=default, metadata={"help": help, "runtime": True})
-
-
-@dataclass(frozen=True)
-class Launch:
-    """Launch geometry: threads, the bytes of dynamic shared memory, and the tensor maps.
-
-    ``most_blocks``: that a multiprocessor has registers for; 0: not known. For searches, which know it no other way.
-    ``then``: the launch that follows on the same stream, and may have another that follows it.
-    ``function``: the ``__global__`` function; by default the one that bears the kernel's name, which one of them must
-    be. ``arguments``: its own by name, in the order of its signature; by default those of the kernel. A tensor map
-    follows them, and counts them.
-    ``workspace``: arrays, by name, that the first launch and those after it need while they run.
-    """
-
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
-    maps: tuple[TensorMap, ...] = ()
-    most_blocks: int = 0
-    then: "Launch | None" = dataclasses.field(default=None, repr=False)
-    function: str = dataclasses.field(default="", repr=False)
-    arguments: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-    workspace: Mapping[str, Array] = dataclasses.field(default_factory=dict, repr=False, hash=False)
-    positions: tuple[int, ...] | None = dataclasses.field(default=None, repr=False)  # filled in by ``Kernel``
-
-    @property
-    def n_threads(self) -> int:
-        return prod(self.block)
-
-    @property
-    def steps(self) -> tuple["Launch", ...]:
-        """Returns this launch and those that follow, in order."""
-        return (self, *(self.then.steps if self.then is not None else ()))
-
-    @property
-    def is_empty(self) -> bool:
-        """Returns whether nothing is launched, since all grids are empty."""
-        return all(0 in step.grid for step in self.steps)
-
-    @property
-    def workspace_bytes(self) -> int:
-        return sum(array.n_bytes for array in self.workspace.values())
-
-    def own(self, arguments: Sequence[T]) -> list[T]:
-        """Returns the arguments of this launch, from those of the kernel followed by the workspace."""
-        return list(arguments) if self.positions is None else [arguments[i] for i in self.positions]
 
 
 @dataclass(frozen=True)
@@ -455,7 +410,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
             if why is None and name == "scalars":
                 why = wrong_scalars(answer)
             if why is None and name == "launch":
-                answer, why = _with_positions(self.name, answer, self.arguments_for(*arguments[:1], **more))
+                answer, why = with_positions(self.name, answer, self.arguments_for(*arguments[:1], **more))
             if why is None:
                 return answer
             wrong = fault(self, name, why)
@@ -464,29 +419,6 @@ def _held_to_contract(name: str, method: Any) -> Any:
         raise wrong
 
     return checked
-
-
-def _with_positions(kernel: str, first: Launch, names: tuple[str, ...]) -> tuple[Launch, str | None]:
-    """Returns launches with the positions of their arguments, and what is wrong with them, if anything.
-
-    A launch that is alone and takes what the kernel is called with stays as it is.
-    """
-    if first.then is None and not (first.function or first.arguments or first.workspace):
-        return first, None
-    if all(step.function not in ("", kernel) for step in first.steps):
-        return first, f"has no launch of {kernel}(), whose name is the kernel's; one must be"
-    places = {name: i for i, name in enumerate((*names, *first.workspace))}
-    done: Launch | None = None
-    for step in reversed(first.steps):
-        own = step.arguments or names
-        if unknown := [name for name in own if name not in places]:
-            given = f"has {step.function or kernel}() take {', '.join(unknown)}"
-            return first, f"{given}; it may take the kernel's arguments and workspace ({', '.join(places)})"
-        if step is not first and step.workspace:
-            return first, "has a later launch with a workspace; state it in the first"
-        function = step.function or kernel
-        done = dataclasses.replace(step, then=done, function=function, positions=tuple(places[name] for name in own))
-    return done or first, None
 
 
 def _brief(value: object) -> str:
