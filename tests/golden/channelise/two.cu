@@ -847,9 +847,9 @@ __device__ __forceinline__ void interleave(
             out[2 * i] = __byte_perm(first[i], second[i], 0x5410);
             out[2 * i + 1] = __byte_perm(first[i], second[i], 0x7632);
         } else {
-            constexpr int EACH = INTERLEAVED / 4;
-            out[i / EACH * 2 * EACH + i % EACH] = first[i];
-            out[i / EACH * 2 * EACH + EACH + i % EACH] = second[i];
+            constexpr int RUN = INTERLEAVED >= 4 ? INTERLEAVED / 4 : 1;  // words of a polarisation
+            out[i / RUN * 2 * RUN + i % RUN] = first[i];
+            out[i / RUN * 2 * RUN + RUN + i % RUN] = second[i];
         }
     }
 }
