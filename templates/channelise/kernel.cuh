@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                                           : N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + at - RADIX_1 / 2;
         shared.twiddles[half][at] = twiddles[from];
     }
-    __syncthreads();
+    __syncthreads();  // the twiddles are complete
 {% endif %}
 {% if config.ALGORITHM == "one" %}
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
@@ -127,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {
         if (!PAIRED && turn > 0)
-            __syncthreads();  // z is free
+            __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
 {% if config.ALGORITHM == "one" %}
         unsigned long long power[POLS_AT_ONCE] = {};
         Weights w;

@@ -1051,7 +1051,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {
         if (!PAIRED && turn > 0)
-            __syncthreads();  // z is free
+            __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
         unsigned long long power[POLS_AT_ONCE] = {};
         Weights w;
 #pragma unroll 1

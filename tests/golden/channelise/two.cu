@@ -1111,7 +1111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {
         if (!PAIRED && turn > 0)
-            __syncthreads();  // z is free
+            __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
 #pragma unroll 1
         for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
