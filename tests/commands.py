@@ -1,6 +1,7 @@
 """The command line as tests type it: in a process of its own, or in this one, which costs half a second less."""
 
 import logging
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,10 @@ def autotune(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProce
 def ended(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     """The exit code of a command that goes wrong, and what it tells; it has no data."""
     monkeypatch.setattr(sys, "argv", ["autotune", *words])
+    handler = signal.getsignal(signal.SIGINT)  # which a command that Ctrl-C ends gives up
     with pytest.raises(SystemExit) as end:
         program.main()
+    signal.signal(signal.SIGINT, handler)
     logging.disable(logging.NOTSET)  # as it was before `lookup`
     told = capsys.readouterr()
     assert "Traceback" not in told.err and told.out == "", told

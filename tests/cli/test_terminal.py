@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -72,13 +71,6 @@ def on_a_terminal(words: list[str], seen: str = "", columns: int = 80, **environ
     return process.wait(60), re.split(r"[\r\n]+", text)
 
 
-@pytest.fixture
-def own_handler() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_progress_and_tables_keep_to_the_width_of_a_terminal(tmp_path: Path) -> None:
     words = ["sweep", "--kernel", "ddc", "--device", "simulated", "--trials", "8", "--results", str(tmp_path)]
     code, lines = on_a_terminal(words)
@@ -104,7 +96,7 @@ def test_verify_tells_at_ctrl_c_what_has_passed() -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("name", COMMANDS.commands)
 def test_ctrl_c_ends_every_command_in_one_line(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_handler: None
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -118,7 +110,7 @@ def test_ctrl_c_ends_every_command_in_one_line(
 
 @pytest.mark.quick
 def test_a_recording_that_was_stopped_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_handler: None
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
