@@ -20,9 +20,11 @@ def ended(words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     """The exit code of a command that goes wrong, and what it tells; it has no data."""
     monkeypatch.setattr(sys, "argv", ["autotune", *words])
     handler = signal.getsignal(signal.SIGINT)  # which a command that Ctrl-C ends gives up
-    with pytest.raises(SystemExit) as end:
-        program.main()
-    signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(SystemExit) as end:
+            program.main()
+    finally:
+        signal.signal(signal.SIGINT, handler)
     logging.disable(logging.NOTSET)  # as it was before `lookup`
     told = capsys.readouterr()
     assert "Traceback" not in told.err and told.out == "", told
