@@ -7,9 +7,9 @@
 
 Sources write their buffers once, and say afterwards that they are filled again: what is measured is an engine, not a
 disk. ``f`` compares its rate with that of the same copies alone, 2.5 bytes in and 2 bytes out at once for each sample
-of 10 bits and its voltage. ``band`` has its samples in device memory and leaves its voltages there: the rate of the GPU
-alone, and the bytes that it needs besides samples and voltages. ``check`` compares checksums of all heaps, and of all
-dumps, of several cuts of a stream.
+of 10 bits and its voltage. ``band`` has its samples in device memory and leaves its voltages there: the rate without
+copies, planning included, and the bytes that it needs besides samples and voltages. ``check`` compares checksums of
+all heaps, and of all dumps, of several cuts of a stream.
 """
 
 import argparse

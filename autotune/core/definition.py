@@ -45,7 +45,6 @@ from .structures import wrong_scalars
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P", bound=Problem)
-T = TypeVar("T")
 Inputs = Mapping[str, Any]
 
 

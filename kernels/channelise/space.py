@@ -20,7 +20,7 @@ SPACE = Space(
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
-    THREADS=(128, 256, 512),  # of a block, or group, of the only, or the last, launch
+    THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
     TWIDDLES=("global", "shared"),  # where a row's passes find them

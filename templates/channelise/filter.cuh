@@ -152,25 +152,26 @@ struct Stream {
             starts[pol].of_runs[s / FIR_SPECTRA] = is_regular ? first : -1;
     }
 
-    // The sums of N spectra, wherever they start; of one that is not made, 0. All loads of a tap, or of all taps, are under
-    // way at once.
-    template <bool GUARDED, int N>
+    // The sums of N_EACH spectra, wherever they start; of one that is not made, 0. The loads of eight taps are under way at
+    // once, unless GUARDED.
+    static constexpr int N_EACH = 4;
+    static_assert(FIR_SPECTRA % N_EACH == 0, "all spectra of a run");
+    template <bool GUARDED>
     __device__ __forceinline__ void sum_each(
-        float2 (&sums)[N], Squares& squares, const long long* starts, int pol, int n) const
+        float2 (&sums)[N_EACH], Squares& squares, const long long* starts, int pol, int n) const
     {
         const auto column_of = [&](int i) {
             return Column<GUARDED>(samples, first_bit(pol, starts[i] < 0 ? 0 : starts[i], n), n_bytes());
         };
-        const Column<GUARDED> columns[N] = {column_of(0), column_of(1), column_of(2), column_of(3)};
-        static_assert(N == 4, "a column each");
+        const Column<GUARDED> columns[N_EACH] = {column_of(0), column_of(1), column_of(2), column_of(3)};
 #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < N_EACH; ++i)
             sums[i] = make_float2(0.0f, 0.0f);
 #pragma unroll(GUARDED ? 1 : 8)
         for (int t = 0; t < TAPS; ++t) {
             const float2 w = Weights::weights_at(weights_of(n), t);
 #pragma unroll
-            for (int i = 0; i < N; ++i) {
+            for (int i = 0; i < N_EACH; ++i) {
                 const float2 point = columns[i].at(t);
                 sums[i].x = __fmaf_rn(w.x, point.x, sums[i].x);
                 sums[i].y = __fmaf_rn(w.y, point.y, sums[i].y);
@@ -180,7 +181,7 @@ struct Stream {
             }
         }
 #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < N_EACH; ++i)
             if (starts[i] < 0)
                 sums[i] = make_float2(0.0f, 0.0f);
     }
@@ -189,21 +190,20 @@ struct Stream {
     template <class Put>
     __device__ __forceinline__ void filter_each(const Starts& starts, int pol, int s, int n, Squares& squares, Put put) const
     {
-        constexpr int N = 4;
 #pragma unroll 1
-        for (int i = 0; i < FIR_SPECTRA; i += N) {
+        for (int i = 0; i < FIR_SPECTRA; i += N_EACH) {
             const long long* own = starts.of + s + i;
-            float2 sums[N];
+            float2 sums[N_EACH];
             bool are_inside = true;
 #pragma unroll
-            for (int j = 0; j < N; ++j)
+            for (int j = 0; j < N_EACH; ++j)
                 are_inside &= Column<false>(samples, first_bit(pol, own[j] < 0 ? 0 : own[j], n), n_bytes()).is_inside(TAPS - 1);
             if (are_inside)
                 sum_each<false>(sums, squares, own, pol, n);
             else
                 sum_each<true>(sums, squares, own, pol, n);
 #pragma unroll
-            for (int j = 0; j < N; ++j)
+            for (int j = 0; j < N_EACH; ++j)
                 put(i + j, sums[j]);
         }
     }

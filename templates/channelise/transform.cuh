@@ -98,8 +98,8 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms a row by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n; first(i) and second(i) are twiddles of
-// both passes, as twiddle() orders them; those of the first one are 1 where a row is a whole spectrum. The bins are in
+// Transforms a row by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n; the twiddles are
+// those of both passes, as twiddle() orders them; those of the first one are 1 where a row is a whole spectrum. The bins are in
 // order in `slice`, and where `has_zero`, of row 0 of real samples, bin N2 / 2 is in place N2.
 // Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
 template <class Load, class First, class Second>
