@@ -4,9 +4,25 @@ import ast
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
+
+from autotune.engines.activity import Activity
+from autotune.engines.backend import Event
+from autotune.engines.band import Band
+from autotune.engines.choice import CHAIN, Kernels
+from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.gains import Gains
+from autotune.engines.host_backend import HostBackend
+from autotune.engines.sample_buffers import Loaded
+from autotune.engines.stream import SampleInfo, Samples
+from autotune.engines.voltages import BandSettings, Voltages
+
+from .engines.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
 
 FILES = sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))
 
@@ -27,3 +43,56 @@ def test_winners_are_measured_side_by_side() -> None:
     assert told.returncode == 0, told.stderr
     last = [line.split() for line in told.stdout.splitlines()[-2:]]
     assert [line[0] for line in last] == ["0", "1"] and "fastest" in last[0] + last[1]
+
+
+def loaded(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, next(file for file in FILES if file.stem == name))
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@BANKS
+def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> None:
+    """Also when the band has sent other offsets, delays and phases from the same pinned memory since then."""
+    replay, packets, n_recorded = loaded("replay"), 16, 9
+    backend, info = replay.Recorder(HostBackend()), SampleInfo(10, 2, 1e6, PACKET)
+    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
+    settings = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=4, max_delay_diff=200)
+    delays = [DelayModel(Piece(0, 20.3, -4e-4, 0.1, 1e-5)), DelayModel(Piece(0, 12.7, 3e-4))]
+    made = list[tuple[Voltages, np.ndarray]]()
+
+    def deliver(buffer: Voltages) -> tuple[Event, ...]:
+        made.append((buffer, buffer.memory.copy()))
+        return ()
+
+    band = Band(backend, kernels, info, settings, delays, Gains(C, 2, 0.05), deliver, Activity(backend))
+    chunk, received = packets * PACKET, np.ones((2, packets), bool)
+    rows = np.random.default_rng(0).integers(0, 256, (2, (band.head + chunk) * 10 // 8), np.uint8)
+
+    def take(number: int) -> None:
+        band.take(Loaded(rows, 10, 0, number * chunk - band.head, Samples(number * chunk, received), ()))
+
+    take(0)
+    take(1)
+    made.clear()
+    chunks = []
+    for number in range(2, 2 + n_recorded):
+        with backend.recording() as work:
+            take(number)
+        chunks.append(work)
+    assert len(made) == n_recorded and not any(np.array_equal(made[0][1], memory) for _, memory in made[1:])
+    kept, n_calls = list(made), [len(work) for work in chunks]
+    take(2 + n_recorded)
+    assert [len(work) for work in chunks] == n_calls, "nothing is kept that was not recorded"
+    for buffer, _ in kept:
+        buffer.memory[...] = 99
+    for number, (work, (buffer, memory)) in enumerate(zip(chunks, kept, strict=True)):
+        replay.again(work)
+        if number >= settings.n_buffers:  # buffers before have been cleared with all others
+            assert np.array_equal(buffer.memory, memory)
+    launched = {"pfb_fir", "Fourier transform", "postproc"} if bank == CHAIN else {"channelise"}
+    assert replay.content(chunks).keys() == {*launched, "send", "zero", "event"}
+    seconds, n_late = replay.timed(chunks, 2, backend.stream())
+    assert seconds > 0 and n_late == 2 * n_recorded, "on host all work is done before the next is given"
