@@ -13,7 +13,7 @@ from statistics import median
 
 from autotune.cli.tables import print_table
 from autotune.core.definition import Launch
-from autotune.core.errors import TrialFailure
+from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices.base import Function
 from autotune.source.render import render
 from autotune.sweep.request import parse_config, problems_on, resolve
@@ -32,7 +32,12 @@ def main() -> None:
     (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
     session = target.module.open(target.identifier)
     rows = []
-    configs = [parse_config(kernel, text, problem, target) for text in given.config]
+    configs = []
+    for text in given.config:
+        try:
+            configs.append(parse_config(kernel, text, problem, target))
+        except UsageError as error:
+            rows.append(("-", str(error).split(", because")[-1][:200], "-", text))
     with (
         ThreadPoolExecutor() as compilers,
         Placed(session, kernel, problem, random_inputs(kernel, problem)) as placed,

@@ -18,8 +18,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
-    // more of a small cache.
+    // Volatile: all loads of a column are under way at once. Blocks of other spectra want the same weights, so they are the
+    // last to leave the L2 cache; this block does not come back to them soon, and twiddles have more of the small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -30,8 +30,12 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
+            unsigned long long kept;
+            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(kept));
             float2 w;
-            asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                         : "=f"(w.x), "=f"(w.y)
+                         : "l"(from), "l"(kept));
             return w;
 #endif
         }

@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
-                slice, lane, k1 == 0, [&](int, int n) { return from_between(__ldcs(from + place_between(0, 0, n))); },
+                slice, lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
 {% if config.TWIDDLES == "shared" %}
                 [&](int i) { return shared.twiddles[half][i]; },
                 [&](int i) { return shared.twiddles[half][RADIX_1 / 2 + i]; });

@@ -30,6 +30,18 @@ __device__ __forceinline__ float2 unpacked(unsigned a, unsigned b, unsigned bit)
     }
 }
 
+// A word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it soon.
+__device__ __forceinline__ unsigned load_word(const unsigned* from)
+{
+#ifdef AUTOTUNE_HOST
+    return __ldg(from);
+#else
+    unsigned word;
+    asm("ld.global.nc.L2::256B.u32 %0, [%1];" : "=r"(word) : "l"(from));
+    return word;
+#endif
+}
+
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
 // GUARDED: the words may lie beyond the end, where they are 0.
 template <bool GUARDED>
@@ -52,8 +64,8 @@ public:
                 return make_float2(0.0f, 0.0f);
             return __ldg(reinterpret_cast<const float2*>(from));
         } else {
-            const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
-            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + second);
+            const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : load_word(from);
+            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : load_word(from + second);
             return unpacked(a, b, bit);
         }
     }

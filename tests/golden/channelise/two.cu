@@ -194,6 +194,18 @@ __device__ __forceinline__ float2 unpacked(unsigned a, unsigned b, unsigned bit)
     }
 }
 
+// A word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it soon.
+__device__ __forceinline__ unsigned load_word(const unsigned* from)
+{
+#ifdef AUTOTUNE_HOST
+    return __ldg(from);
+#else
+    unsigned word;
+    asm("ld.global.nc.L2::256B.u32 %0, [%1];" : "=r"(word) : "l"(from));
+    return word;
+#endif
+}
+
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
 // GUARDED: the words may lie beyond the end, where they are 0.
 template <bool GUARDED>
@@ -216,8 +228,8 @@ public:
                 return make_float2(0.0f, 0.0f);
             return __ldg(reinterpret_cast<const float2*>(from));
         } else {
-            const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : __ldg(from);
-            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : __ldg(from + second);
+            const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : load_word(from);
+            const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : load_word(from + second);
             return unpacked(a, b, bit);
         }
     }
@@ -287,8 +299,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
-    // more of a small cache.
+    // Volatile: all loads of a column are under way at once. Blocks of other spectra want the same weights, so they are the
+    // last to leave the L2 cache; this block does not come back to them soon, and twiddles have more of the small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -299,8 +311,12 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
+            unsigned long long kept;
+            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(kept));
             float2 w;
-            asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                         : "=f"(w.x), "=f"(w.y)
+                         : "l"(from), "l"(kept));
             return w;
 #endif
         }
@@ -1122,7 +1138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
-                slice, lane, k1 == 0, [&](int, int n) { return from_between(__ldcs(from + place_between(0, 0, n))); },
+                slice, lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
                 [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); },
                 [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + i); });
         }
