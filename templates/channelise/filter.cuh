@@ -18,8 +18,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. Blocks of other spectra want the same weights, so they are the
-    // last to leave the L2 cache; this block does not come back to them soon, and twiddles have more of the small cache.
+    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
+    // more of a small cache. Weights of many channels are the last to leave the L2 cache, since all parts want them.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -30,12 +30,16 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
-            unsigned long long kept;
-            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(kept));
             float2 w;
-            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
-                         : "=f"(w.x), "=f"(w.y)
-                         : "l"(from), "l"(kept));
+            if constexpr (N1 == 1) {
+                asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            } else {
+                unsigned long long last;
+                asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+                asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                             : "=f"(w.x), "=f"(w.y)
+                             : "l"(from), "l"(last));
+            }
             return w;
 #endif
         }
@@ -136,6 +140,20 @@ struct Stream {
         return offsets[(part.first() + s) * N_POLS + pol];
     }
 
+{% if config.get("SAMPLES") == "ahead" %}
+    // Brings samples of a part to the L2 cache: what its spectra have that the part before has not.
+    __device__ __forceinline__ void fetch(const Part& part, int pol) const
+    {
+        constexpr long long ROW_BYTES = 4 * ROW_WORDS;
+        if (!part.has(0))
+            return;
+        const long long first = first_bit(pol, start(part, pol, 0), 0) / 8 + (TAPS - 1) * ROW_BYTES;
+        const long long end = min(first + PART_SPECTRA * ROW_BYTES, n_bytes());
+        for (long long at = first + threadIdx.x * LINE; at < end; at += FIR_THREADS * LINE)
+            fetch_line(samples + at);
+    }
+
+{% endif %}
     // A thread <-> a spectrum.
     __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
     {

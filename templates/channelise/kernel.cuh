@@ -81,6 +81,20 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
+{% if config.get("SAMPLES") == "ahead" %}
+// Blocks that run at the same time, about: as many as there is room for.
+__device__ __forceinline__ int blocks_at_once()
+{
+#ifdef AUTOTUNE_HOST
+    return 1;
+#else
+    int multiprocessors;
+    asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
+    return multiprocessors * {{ config.MIN_BLOCKS }};
+#endif
+}
+
+{% endif %}
 extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
@@ -147,6 +161,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
             total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
 {% else %}
         __syncthreads();  // z is complete
+{% endif %}
+{% if config.SAMPLES == "ahead" %}
+        // What is filtered next: the second polarisation, and the part of the block that is likely to follow this one.
+        const long long following = index + blocks_at_once();
+        if (turn + 1 < TURNS)
+            stream.fetch(part, turn + 1);
+        else if (following < gridDim.x)
+            for (int p = 0; p < POLS_AT_ONCE; ++p)
+                stream.fetch(part_at(following, 0, SPECTRA, first_spectrum, n_spectra), p);
 {% endif %}
 {% endif %}
 #pragma unroll 1

@@ -42,6 +42,17 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 #endif
 }
 
+// Brings a line of memory to the L2 cache, for a block that wants it soon.
+constexpr int LINE = 128;
+__device__ __forceinline__ void fetch_line(const unsigned char* at)
+{
+#ifdef AUTOTUNE_HOST
+    static_cast<void>(__ldg(at));  // it must lie in the buffer
+#else
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+#endif
+}
+
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
 // GUARDED: the words may lie beyond the end, where they are 0.
 template <bool GUARDED>

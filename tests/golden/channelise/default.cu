@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,TWIDDLES=global,KEPT=registers]
+// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,TWIDDLES=global,KEPT=registers,SAMPLES=ahead]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -206,6 +206,17 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 #endif
 }
 
+// Brings a line of memory to the L2 cache, for a block that wants it soon.
+constexpr int LINE = 128;
+__device__ __forceinline__ void fetch_line(const unsigned char* at)
+{
+#ifdef AUTOTUNE_HOST
+    static_cast<void>(__ldg(at));  // it must lie in the buffer
+#else
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+#endif
+}
+
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
 // GUARDED: the words may lie beyond the end, where they are 0.
 template <bool GUARDED>
@@ -299,8 +310,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. Blocks of other spectra want the same weights, so they are the
-    // last to leave the L2 cache; this block does not come back to them soon, and twiddles have more of the small cache.
+    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
+    // more of a small cache. Weights of many channels are the last to leave the L2 cache, since all parts want them.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -311,12 +322,16 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
-            unsigned long long kept;
-            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(kept));
             float2 w;
-            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
-                         : "=f"(w.x), "=f"(w.y)
-                         : "l"(from), "l"(kept));
+            if constexpr (N1 == 1) {
+                asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            } else {
+                unsigned long long last;
+                asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+                asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                             : "=f"(w.x), "=f"(w.y)
+                             : "l"(from), "l"(last));
+            }
             return w;
 #endif
         }
@@ -415,6 +430,18 @@ struct Stream {
     __device__ __forceinline__ long long start(const Part& part, int pol, int s) const
     {
         return offsets[(part.first() + s) * N_POLS + pol];
+    }
+
+    // Brings samples of a part to the L2 cache: what its spectra have that the part before has not.
+    __device__ __forceinline__ void fetch(const Part& part, int pol) const
+    {
+        constexpr long long ROW_BYTES = 4 * ROW_WORDS;
+        if (!part.has(0))
+            return;
+        const long long first = first_bit(pol, start(part, pol, 0), 0) / 8 + (TAPS - 1) * ROW_BYTES;
+        const long long end = min(first + PART_SPECTRA * ROW_BYTES, n_bytes());
+        for (long long at = first + threadIdx.x * LINE; at < end; at += FIR_THREADS * LINE)
+            fetch_line(samples + at);
     }
 
     // A thread <-> a spectrum.
@@ -1043,6 +1070,18 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
+// Blocks that run at the same time, about: as many as there is room for.
+__device__ __forceinline__ int blocks_at_once()
+{
+#ifdef AUTOTUNE_HOST
+    return 1;
+#else
+    int multiprocessors;
+    asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
+    return multiprocessors * 1;
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
@@ -1083,6 +1122,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
         }
         add_sums<THREADS>(  // a barrier: z is complete
             total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
+        // What is filtered next: the second polarisation, and the part of the block that is likely to follow this one.
+        const long long following = index + blocks_at_once();
+        if (turn + 1 < TURNS)
+            stream.fetch(part, turn + 1);
+        else if (following < gridDim.x)
+            for (int p = 0; p < POLS_AT_ONCE; ++p)
+                stream.fetch(part_at(following, 0, SPECTRA, first_spectrum, n_spectra), p);
 #pragma unroll 1
         for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
             const int row = unit / RADIX_2, lane = unit % RADIX_2;

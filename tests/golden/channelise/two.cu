@@ -206,6 +206,17 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 #endif
 }
 
+// Brings a line of memory to the L2 cache, for a block that wants it soon.
+constexpr int LINE = 128;
+__device__ __forceinline__ void fetch_line(const unsigned char* at)
+{
+#ifdef AUTOTUNE_HOST
+    static_cast<void>(__ldg(at));  // it must lie in the buffer
+#else
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+#endif
+}
+
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
 // GUARDED: the words may lie beyond the end, where they are 0.
 template <bool GUARDED>
@@ -299,8 +310,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. Blocks of other spectra want the same weights, so they are the
-    // last to leave the L2 cache; this block does not come back to them soon, and twiddles have more of the small cache.
+    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
+    // more of a small cache. Weights of many channels are the last to leave the L2 cache, since all parts want them.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -311,12 +322,16 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
-            unsigned long long kept;
-            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(kept));
             float2 w;
-            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
-                         : "=f"(w.x), "=f"(w.y)
-                         : "l"(from), "l"(kept));
+            if constexpr (N1 == 1) {
+                asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
+            } else {
+                unsigned long long last;
+                asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+                asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                             : "=f"(w.x), "=f"(w.y)
+                             : "l"(from), "l"(last));
+            }
             return w;
 #endif
         }
