@@ -45,14 +45,13 @@ def random_problem(kernel: Kernel[Any], rng: np.random.Generator, most: int) -> 
     )
     first = int(rng.integers(0, heap))
     n_heaps = -(-(first + n_spectra) // heap) + int(rng.integers(0, 2))
-    return kernel.problem(
-        dict(
-            taps=taps, n_channels=channels, sample_bits=bits, n_pols=pols, bits=int(rng.choice([8, 8, 4])),
-            layout=layout, times_per_block=times, spectra_per_heap=heap, n_heaps=n_heaps, first_spectrum=first, n_spectra=n_spectra,
-            n_samples=(n_spectra + taps - 1) * step + int(rng.integers(0, 3 * step)),
-            precision=str(rng.choice(["single", "single", "half"])),
-        )
-    )  # fmt: skip
+    values: dict[str, Any] = dict(taps=taps, n_channels=channels, sample_bits=bits, n_pols=pols, layout=layout)
+    values |= dict(times_per_block=times, spectra_per_heap=heap, n_heaps=n_heaps)
+    values |= dict(first_spectrum=first, n_spectra=n_spectra)
+    values["n_samples"] = (n_spectra + taps - 1) * step + int(rng.integers(0, 3 * step))
+    values["bits"] = int(rng.choice([8, 8, 4]))
+    values["precision"] = str(rng.choice(["single", "single", "half"]))
+    return kernel.problem(values)
 
 
 def random_configs(kernel: Kernel[Any], problem: Any, device: Device, rng: np.random.Generator, n: int) -> list[Config]:

@@ -4,9 +4,6 @@
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = {{ shape.n_rows }};
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
-{% if config.ALGORITHM == "one" %}
-constexpr int STEPS = N_PIECES * POLS_AT_ONCE;  // of a turn: pieces that a block filters
-{% endif %}
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
@@ -146,15 +143,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         unsigned long long power[POLS_AT_ONCE] = {};
         Weights w;
 #pragma unroll 1
-        for (int step = 0; step < STEPS; ++step) {
-            const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
-            if (TAP_CHUNKS == 1 && p == 0)
+        for (int piece = 0; piece < N_PIECES; ++piece) {
+            if (TAP_CHUNKS == 1)
                 w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-            const unsigned long long squares = stream.filter_piece(
-                pol, piece, shared.starts[pol], w, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
+#pragma unroll 1
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                const int pol = turn * POLS_AT_ONCE + p;
+                const unsigned long long squares = stream.filter_piece(
+                    pol, piece, shared.starts[pol], w,
+                    [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
 #pragma unroll
-            for (int i = 0; i < POLS_AT_ONCE; ++i)
-                power[i] += i == p ? squares : 0;
+                for (int i = 0; i < POLS_AT_ONCE; ++i)
+                    power[i] += i == p ? squares : 0;
+            }
         }
 {% if problem.sample_bits != 64 %}
         add_sums<THREADS>(  // a barrier: z is complete

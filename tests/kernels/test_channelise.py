@@ -56,6 +56,11 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ONE | dict(FIR_TAPS=32),
     ),
     (
+        # Where a run of the first polarisation has a jump, and that of the second has none, both use the same weights.
+        dict(taps=16, n_channels=128, spectra_per_heap=256, first_spectrum=17, n_spectra=108),
+        ONE | dict(SPECTRA=16, FIR_SPECTRA=16, FIR_TAPS=16, THREADS=256, POST_SPECTRA=2),
+    ),
+    (
         dict(n_channels=4096, precision="half"),
         TWO
         | dict(COLUMN_POINTS=64, COLUMNS=8, SPECTRA=8, FIR_SPECTRA=8, BETWEEN="half")

@@ -310,8 +310,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
-    // more of a small cache. Weights of many channels are the last to leave the L2 cache, since all parts want them.
+    // Volatile: all loads of a column are under way at once. All parts want the same weights, so that they are the last to
+    // leave the L2 cache; but a block does not come back to a column soon, and twiddles have more of a small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -322,16 +322,12 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
+            unsigned long long last;
+            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
             float2 w;
-            if constexpr (N1 == 1) {
-                asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
-            } else {
-                unsigned long long last;
-                asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
-                asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
-                             : "=f"(w.x), "=f"(w.y)
-                             : "l"(from), "l"(last));
-            }
+            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                         : "=f"(w.x), "=f"(w.y)
+                         : "l"(from), "l"(last));
             return w;
 #endif
         }
@@ -991,7 +987,6 @@ private:
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 8;
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
-constexpr int STEPS = N_PIECES * POLS_AT_ONCE;  // of a turn: pieces that a block filters
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
@@ -1085,15 +1080,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
         unsigned long long power[POLS_AT_ONCE] = {};
         Weights w;
 #pragma unroll 1
-        for (int step = 0; step < STEPS; ++step) {
-            const int piece = step / POLS_AT_ONCE, p = step % POLS_AT_ONCE, pol = turn * POLS_AT_ONCE + p;
-            if (TAP_CHUNKS == 1 && p == 0)
+        for (int piece = 0; piece < N_PIECES; ++piece) {
+            if (TAP_CHUNKS == 1)
                 w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-            const unsigned long long squares = stream.filter_piece(
-                pol, piece, shared.starts[pol], w, [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
+#pragma unroll 1
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                const int pol = turn * POLS_AT_ONCE + p;
+                const unsigned long long squares = stream.filter_piece(
+                    pol, piece, shared.starts[pol], w,
+                    [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
 #pragma unroll
-            for (int i = 0; i < POLS_AT_ONCE; ++i)
-                power[i] += i == p ? squares : 0;
+                for (int i = 0; i < POLS_AT_ONCE; ++i)
+                    power[i] += i == p ? squares : 0;
+            }
         }
         __syncthreads();  // z is complete
 #pragma unroll 1

@@ -310,8 +310,8 @@ struct Weights {
             of[t] = weights_at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. A block does not come back to a column soon: twiddles have
-    // more of a small cache. Weights of many channels are the last to leave the L2 cache, since all parts want them.
+    // Volatile: all loads of a column are under way at once. All parts want the same weights, so that they are the last to
+    // leave the L2 cache; but a block does not come back to a column soon, and twiddles have more of a small cache.
     static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
@@ -322,16 +322,12 @@ struct Weights {
 #ifdef AUTOTUNE_HOST
             return *reinterpret_cast<const float2*>(from);
 #else
+            unsigned long long last;
+            asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
             float2 w;
-            if constexpr (N1 == 1) {
-                asm volatile("ld.global.nc.L1::no_allocate.v2.f32 { %0, %1}, [%2];" : "=f"(w.x), "=f"(w.y) : "l"(from));
-            } else {
-                unsigned long long last;
-                asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
-                asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
-                             : "=f"(w.x), "=f"(w.y)
-                             : "l"(from), "l"(last));
-            }
+            asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.f32 { %0, %1}, [%2], %3;"
+                         : "=f"(w.x), "=f"(w.y)
+                         : "l"(from), "l"(last));
             return w;
 #endif
         }
