@@ -1,7 +1,7 @@
 """Verifies random configs of channelise at random problems, each against the reference: on a GPU, or on the host.
 
     python benchmarks/channelise_random.py --problems 40 --configs 13
-    python benchmarks/channelise_random.py --problems 4 --configs 3 --device host --most 17
+    python benchmarks/channelise_random.py --problems 4 --configs 3 --device host --most 17 --channels 2048
 
 Problems have ragged numbers of spectra, heaps that they do not fill, samples that begin at any bit, and jumps of the
 coarse delay. Configs are drawn from all that the constraints allow, whether a search would try them or not. Prints a
@@ -27,9 +27,9 @@ from autotune.trial.case import POISONS, Placed, numpy_case
 DRAWS = 200_000  # configs drawn at most, to find those that are allowed
 
 
-def random_problem(kernel: Kernel[Any], rng: np.random.Generator, most: int) -> Any:
-    """Returns a problem of some 2^most samples at most."""
-    channels = 2 ** int(rng.integers(6, 17))
+def random_problem(kernel: Kernel[Any], rng: np.random.Generator, most: int, most_channels: int) -> Any:
+    """Returns a problem of some 2^most samples at most, or of three spectra."""
+    channels = 2 ** int(rng.integers(6, most_channels.bit_length()))
     taps = int(rng.choice([1, 4, 8, 15, 16, 16, 16, 24, 32, 33, 64]))
     bits = int(rng.choice([*range(2, 17), 8, 10, 10, 10, 12, 64]))
     pols = int(rng.choice([1, 2, 2]))
@@ -77,10 +77,11 @@ def main() -> int:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=21, help="base-2 logarithm of a problem's samples (default: 21)")
+    parser.add_argument("--channels", type=int, default=65536, help="most channels of a problem (default: 65536)")
     given = parser.parse_args()
     kernel, target = resolve("channelise", given.device)
     rng = np.random.default_rng(given.seed)
-    problems = [random_problem(kernel, rng, given.most) for _ in range(given.problems)]
+    problems = [random_problem(kernel, rng, given.most, given.channels) for _ in range(given.problems)]
     n_failed = n_verified = 0
     n_workers = os.cpu_count() or 1
     with ProcessPoolExecutor(n_workers, get_context("spawn")) as makers, ThreadPoolExecutor(n_workers) as compilers:

@@ -275,7 +275,8 @@ def starts(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 
 def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, Any]) -> np.ndarray:
     """Draws complex64 [C, n_pols]: of any angle, a third of the largest voltage being usual. Where few spectra are
-    made, a gain is drawn again until no part of its voltages is so near to a half that rounding is in doubt.
+    made, the largest part of every fourth channel lies less than half a step on either side of where it saturates; and
+    a gain is drawn again until no part of its voltages is so near to a half that rounding is in doubt.
     """
     rms_of_samples = 1.0 if problem.is_complex else 2.0**problem.sample_bits / np.sqrt(12)
     usual = problem.maximum / 3 / (rms_of_samples * np.sqrt(problem.step * 13 / 24))
@@ -292,6 +293,11 @@ def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, Any])
         spectra[pol].append(rotated)
     for pol, chunks in enumerate(spectra):
         v, doubtful = np.concatenate(chunks), np.arange(problem.n_channels)
+        some = doubtful[::4]
+        parts = v[:, some] * found[some, pol]
+        largest = np.maximum(np.abs(parts.real), np.abs(parts.imag)).max(axis=0)
+        beside = problem.maximum + 0.5 + rng.choice((-1, 1), len(some)) * rng.uniform(0.05, 0.45, len(some))
+        found[some, pol] *= beside / np.maximum(largest, np.finfo(np.float32).tiny)
         while len(doubtful):
             parts = v[:, doubtful] * found[doubtful, pol]
             near = [np.abs(np.abs(x - np.floor(x) - 0.5)) < MARGIN * problem.maximum for x in (parts.real, parts.imag)]

@@ -141,9 +141,10 @@ struct Stream {
     __device__ __forceinline__ void fetch(const Part& part, int pol) const
     {
         constexpr long long ROW_BYTES = 4 * ROW_WORDS;
-        if (!part.has(0))
+        const long long from = part.has(0) ? start(part, pol, 0) : -1;
+        if (from < 0)
             return;
-        const long long first = first_bit(pol, start(part, pol, 0), 0) / 8 + (TAPS - 1) * ROW_BYTES;
+        const long long first = first_bit(pol, from, 0) / 8 + (TAPS - 1) * ROW_BYTES;
         const long long end = min(first + PART_SPECTRA * ROW_BYTES, n_bytes());
         for (long long at = first + threadIdx.x * LINE; at < end; at += FIR_THREADS * LINE)
             fetch_line(samples + at);

@@ -178,6 +178,7 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
             pytest.param(ONE, "__syncthreads();  // the bins of all rows", "// the bins of all rows", id="barrier"),
             pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
             pytest.param(ONE, "fabsf(re) > limit ||", "fabsf(re) > limit &&", id="saturated"),
+            pytest.param(ONE, "(MOST + 0.5f) / (2 * MOST)", "(MOST + 1.0f) / (2 * MOST)", id="limit"),
             pytest.param(ONE, "even.x, -first.x", "even.x, first.x", id="split"),
             pytest.param(ONE | PAIRED, "pair + N2 / 2 : N2 - pair", "pair + N2 / 2 : N2 - 1 - pair", id="partner"),
             pytest.param(ONE | PAIRED, "__syncwarp();  // all have read", "// all have read", id="exchange"),
