@@ -178,6 +178,12 @@ def medians(folder: SweepFolder) -> Mapping[Config, float]:
     return _medians(folder.current(), {})
 
 
+def earlier_medians(folder: SweepFolder) -> Mapping[Config, float]:
+    """Returns the same of the trials that no longer hold: of what the kernel was before its definition changed."""
+    stale = set(folder.about().stale)
+    return _medians((trial for trial in folder.trials() if trial.number in stale), {})
+
+
 def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Config, float]:
     last = {trial.config: trial for trial in trials}
     return {known.setdefault(c, c): t.median_s for c, t in last.items() if t.status == Status.MEASURED and t.median_s}

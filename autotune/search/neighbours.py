@@ -1,14 +1,15 @@
 """Recorded sweeps near a problem that is to be tuned.
 
-A neighbour is a sweep of the same kernel, of another problem or on another device of the same kind. Only ratios within
-one sweep are used of it, never times of two devices.
+A neighbour is a sweep of the same kernel, of another problem or on another device of the same kind; or what was
+measured of this very problem on this device before the definition changed. Only ratios within one sweep are used of it,
+never times of two devices.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from heapq import merge
 from itertools import islice
@@ -25,7 +26,7 @@ from ..core.problem import Problem
 from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
-from ..records.record import medians
+from ..records.record import earlier_medians, medians
 from ..records.trials import TRIALS
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
@@ -68,6 +69,16 @@ def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Devi
             for kinship, candidates in found.items()
             for neighbour in islice(_read(merge(*candidates), own, kinship), N_READ[kinship])
         )
+
+
+def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Container[Config]) -> tuple[Neighbour, ...]:
+    """Returns what no longer holds of the sweep in ``folder``, which is of this problem on this device, as a neighbour:
+    of the configurations that are still ``allowed``. Nothing if there is none.
+    """
+    median_s = {config: median for config, median in earlier_medians(folder).items() if config in allowed}
+    if not median_s:
+        return ()
+    return (Neighbour(asdict(problem), device, SAME_DEVICE, 0.0, _best_first(median_s)),)
 
 
 # ---------------------------------------------------------------------- folders
@@ -208,6 +219,9 @@ def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any],
 @lru_cache(maxsize=1024)
 def _read_measured(path: str, mtime_ns: int, size: int) -> tuple[tuple[Config, float], ...]:
     """Configurations with their median over the least, best first; without damaged lines, which are told."""
-    median_s = medians(SweepFolder(Path(path).parent))
+    return _best_first(medians(SweepFolder(Path(path).parent)))
+
+
+def _best_first(median_s: Mapping[Config, float]) -> tuple[tuple[Config, float], ...]:
     best = min(median_s.values(), default=1.0)
     return tuple(sorted(((c, m / best) for c, m in median_s.items()), key=lambda pair: pair[1]))

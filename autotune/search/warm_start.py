@@ -23,13 +23,19 @@ def warm_start(
     own: Mapping[Config, float],
     n_hints: int,
     done: Container[Config],
+    before: Sequence[Neighbour] = (),
 ) -> tuple[tuple[Config, ...], dict[str, np.ndarray]]:
     """Returns (at most ``n_hints`` configurations to begin with, none of ``done``; columns by name, float [n_configs]).
 
-    ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself.
+    The fastest before the definition changed is the first of them.
+
+    ``near``: recorded sweeps; ``before``: the problem itself, before the definition changed; ``own``: medians in
+    seconds that are known at the problem itself.
     """
     columns = known_of(kernel, problem, enumeration.configs, device)
-    expectation = expect(problem, near, enumeration, own, partial(occupancy_at, kernel, device))
+    expectation = expect(problem, (*before, *near), enumeration, own, partial(occupancy_at, kernel, device))
     if expectation is None:
         return (), columns
-    return expectation.hints(n_hints, done), columns | {"expected by neighbours": expectation.times}
+    fastest = [config for neighbour in before for config, _ in neighbour.measured[:1] if config not in done]
+    hints = dict.fromkeys((*fastest, *expectation.hints(n_hints, done)))
+    return tuple(hints)[:n_hints], columns | {"expected by neighbours": expectation.times}

@@ -27,7 +27,7 @@ from ..records.resume import resume
 from ..records.table import load
 from ..records.trials import TrialLog
 from ..search import actual_sampler, check_sampler, searcher
-from ..search.neighbours import known
+from ..search.neighbours import earlier, known
 from ..search.warm_start import warm_start
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
@@ -284,7 +284,10 @@ class _Run:
             done = {t.config for t in trials}
             own = {t.config: t.median_s for t in trials if t.median_s}
             near = known(settings.results, kernel, problem, device) if settings.n_hints else ()
-            hints, columns = warm_start(kernel, problem, device, self.enumeration, near, own, settings.n_hints, done)
+            before = earlier(self.folder, problem, device, set(configs)) if settings.n_hints else ()
+            hints, columns = warm_start(
+                kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
+            )
             directions = self.objectives.directions
             search = searcher(sampler, configs, self.default, self.budget, settings.seed, hints, columns, directions)
             for trial in trials:

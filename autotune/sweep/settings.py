@@ -47,7 +47,7 @@ class Settings:
     time_s: float | None = None  # seconds of searching; the final round comes on top
     sampler: str = "auto"
     seed: int = 0
-    n_hints: int = 4  # configs taken over from recorded neighbours, tried right after the default; 0: start cold
+    n_hints: int = 4  # configs taken over from recorded sweeps, tried right after the default; 0: start cold
     restrict: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
     n_finalists: int = 5

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from autotune.devices import cuda, machine_code
 from autotune.records import as_measured
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.record import SweepRecord
+from autotune.records.trials import append
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
@@ -116,6 +118,27 @@ def test_a_rewritten_definition_that_crashes_takes_no_sweep_along(tmp_path: Path
     definition.write_text(text.replace("parts = rng.normal(", "__import__('os')._exit(7)\n        parts = rng.normal("))
     again = autotune("sweep", "--kernel", definition, "--device", "host", "--trials", 4, "--results", results)
     assert again.returncode == 2 and "killed the process that made them" in again.stderr, again.stderr
+
+
+def test_the_fastest_before_an_edit_is_tried_right_after_the_default(tmp_path: Path) -> None:
+    """Its times no longer hold, but where they were least is where to begin."""
+    definition, results = copied_example(tmp_path / "kernel"), tmp_path / "results"
+    sweep(definition, results)
+    (folder,) = find_sweeps(results)
+    recorded = SweepFolder(folder.path)
+    trials = recorded.trials()
+    half = min(trial.median_s for trial in trials if trial.median_s) / 2
+    # Of a config that is not the default.
+    fastest = replace(trials[-1], number=99, median_s=half, q1_s=half, q3_s=half, samples_s=(half,) * 3)
+    append(recorded.path, fastest)
+    template = definition.with_name(TEMPLATE)
+    old, new = "sum += v.x * v.x + v.y * v.y", "sum += v.y * v.y + v.x * v.x"
+    template.write_text(template.read_text().replace(old, new))
+    words = ["sweep", "--kernel", definition, "--device", "host", "--trials", 3, "--sampler", "random"]
+    again = autotune(*words, "--results", results)
+    assert again.returncode == 0, again.stderr
+    first, second, _ = (trial for trial in recorded.trials() if trial.number not in recorded.about().stale)
+    assert first.config == load_kernel(str(definition)).default and second.config == fastest.config
 
 
 # ---------------------------------------------------------------------- what else reads records

@@ -63,7 +63,8 @@ def sweep(
         typer.Option(
             "--hints",
             min=0,
-            help="Configs to try first, taken from recorded sweeps of similar problems; 0 starts cold.",
+            help="Configs to try first: the fastest before the kernel was edited, and those that recorded sweeps of "
+            "similar problems promise; 0 starts cold.",
         ),
     ] = Settings.n_hints,
     only: Annotated[
