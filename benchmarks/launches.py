@@ -1,14 +1,17 @@
 """Each launch of a kernel that has several, alone: where the time of a config goes.
 
     python benchmarks/launches.py --kernel channelise --problem n_channels=8192 --config ALGORITHM=two,SPECTRA=16,..
+    python benchmarks/launches.py --kernel channelise --problem n_channels=8192 --only COLUMN_POINTS=16 --random 100
 
-One line for each config: all launches together, then each by the name of its function, median microseconds of a cold
-cache. Outputs are not checked; ``autotune verify`` does that.
+One line for each config, the fastest first: all launches together, then each by the name of its function, median
+microseconds of a cold cache. Outputs are not checked; ``autotune verify`` does that.
 """
 
 import argparse
+import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import inf
 from statistics import median
 
 from autotune.cli.tables import print_table
@@ -16,7 +19,7 @@ from autotune.core.definition import Launch
 from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices.base import Function
 from autotune.source.render import render
-from autotune.sweep.request import parse_config, problems_on, resolve
+from autotune.sweep.request import parse_config, parse_restriction, problems_on, resolve
 from autotune.trial.case import Placed, random_inputs
 
 
@@ -26,13 +29,16 @@ def main() -> None:
     parser.add_argument("--problem", default="")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--samples", type=int, default=25)
-    parser.add_argument("--config", action="append", required=True)
+    parser.add_argument("--config", action="append", default=[])
+    parser.add_argument("--random", type=int, default=0, help="so many configs besides, drawn from those allowed")
+    parser.add_argument("--only", action="append", default=[], help="restricts them: COLUMN_POINTS=16")
     given = parser.parse_args()
     kernel, target = resolve(given.kernel, given.device)
     (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
     session = target.module.open(target.identifier)
-    rows = []
-    configs = []
+    rows: list[tuple[str, str, str, str]] = []
+    allowed = kernel.space.enumerate(problem, target.device, parse_restriction(kernel, given.only)).configs
+    configs = random.Random(0).sample(allowed, min(given.random, len(allowed)))
     for text in given.config:
         try:
             configs.append(parse_config(kernel, text, problem, target))
@@ -54,6 +60,7 @@ def main() -> None:
                 rows.append((*times(function, launch, placed, given.samples), registers, str(config)))
             except TrialFailure as failure:
                 rows.append(("-", failure.message[:60], "-", str(config)))
+    rows.sort(key=lambda row: float(row[0]) if row[0] != "-" else inf)
     print_table(("together", "each", "registers/spilled", "config"), rows)
 
 
