@@ -102,6 +102,11 @@ class SweepFolder:
         stale = set(self.about().stale)
         return [trial for trial in (self.trials() if trials is None else trials) if trial.number not in stale]
 
+    def earlier(self) -> list[Trial]:
+        """Returns the others: trials of what the kernel was, or of how it was measured, before that changed."""
+        stale = set(self.about().stale)
+        return [trial for trial in self.trials() if trial.number in stale]
+
     def about(self) -> About:
         """Returns what sweep.json says, as it was when first asked for.
 

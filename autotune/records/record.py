@@ -179,9 +179,8 @@ def medians(folder: SweepFolder) -> Mapping[Config, float]:
 
 
 def earlier_medians(folder: SweepFolder) -> Mapping[Config, float]:
-    """Returns the same of the trials that no longer hold: of what the kernel was before its definition changed."""
-    stale = set(folder.about().stale)
-    return _medians((trial for trial in folder.trials() if trial.number in stale), {})
+    """Returns the same of the trials that no longer hold."""
+    return _medians(folder.earlier(), {})
 
 
 def _medians(trials: Iterable[Trial], known: dict[Config, Config]) -> dict[Config, float]:

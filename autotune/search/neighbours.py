@@ -71,14 +71,12 @@ def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Devi
         )
 
 
-def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Container[Config]) -> tuple[Neighbour, ...]:
+def earlier(folder: SweepFolder, problem: Problem, device: Device, allowed: Container[Config]) -> Neighbour | None:
     """Returns what no longer holds of the sweep in ``folder``, which is of this problem on this device, as a neighbour:
-    of the configurations that are still ``allowed``. Nothing if there is none.
+    of the configurations that are still ``allowed``. None if nothing of them was measured.
     """
     median_s = {config: median for config, median in earlier_medians(folder).items() if config in allowed}
-    if not median_s:
-        return ()
-    return (Neighbour(asdict(problem), device, SAME_DEVICE, 0.0, _best_first(median_s)),)
+    return Neighbour(asdict(problem), device, SAME_DEVICE, 0.0, _best_first(median_s)) if median_s else None
 
 
 # ---------------------------------------------------------------------- folders

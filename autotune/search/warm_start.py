@@ -23,19 +23,19 @@ def warm_start(
     own: Mapping[Config, float],
     n_hints: int,
     done: Container[Config],
-    before: Sequence[Neighbour] = (),
+    before: Neighbour | None = None,
 ) -> tuple[tuple[Config, ...], dict[str, np.ndarray]]:
     """Returns (at most ``n_hints`` configurations to begin with, none of ``done``; columns by name, float [n_configs]).
 
-    The fastest before the definition changed is the first of them.
-
-    ``near``: recorded sweeps; ``before``: the problem itself, before the definition changed; ``own``: medians in
-    seconds that are known at the problem itself.
+    ``near``: recorded sweeps; ``own``: medians in seconds that are known at the problem itself; ``before``: the problem
+    itself before the definition changed, whose fastest configuration comes first.
     """
     columns = known_of(kernel, problem, enumeration.configs, device)
-    expectation = expect(problem, (*before, *near), enumeration, own, partial(occupancy_at, kernel, device))
+    everything = near if before is None else (before, *near)
+    expectation = expect(problem, everything, enumeration, own, partial(occupancy_at, kernel, device))
     if expectation is None:
         return (), columns
-    fastest = [config for neighbour in before for config, _ in neighbour.measured[:1] if config not in done]
-    hints = dict.fromkeys((*fastest, *expectation.hints(n_hints, done)))
-    return tuple(hints)[:n_hints], columns | {"expected by neighbours": expectation.times}
+    hints = expectation.hints(n_hints, done)
+    if before is not None and (fastest := before.measured[0][0]) not in done:
+        hints = tuple(dict.fromkeys((fastest, *hints)))[:n_hints]
+    return hints, columns | {"expected by neighbours": expectation.times}

@@ -284,7 +284,7 @@ class _Run:
             done = {t.config for t in trials}
             own = {t.config: t.median_s for t in trials if t.median_s}
             near = known(settings.results, kernel, problem, device) if settings.n_hints else ()
-            before = earlier(self.folder, problem, device, set(configs)) if settings.n_hints else ()
+            before = earlier(self.folder, problem, device, set(configs)) if settings.n_hints else None
             hints, columns = warm_start(
                 kernel, problem, device, self.enumeration, near, own, settings.n_hints, done, before
             )
