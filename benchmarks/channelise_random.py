@@ -11,13 +11,12 @@ line for each problem and for each failure; the exit status is 1 if there was on
 import argparse
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
-from autotune import Config, Device, Kernel
+from autotune import Config, Device, Kernel, ceil_div
 from autotune.core.definition import problem_name
 from autotune.core.errors import TrialFailure
 from autotune.source.render import render
@@ -44,7 +43,7 @@ def random_problem(kernel: Kernel[Any], rng: np.random.Generator, most: int, mos
         else int(rng.choice([256, 256, int(rng.integers(3, 300))]))
     )
     first = int(rng.integers(0, heap))
-    n_heaps = -(-(first + n_spectra) // heap) + int(rng.integers(0, 2))
+    n_heaps = ceil_div(first + n_spectra, heap) + int(rng.integers(0, 2))
     values: dict[str, Any] = dict(taps=taps, n_channels=channels, sample_bits=bits, n_pols=pols, layout=layout)
     values |= dict(times_per_block=times, spectra_per_heap=heap, n_heaps=n_heaps)
     values |= dict(first_spectrum=first, n_spectra=n_spectra)
@@ -85,7 +84,7 @@ def main() -> int:
     n_failed = n_verified = 0
     n_workers = os.cpu_count() or 1
     with ProcessPoolExecutor(n_workers, get_context("spawn")) as makers, ThreadPoolExecutor(n_workers) as compilers:
-        cases = [makers.submit(partial(numpy_case, kernel, problem)) for problem in problems]
+        cases = [makers.submit(numpy_case, kernel, problem) for problem in problems]
         configs = [random_configs(kernel, problem, target.device, rng, given.configs) for problem in problems]
         binaries = [
             [compilers.submit(target.module.compile, render(kernel, problem, config), target.device) for config in some]

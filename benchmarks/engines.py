@@ -3,21 +3,10 @@
     python benchmarks/engines.py f --channels 4096 --seconds 120 --timeline f.json
     python benchmarks/engines.py x --antennas 256 --channels 128 --seconds 20
     python benchmarks/engines.py fx --antennas 16 --seconds 20
-    python benchmarks/engines.py band --channels 1024 --filter-bank channelise
 
 Sources write their buffers once, and say afterwards that they are filled again: what is measured is an engine, not a
 disk. ``f`` compares its rate with that of the same copies alone, 2.5 bytes in and 2 bytes out at once for each sample
 of 10 bits and its voltage. ``check`` compares checksums of all heaps, and of all dumps, of several cuts of a stream.
-
-``band`` has its samples in device memory and leaves its voltages there. It tells the bytes that it needs besides both,
-and the rate without copies, in sample times a second, whatever the number of polarisations, in two ways:
-
-- with planning: the CPU plans each chunk and prepares its arguments while the GPU works, as in an engine;
-- of the GPU alone: what was given to the GPU for the next 24 chunks is recorded (``replay.py``), and given again many
-  times without planning, with the GPU's events around it. It is all that a chunk needs: each launch of the filter bank,
-  offsets, delays and phases sent to the device, the clearing of counts, events. Each repetition is 240 chunks without
-  a pause; the median of all is told, and the quartiles. A chunk is late if the GPU had done the one before when the CPU
-  had given all of its work: where some are, the GPU may have waited, and could be faster than the figure says.
 """
 
 import argparse
@@ -32,10 +21,8 @@ from typing import Any
 
 import cupy
 import numpy as np
-from replay import Recorder, Work, content, timed
 
-from autotune.engines.activity import Activity, Span
-from autotune.engines.band import Band
+from autotune.engines.activity import Span
 from autotune.engines.choice import AUTO, FILTER_BANKS, Kernels
 from autotune.engines.delays import DelayModel, Piece
 from autotune.engines.f_chain import Output
@@ -43,15 +30,12 @@ from autotune.engines.f_engine import FEngine
 from autotune.engines.fx_engine import FXEngine
 from autotune.engines.gains import Gains
 from autotune.engines.gpu_backend import GpuBackend
-from autotune.engines.sample_buffers import Loaded
 from autotune.engines.stream import Batches, SampleInfo, Samples, VoltageInfo
 from autotune.engines.voltages import BandSettings
 from autotune.engines.x_engine import XEngine
 
 BITS, PACKET, HEAP, TAPS, RATE_HZ = 10, 4096, 256, 16, 1712e6
 N_KEPT_SPANS = 400
-N_RECORDED = 24  # chunks: each buffer of voltages has its turn equally often
-N_ROUNDS = 10  # times that they are given in a repetition
 
 
 class Repeats:
@@ -243,59 +227,6 @@ def run_f(a: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
-def run_band(a: argparse.Namespace) -> dict[str, Any]:
-    backend, info, chunk = Recorder(GpuBackend()), SampleInfo(BITS, 2, RATE_HZ, PACKET), 1 << a.log_chunk
-    kernels = Kernels(backend, print, results=a.results, filter_bank=a.filter_bank)
-    settings, gains = settings_of(a.channels, chunk), Gains(a.channels, 2, 1e-3)
-    pool = cupy.get_default_memory_pool()
-    before = pool.used_bytes()
-    band = Band(backend, kernels, info, settings, delays(), gains, lambda buffer: (), Activity(backend))
-    buffers = settings.n_buffers * sum(
-        int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in settings.parts(info.n_pols).values()
-    )
-    head = -(-band.head // PACKET) * PACKET
-    rows = cupy.random.default_rng(2).integers(0, 256, (2, (head + chunk) * BITS // 8), np.uint8)
-    received = np.ones((2, chunk // PACKET), bool)
-
-    def take(number: int) -> None:
-        band.take(Loaded(rows, BITS, 0, number * chunk - head, Samples(number * chunk, received), ()))
-
-    take(0)
-    take(1)
-    cupy.cuda.Device().synchronize()
-    besides = pool.used_bytes() - before - buffers - rows.nbytes
-    began, number = time.perf_counter(), 2
-    while time.perf_counter() - began < a.seconds or number < 10:
-        take(number)
-        number += 1
-        if number % 8 == 0:
-            cupy.cuda.Device().synchronize()
-    cupy.cuda.Device().synchronize()
-    rate = (number - 2) * chunk / (time.perf_counter() - began)
-    chunks: list[Work] = []
-    for later in range(number, number + N_RECORDED):
-        with backend.recording() as work:
-            take(later)
-        chunks.append(work)
-    figures = {"rate": rate, "bytes besides": besides, "GS/s with planning": rate / 1e9}
-    return figures | gpu_alone(backend, chunks, chunk, a.repetitions)
-
-
-def gpu_alone(backend: Recorder, chunks: list[Work], chunk: int, repetitions: int) -> dict[str, Any]:
-    """Returns the rate at which the GPU does recorded work of chunks of so many samples."""
-    clock = backend.stream()
-    measured = [timed(chunks, N_ROUNDS, clock) for _ in range(repetitions)]
-    low, median, high = np.percentile([chunk / seconds / 1e9 for seconds, _ in measured], [25, 50, 75]).tolist()
-    late, n = sum(n_late for _, n_late in measured), repetitions * N_ROUNDS * len(chunks)
-    return {
-        "GS/s of the GPU alone": median,
-        "quartiles": f"{low:.4g} to {high:.4g}",
-        "repetitions": repetitions,
-        "late chunks": f"{late} of {n}",
-        "work of a chunk": " + ".join(f"{number:.3g} {what}" for what, number in content(chunks).items()),
-    }
-
-
 def run_x(a: argparse.Namespace) -> dict[str, Any]:
     batch_bytes = a.antennas * a.channels * HEAP * 4
     per_chunk = max(1, (1 << a.log_chunk) * 4 // batch_bytes)
@@ -409,23 +340,20 @@ def profiled(path: str | None) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["f", "band", "x", "fx", "check"])
+    parser.add_argument("what", choices=["f", "x", "fx", "check"])
     parser.add_argument("--channels", type=int, default=4096)
     parser.add_argument("--antennas", type=int, default=16)
     parser.add_argument("--log-chunk", type=int, default=25, help="samples of a chunk, as a power of two")
-    parser.add_argument("--seconds", type=float, default=10, help="how long an engine runs; band: with planning")
-    parser.add_argument("--repetitions", type=int, default=20, help="band: measurements of the GPU alone")
+    parser.add_argument("--seconds", type=float, default=10, help="how long an engine runs")
     parser.add_argument("--pace", type=float, help="f: GS/s of a live source, for the latency")
-    parser.add_argument(
-        "--filter-bank", choices=FILTER_BANKS, default=AUTO, help="f, band, fx, check: what makes voltages"
-    )
-    parser.add_argument("--results", help="f, band: recorded sweeps, of which the best configs are taken")
+    parser.add_argument("--filter-bank", choices=FILTER_BANKS, default=AUTO, help="f, fx, check: what makes voltages")
+    parser.add_argument("--results", help="f: recorded sweeps, of which the best configs are taken")
     parser.add_argument("--timeline", help="where the last spans go, as JSON: kind, begin, end in us")
     parser.add_argument("--profile", help="where a profile of the main thread goes")
     parser.add_argument("--verbose", action="store_true")
     a = parser.parse_args()
     a.say = print if a.verbose else lambda line: None
-    figures = {"f": run_f, "band": run_band, "x": run_x, "fx": run_fx, "check": run_check}[a.what](a)
+    figures = {"f": run_f, "x": run_x, "fx": run_fx, "check": run_check}[a.what](a)
     told = ", ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in figures.items()
     )

@@ -9,6 +9,7 @@ microseconds of a cold cache. Outputs are not checked; ``autotune verify`` does 
 
 import argparse
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
@@ -33,6 +34,8 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=0, help="so many configs besides, drawn from those allowed")
     parser.add_argument("--only", action="append", default=[], help="restricts them: COLUMN_POINTS=16")
     given = parser.parse_args()
+    if not (given.config or given.random):
+        parser.error("nothing to time: --config or --random says what")
     kernel, target = resolve(given.kernel, given.device)
     (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
     session = target.module.open(target.identifier)
@@ -43,7 +46,7 @@ def main() -> None:
         try:
             configs.append(parse_config(kernel, text, problem, target))
         except UsageError as error:
-            rows.append(("-", str(error).split(", because")[-1][:200], "-", text))
+            print(error, file=sys.stderr)
     with (
         ThreadPoolExecutor() as compilers,
         Placed(session, kernel, problem, random_inputs(kernel, problem)) as placed,
