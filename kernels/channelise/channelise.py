@@ -275,8 +275,8 @@ def starts(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 
 def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, Any]) -> np.ndarray:
     """Draws complex64 [C, n_pols]: of any angle, a third of the largest voltage being usual. Where few spectra are
-    made, the largest part of every fourth channel lies less than half a step on either side of where it saturates; and
-    a gain is drawn again until no part of its voltages is so near to a half that rounding is in doubt.
+    made, those of every fourth channel are scaled until its largest part lies less than half a step beside where it
+    saturates; then a gain is drawn again until no part of its voltages is so near to a half that rounding is in doubt.
     """
     rms_of_samples = 1.0 if problem.is_complex else 2.0**problem.sample_bits / np.sqrt(12)
     usual = problem.maximum / 3 / (rms_of_samples * np.sqrt(problem.step * 13 / 24))
@@ -297,7 +297,7 @@ def gains(problem: Problem, rng: np.random.Generator, inputs: Mapping[str, Any])
         parts = v[:, some] * found[some, pol]
         largest = np.maximum(np.abs(parts.real), np.abs(parts.imag)).max(axis=0)
         beside = problem.maximum + 0.5 + rng.choice((-1, 1), len(some)) * rng.uniform(0.05, 0.45, len(some))
-        found[some, pol] *= beside / np.maximum(largest, np.finfo(np.float32).tiny)
+        found[some, pol] *= beside / largest
         while len(doubtful):
             parts = v[:, doubtful] * found[doubtful, pol]
             near = [np.abs(np.abs(x - np.floor(x) - 0.5)) < MARGIN * problem.maximum for x in (parts.real, parts.imag)]

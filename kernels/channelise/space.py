@@ -17,7 +17,7 @@ SPACE = Space(
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
-    SAMPLES=when(("when_read", "ahead"), ALGORITHM="one"),  # or as soon as others are filtered: to the L2 cache
+    SAMPLES=when(("when_read", "ahead"), ALGORITHM="one"),  # when they are brought to the L2 cache
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch

@@ -17,11 +17,11 @@ from autotune.devices.cuda import of_architecture
 from .common import check, check_golden, check_mutant, first_is_quick, write_goldens
 
 KERNEL = Channelise()
-ONE: dict[str, Any] = dict(
-    ALGORITHM="one", SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
-    TWIDDLES="global", SAMPLES="when_read",
+BOTH: dict[str, Any] = dict(
+    SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4, TWIDDLES="global"
 )  # fmt: skip
-TWO = {name: value for name, value in ONE.items() if name != "SAMPLES"} | dict(
+ONE = BOTH | dict(ALGORITHM="one", SAMPLES="when_read")
+TWO = BOTH | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4,
     BETWEEN="float32",
 )  # fmt: skip

@@ -128,7 +128,7 @@ def test_the_fastest_before_an_edit_is_tried_right_after_the_default(tmp_path: P
     recorded = SweepFolder(folder.path)
     trials = recorded.trials()
     half = min(trial.median_s for trial in trials if trial.median_s) / 2
-    # Of a config that is not the default.
+    # The last trial's config is not the default.
     fastest = replace(trials[-1], number=99, median_s=half, q1_s=half, q3_s=half, samples_s=(half,) * 3)
     append(recorded.path, fastest)
     template = definition.with_name(TEMPLATE)

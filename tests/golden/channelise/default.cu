@@ -1066,7 +1066,7 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
-// Blocks that run at the same time, about: as many as there is room for.
+// Returns about how many blocks run at the same time: as many as there must be registers for.
 __device__ __forceinline__ int blocks_at_once()
 {
 #ifdef AUTOTUNE_HOST

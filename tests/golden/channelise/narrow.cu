@@ -1,4 +1,4 @@
-// channelise[taps=8,n_channels=128,sample_bits=64,n_pols=2,bits=8,layout=blocks,times_per_block=16,spectra_per_heap=32,precision=single|ALGORITHM=one,SPECTRA=4,POLS=together,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,TWIDDLES=global,SAMPLES=when_read]
+// channelise[taps=8,n_channels=128,sample_bits=64,n_pols=2,bits=8,layout=blocks,times_per_block=16,spectra_per_heap=32,precision=single|SPECTRA=4,POLS=together,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,TWIDDLES=global,ALGORITHM=one,SAMPLES=when_read]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]

@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=8192,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=two,SPECTRA=8,POLS=in_turn,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,TWIDDLES=global,COLUMN_POINTS=8,COLUMNS=32,COLUMN_THREADS=128,COLUMN_BLOCKS=1,ROW_SPECTRA=4,BETWEEN=float32,KEPT=registers]
+// channelise[taps=16,n_channels=8192,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|SPECTRA=8,POLS=in_turn,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,TWIDDLES=global,ALGORITHM=two,COLUMN_POINTS=8,COLUMNS=32,COLUMN_THREADS=128,COLUMN_BLOCKS=1,ROW_SPECTRA=4,BETWEEN=float32,KEPT=registers]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
