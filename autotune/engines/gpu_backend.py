@@ -14,6 +14,8 @@ from ..runtime.prepared import PreparedKernel
 from ..source.render import render
 from .backend import DeviceArray, Transform, check_served
 
+WORDS = (np.uint64, np.uint8)  # a thread copies one of them: requests of few bytes are slow over PCIe
+
 
 class GpuEvent:
     """A point in a CUDA stream."""
@@ -51,8 +53,10 @@ class GpuStream:
 
     def send(self, to: DeviceArray, source: np.ndarray) -> None:
         # A kernel reads the pinned memory: the copy engine would finish the chunks before it that other streams gave.
+        address, n_bytes = source.ctypes.data, source.nbytes
+        word = word_of(address, to.data.ptr, n_bytes)
         with self.stream:
-            read_pinned()(mapped(source.ctypes.data, source.nbytes), to.view(np.uint8).reshape(-1))
+            read_pinned(word)(mapped(address, n_bytes, word), to.reshape(-1).view(word))
 
     def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
         self._two_dimensional(to.ctypes.data, to, source.data.ptr, source, self._kinds.memcpyDeviceToHost)
@@ -109,7 +113,8 @@ class GpuBackend:
         gpu.current()
         self.index, self.identifier = index, f"cuda:{index}"
         self.device = gpu.describe(index)
-        self.stream().send(self.empty((1,), np.uint8), self.pinned((1,), np.uint8))  # compiles what sends
+        for word in WORDS:  # compiles what sends
+            self.stream().send(self.empty((1,), word), self.pinned((1,), word))
         self.finish()
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
@@ -156,18 +161,24 @@ class GpuBackend:
             cupy.cuda.runtime.deviceSynchronize()
 
 
+def word_of(*given: int) -> Any:
+    """Returns what a thread copies where addresses and a number of bytes are as given."""
+    return next(word for word in WORDS if all(value % np.dtype(word).itemsize == 0 for value in given))
+
+
 @cache
-def read_pinned() -> Any:
-    """Returns a kernel that copies bytes from pinned memory, which a GPU can read where it is."""
+def read_pinned(word: Any) -> Any:
+    """Returns a kernel that copies words from pinned memory, which a GPU can read where it is."""
     import cupy
 
-    return cupy.ElementwiseKernel("raw uint8 source", "uint8 to", "to = source[i]", "autotune_read_pinned")
+    name = np.dtype(word).name
+    return cupy.ElementwiseKernel(f"raw {name} source", f"{name} to", "to = source[i]", f"autotune_read_{name}")
 
 
 @lru_cache(maxsize=4096)
-def mapped(address: int, n_bytes: int) -> DeviceArray:
+def mapped(address: int, n_bytes: int, word: Any) -> DeviceArray:
     """Returns pinned memory as an array of the device."""
     import cupy
 
     memory = cupy.cuda.UnownedMemory(address, n_bytes, None)
-    return cupy.ndarray((n_bytes,), np.uint8, cupy.cuda.MemoryPointer(memory, 0))
+    return cupy.ndarray((n_bytes // np.dtype(word).itemsize,), word, cupy.cuda.MemoryPointer(memory, 0))
