@@ -46,7 +46,7 @@ class Channelise(Kernel[Problem]):
     space = SPACE
     default: Mapping[str, Any] = dict(
         ALGORITHM="one", SPECTRA=16, POLS="in_turn", THREADS=512, MIN_BLOCKS=1, FIR_SPECTRA=16, FIR_TAPS=16,
-        POST_SPECTRA=16, TWIDDLES="global", KEPT="registers", SAMPLES="ahead",
+        POST_SPECTRA=16, TWIDDLES="global", KEPT="registers", SAMPLES="ahead", UNPACKING="in_place",
     )  # fmt: skip
     arguments = (
         *("voltages", "saturated", "total_power", "samples", "weights", "offsets", "delays", "phases", "gains"),

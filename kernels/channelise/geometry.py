@@ -102,6 +102,8 @@ class Geometry:
         members = [8 * self.n_rows * self.slice_values, 8 * pols * self.spectra]
         if self.n1 == 1:
             members += [self.starts_bytes, 8 * pols * int(self.config.THREADS) // WARP]
+            if self.config.SAMPLES == "ahead":
+                members.append(8 * pols)
         if self.config.TWIDDLES == "shared":
             of_row = self.radix_1 // 2 + self.radix_2 // 2 * self.radix_1
             members.append(8 * (self.n_twiddles if self.n1 == 1 else self.halves * of_row))

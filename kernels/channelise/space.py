@@ -18,6 +18,7 @@ SPACE = Space(
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
     COLUMN_BLOCKS=when((1, 2, 3, 4), ALGORITHM="two"),  # that a multiprocessor must have registers for
     SAMPLES=when(("when_read", "ahead"), ALGORITHM="one"),  # when they are brought to the L2 cache
+    UNPACKING=("in_place", "shifted"),  # whether the second of two samples becomes a float where it lies
     BETWEEN=when(("float32", "half"), ALGORITHM="two"),  # what lies between the launches
     POLS=("together", "in_turn"),  # whether a block has the spectra of all polarisations at once
     ROW_SPECTRA=when((2, 4, 8, 16), ALGORITHM="two"),  # spectra of a block of the last launch
@@ -66,6 +67,11 @@ def precision_kept(problem: Problem, config: Config, device: Device) -> bool:
 @SPACE.constraint("polarisations are in turn only where there are two")
 def pols_differ(problem: Problem, config: Config, device: Device) -> bool:
     return config.POLS == "together" or problem.n_pols == 2
+
+
+@SPACE.constraint("samples of 9 to 12 bits may be shifted; there is one way for others", UNPACKING="shifted")
+def second_sample_fits(problem: Problem, config: Config, device: Device) -> bool:
+    return 9 <= problem.sample_bits <= 12
 
 
 @SPACE.constraint("a part is less than twice as long as a heap, or the shortest there is")

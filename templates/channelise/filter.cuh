@@ -137,17 +137,14 @@ struct Stream {
     }
 
 {% if config.get("SAMPLES") == "ahead" %}
-    // Brings samples of a part to the L2 cache: what its spectra have that the part before has not.
-    __device__ __forceinline__ void fetch(const Part& part, int pol) const
+    // Brings samples of a part that starts at `from` to the L2 cache: what its spectra have that the part before has not.
+    __device__ __forceinline__ void fetch(int pol, long long from) const
     {
         constexpr long long ROW_BYTES = 4 * ROW_WORDS;
-        const long long from = part.has(0) ? start(part, pol, 0) : -1;
         if (from < 0)
             return;
         const long long first = first_bit(pol, from, 0) / 8 + (TAPS - 1) * ROW_BYTES;
-        const long long end = min(first + PART_SPECTRA * ROW_BYTES, n_bytes());
-        for (long long at = first + threadIdx.x * LINE; at < end; at += FIR_THREADS * LINE)
-            fetch_line(samples + at);
+        fetch_bytes<FIR_THREADS>(samples, first, min(first + PART_SPECTRA * ROW_BYTES, n_bytes()));
     }
 
 {% endif %}

@@ -15,6 +15,9 @@ struct Shared {
 {% if config.ALGORITHM == "one" %}
     alignas(16) Starts starts[N_POLS];
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+{% if config.SAMPLES == "ahead" %}
+    alignas(16) long long following[N_POLS];  // where the part starts of the block that is likely to follow this one
+{% endif %}
 {% endif %}
 {% if config.TWIDDLES == "shared" %}
     alignas(16) float2 twiddles{{ "[N_TWIDDLES]" if config.ALGORITHM == "one" else "[HALVES][N_ROW_TWIDDLES]" }};
@@ -129,6 +132,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {% if config.ALGORITHM == "one" %}
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
     stream.find_starts(shared.starts, part);
+{% if config.SAMPLES == "ahead" %}
+    if (const int pol = threadIdx.x - (THREADS - N_POLS); pol >= 0) {
+        const long long following = index + blocks_at_once();
+        const Part next = part_at(following, 0, SPECTRA, first_spectrum, n_spectra);
+        shared.following[pol] = following < gridDim.x && next.has(0) ? stream.start(next, pol, 0) : -1;
+    }
+{% endif %}
     __syncthreads();  // the starts are complete
 {% endif %}
 
@@ -164,13 +174,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         __syncthreads();  // z is complete
 {% endif %}
 {% if config.SAMPLES == "ahead" %}
-        // What is filtered next: the second polarisation, and the part of the block that is likely to follow this one.
-        const long long following = index + blocks_at_once();
+        // What is filtered next: the second polarisation, and that part.
         if (turn + 1 < TURNS)
-            stream.fetch(part, turn + 1);
-        else if (following < gridDim.x)
+            stream.fetch(turn + 1, shared.starts[turn + 1].of[0]);
+        else
             for (int p = 0; p < POLS_AT_ONCE; ++p)
-                stream.fetch(part_at(following, 0, SPECTRA, first_spectrum, n_spectra), p);
+                stream.fetch(p, shared.following[p]);
 {% endif %}
 {% endif %}
 #pragma unroll 1

@@ -18,7 +18,8 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 
 KERNEL = Channelise()
 BOTH: dict[str, Any] = dict(
-    SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4, TWIDDLES="global"
+    SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4, TWIDDLES="global",
+    UNPACKING="in_place",
 )  # fmt: skip
 ONE = BOTH | dict(ALGORITHM="one", SAMPLES="when_read")
 TWO = BOTH | dict(
@@ -30,10 +31,13 @@ PAIRED = dict(
     SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, POLS="in_turn", KEPT="registers"
 )  # with 256 channels, 128 threads
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, TWIDDLES="shared")),
-    (dict(n_channels=256, spectra_per_heap=21), ONE | PAIRED),  # lanes store runs together; heaps end within a part
+    (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, TWIDDLES="shared", UNPACKING="shifted")),
     (
-        dict(n_channels=256, layout="blocks", times_per_block=8),
+        dict(n_channels=256, sample_bits=9, spectra_per_heap=21),
+        ONE | PAIRED,
+    ),  # lanes store runs together; heaps end within a part
+    (
+        dict(n_channels=256, sample_bits=7, layout="blocks", times_per_block=8),
         ONE | PAIRED | dict(KEPT="shared", MIN_BLOCKS=3, TWIDDLES="shared"),
     ),
     (dict(taps=5, sample_bits=13, layout="blocks", times_per_block=2), ONE | dict(TWIDDLES="shared")),
@@ -179,6 +183,7 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
             pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
             pytest.param(ONE, "fabsf(re) > limit ||", "fabsf(re) > limit &&", id="saturated"),
             pytest.param(ONE, "(MOST + 0.5f) / (2 * MOST)", "(MOST + 1.0f) / (2 * MOST)", id="limit"),
+            pytest.param(ONE, "left = SAMPLE_BITS - right", "left = SAMPLE_BITS - right - 1", id="second sample"),
             pytest.param(ONE, "even.x, -first.x", "even.x, first.x", id="split"),
             pytest.param(ONE | PAIRED, "pair + N2 / 2 : N2 - pair", "pair + N2 / 2 : N2 - 1 - pair", id="partner"),
             pytest.param(ONE | PAIRED, "__syncwarp();  // all have read", "// all have read", id="exchange"),

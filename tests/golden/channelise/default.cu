@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,TWIDDLES=global,KEPT=registers,SAMPLES=ahead]
+// channelise[taps=16,n_channels=1024,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|ALGORITHM=one,SPECTRA=16,POLS=in_turn,THREADS=512,MIN_BLOCKS=1,FIR_SPECTRA=16,FIR_TAPS=16,POST_SPECTRA=16,TWIDDLES=global,KEPT=registers,SAMPLES=ahead,UNPACKING=in_place]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -163,36 +163,68 @@ __device__ __forceinline__ void add_sums(
 }
 
 // Two samples that are the parts of one complex point, as floats: integers, times SAMPLE_SCALE.
-// A field of SAMPLE_BITS becomes the top of the mantissa of a number in [1, 2), its sign bit turned over:
-//     as_float((bits & FIELD) ^ PATTERN) = 1.5 + sample 2^-SAMPLE_BITS
-// and one exact subtraction leaves the sample.
 constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);
 constexpr int ROW_WORDS = COMPLEX ? 2 * STEP : STEP / 32 * SAMPLE_BITS;  // from one row of STEP samples to the next
-constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
-
-__device__ __forceinline__ float exact_float(unsigned bits)
-{
-    constexpr unsigned FIELD = ((1u << SAMPLE_BITS % 32) - 1) << (COMPLEX ? 0 : 23 - SAMPLE_BITS);
-    return __uint_as_float(and_xor(bits, FIELD, 0x3fc00000u)) - 1.5f;
-}
-
 constexpr int POINT_BITS = COMPLEX ? 64 : 2 * SAMPLE_BITS;
+constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
+constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // and in the 23 bits of a mantissa, if the right bytes are taken
+constexpr bool IN_PLACE = true;
 
-// The point that begins at bit `bit` of a, which b follows.
-__device__ __forceinline__ float2 unpacked(unsigned a, unsigned b, unsigned bit)
-{
-    if constexpr (NARROW && SAMPLE_BITS >= 9) {
-        const unsigned four = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8));  // skips bytes, and reverses four
-        return make_float2(exact_float(four >> (9 - bit % 8)), exact_float(four << (SAMPLE_BITS % 32 - 9 + bit % 8)));
-    } else {
-        unsigned top;  // the first sample's sign bit is its highest
-        if constexpr (NARROW)
-            top = __byte_perm(a, b, 0x0123 + 0x1111 * (bit / 8)) << bit % 8;
-        else
-            top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), bit);
-        return make_float2(exact_float(top >> 9), exact_float(top << SAMPLE_BITS % 32 >> 9));
+// A field of SAMPLE_BITS, its sign bit turned over, becomes the highest bits of the mantissa of a number in [1, 2):
+//     as_float((bits & mask) ^ pattern) = 1.5 + sample 2^-SAMPLE_BITS
+// and one exact subtraction leaves the sample. A field e bits further down is part of a number in [2^e, 2^(e+1)).
+struct Field {
+    unsigned mask;
+    float offset;  // 2^e + 0.5: its bits are the pattern
+
+    __device__ __forceinline__ explicit Field(int e = 0)
+        : mask(((1u << SAMPLE_BITS % 32) - 1) << (COMPLEX ? 0 : 23 - SAMPLE_BITS) >> e),
+          offset(__uint_as_float(0x3f800000u + (e << 23)) + 0.5f)
+    {
     }
-}
+
+    __device__ __forceinline__ float sample(unsigned bits) const
+    {
+        return __uint_as_float(and_xor(bits, mask, __float_as_uint(offset))) - offset;
+    }
+};
+
+// How two samples are found that begin at bit `bit` of a word, and may end in the next one.
+class Unpacking {
+public:
+    __device__ __forceinline__ explicit Unpacking(unsigned bit)
+    {
+        const int skipped = bit % 8;  // bits of the first byte
+        if constexpr (IN_BYTES) {
+            const int bytes = skipped == 0 ? 2 : 1, e = 8 * bytes + skipped - 9;  // bytes that go before the first one
+            selector = (0x0123 + 0x1111 * (bit / 8)) >> 4 * bytes;
+            first = Field(e), second = Field(e + SAMPLE_BITS);
+        } else if constexpr (NARROW) {
+            selector = 0x0123 + 0x1111 * (bit / 8);
+            right = 9 - skipped, left = SAMPLE_BITS - right;
+            second = Field(IN_PLACE ? left : 0);
+        } else {
+            left = bit;
+        }
+    }
+
+    // The point that begins in a, which b follows.
+    __device__ __forceinline__ float2 point(unsigned a, unsigned b) const
+    {
+        if constexpr (NARROW) {
+            const unsigned four = __byte_perm(a, b, selector);  // bytes, the first one highest
+            return make_float2(
+                first.sample(IN_BYTES ? four : four >> right), second.sample(IN_BYTES || IN_PLACE ? four : four << left));
+        } else {
+            const unsigned top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), left);
+            return make_float2(first.sample(top >> 9), second.sample(top << (SAMPLE_BITS - 9) % 32));
+        }
+    }
+
+private:
+    unsigned selector, right, left;  // bytes, and bits that they are shifted
+    Field first, second;
+};
 
 // A word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it soon.
 __device__ __forceinline__ unsigned load_word(const unsigned* from)
@@ -206,14 +238,25 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 #endif
 }
 
-// Brings a line of memory to the L2 cache, for a block that wants it soon.
-constexpr int LINE = 128;
-__device__ __forceinline__ void fetch_line(const unsigned char* at)
+// Brings bytes `first` to `end` to the L2 cache, for a block that wants them soon. All N threads of a block call it.
+template <int N>
+__device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long first, long long end)
 {
-#ifdef AUTOTUNE_HOST
-    static_cast<void>(__ldg(at));  // it must lie in the buffer
+#if !defined(AUTOTUNE_HOST) && __CUDA_ARCH__ >= 900
+    const unsigned char* from = base + first;
+    from += -reinterpret_cast<unsigned long long>(from) % 16;
+    const int n = clamped(base + end - from, 1 << 30) / 16 * 16;
+    if (threadIdx.x == 0 && n > 0)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(n));
 #else
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+    constexpr int LINE = 128;
+    for (long long at = first + threadIdx.x * LINE; at < end; at += N * LINE) {
+#ifdef AUTOTUNE_HOST
+        static_cast<void>(__ldg(base + at));  // it must lie in the buffer
+#else
+        asm volatile("prefetch.global.L2 [%0];" : : "l"(base + at));
+#endif
+    }
 #endif
 }
 
@@ -225,8 +268,8 @@ public:
     // first_bit: of the first point, among all streams' samples, of which there are n_bytes.
     __device__ __forceinline__ Column(const unsigned char* __restrict__ samples, long long first_bit, long long n_bytes)
         : words(reinterpret_cast<const unsigned*>(samples) + first_bit / 32),
-          bit(static_cast<unsigned>(first_bit) % 32),
-          second(bit + POINT_BITS > 32),
+          unpacking(static_cast<unsigned>(first_bit) % 32),
+          second(static_cast<unsigned>(first_bit) % 32 + POINT_BITS > 32),
           left(n_bytes - first_bit / 32 * 4)
     {
     }
@@ -241,7 +284,7 @@ public:
         } else {
             const unsigned a = GUARDED ? guarded(row * (4ll * ROW_WORDS)) : load_word(from);
             const unsigned b = GUARDED ? guarded(row * (4ll * ROW_WORDS) + 4) : load_word(from + second);
-            return unpacked(a, b, bit);
+            return unpacking.point(a, b);
         }
     }
 
@@ -253,7 +296,7 @@ public:
 
 private:
     const unsigned* words;  // of the first point
-    unsigned bit;  // of the first word, in which it begins
+    Unpacking unpacking;
     int second;  // 1 if it goes on in the next word, of which nothing is wanted else
     long long left;  // bytes from there to the end
 
@@ -428,17 +471,14 @@ struct Stream {
         return offsets[(part.first() + s) * N_POLS + pol];
     }
 
-    // Brings samples of a part to the L2 cache: what its spectra have that the part before has not.
-    __device__ __forceinline__ void fetch(const Part& part, int pol) const
+    // Brings samples of a part that starts at `from` to the L2 cache: what its spectra have that the part before has not.
+    __device__ __forceinline__ void fetch(int pol, long long from) const
     {
         constexpr long long ROW_BYTES = 4 * ROW_WORDS;
-        const long long from = part.has(0) ? start(part, pol, 0) : -1;
         if (from < 0)
             return;
         const long long first = first_bit(pol, from, 0) / 8 + (TAPS - 1) * ROW_BYTES;
-        const long long end = min(first + PART_SPECTRA * ROW_BYTES, n_bytes());
-        for (long long at = first + threadIdx.x * LINE; at < end; at += FIR_THREADS * LINE)
-            fetch_line(samples + at);
+        fetch_bytes<FIR_THREADS>(samples, first, min(first + PART_SPECTRA * ROW_BYTES, n_bytes()));
     }
 
     // A thread <-> a spectrum.
@@ -1010,8 +1050,9 @@ struct Shared {
     alignas(16) float2 turns[N_POLS][SPECTRA];
     alignas(16) Starts starts[N_POLS];
     alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+    alignas(16) long long following[N_POLS];  // where the part starts of the block that is likely to follow this one
 };
-static_assert(sizeof(Shared) == 135952, "what the definition asks for at launch");
+static_assert(sizeof(Shared) == 135968, "what the definition asks for at launch");
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
@@ -1096,6 +1137,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     make_turn(shared.turns, part, delays, phases);
     const Stream stream = {samples, weights, offsets, row_bytes, 0};
     stream.find_starts(shared.starts, part);
+    if (const int pol = threadIdx.x - (THREADS - N_POLS); pol >= 0) {
+        const long long following = index + blocks_at_once();
+        const Part next = part_at(following, 0, SPECTRA, first_spectrum, n_spectra);
+        shared.following[pol] = following < gridDim.x && next.has(0) ? stream.start(next, pol, 0) : -1;
+    }
     __syncthreads();  // the starts are complete
 
     unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
@@ -1122,13 +1168,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
         }
         add_sums<THREADS>(  // a barrier: z is complete
             total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
-        // What is filtered next: the second polarisation, and the part of the block that is likely to follow this one.
-        const long long following = index + blocks_at_once();
+        // What is filtered next: the second polarisation, and that part.
         if (turn + 1 < TURNS)
-            stream.fetch(part, turn + 1);
-        else if (following < gridDim.x)
+            stream.fetch(turn + 1, shared.starts[turn + 1].of[0]);
+        else
             for (int p = 0; p < POLS_AT_ONCE; ++p)
-                stream.fetch(part_at(following, 0, SPECTRA, first_spectrum, n_spectra), p);
+                stream.fetch(p, shared.following[p]);
 #pragma unroll 1
         for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
