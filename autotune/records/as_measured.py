@@ -89,5 +89,5 @@ def _other_code(folder: SweepFolder, device: Device, variant: Variant) -> str | 
 
 @lru_cache(maxsize=1024)  # who asks for several kernels, or for times and then for sources, asks again
 def _still_makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
-    log.warning("the text of %s has changed since it was measured: some compilations compare its machine code", variant.name)
+    log.warning("the text of %s has changed since: some compilations compare its machine code", variant.name)
     return makes(kind, variant, device, code)
