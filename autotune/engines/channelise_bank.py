@@ -51,7 +51,7 @@ class ChanneliseBank:
         self._info, self._settings, self._gains, self._stream, self._unit = info, settings, gains, stream, unit
         shape = settings.shape(info)
         n, n_pols = shape.spectra_per_batch, info.n_pols
-        self._step = shape.step
+        self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
         self._weights = settings.weights_on(backend, stream)
         self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
@@ -66,10 +66,13 @@ class ChanneliseBank:
         for some in neighbours(runs):
             begin, end, batch = some[0].place, some[-1].place + some[-1].n, some[0].batch
             place = slice(begin, end)
-            starts = [np.add.outer(self._step * np.arange(run.n), np.array(run.first) - loaded.zero) for run in some]
+            offsets = np.empty((end - begin, self._info.n_pols), np.int64)
+            for run in some:
+                first = np.array(run.first) - loaded.zero
+                np.add(self._steps[: run.n], first, out=offsets[run.place - begin : run.place - begin + run.n])
             fine = batch.fine[place]
             values = {
-                "offsets": np.concatenate(starts),
+                "offsets": offsets,
                 "delays": 2 * fine if self._info.is_complex else fine,
                 "phases": batch.phase[place],
             }

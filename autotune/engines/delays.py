@@ -116,13 +116,19 @@ class DelayModel:
         delay_here = piece.delay + piece.rate * (0.0 if is_constant else float(start - piece.start))
         coarse = quantum * round(delay_here / quantum)
         n = min(n, _n_until(delay_here - coarse, piece.rate * step, quantum))
-        since = np.zeros(n) if is_constant else (step * np.arange(n) + (start - piece.start)).astype(np.float64)
-        delay = piece.delay + piece.rate * since
+        begin = start - piece.start
+        since = np.zeros(n) if is_constant else np.arange(begin, begin + n * step, step).astype(np.float64)
+        delay = piece.rate * since
+        delay += piece.delay
         if quantum * round(float(delay[-1]) / quantum) != coarse:  # it rises or it falls: its ends tell
             n = int(np.argmax(quantum * np.rint(delay / quantum) != coarse))
-        phase = piece.phase + piece.phase_rate * since[:n]
-        turns = 2 * pi * np.rint(phase / (2 * pi)) if np.abs(phase[[0, -1]]).max() > pi else 0.0
-        return Delayed(start - coarse, coarse, delay[:n] - coarse, phase - turns)
+        phase = piece.phase_rate * since[:n]
+        phase += piece.phase
+        if np.abs(phase[[0, -1]]).max() > pi:
+            phase -= 2 * pi * np.rint(phase / (2 * pi))
+        fine = delay[:n]
+        fine -= coarse
+        return Delayed(start - coarse, coarse, fine, phase)
 
 
 def _n_until(fine: float, rate: float, quantum: int) -> int:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -47,12 +48,11 @@ class Gains:
 
     def ranges(self, time: int, n_heaps: int, heap_samples: int) -> Iterator[tuple[int, int]]:
         """Yields (first, n) of the heaps from ``time`` on that have the same gains."""
-        first = 0
-        for heap in range(1, n_heaps + 1):
-            now = self.at(time + first * heap_samples)[0]
-            if heap == n_heaps or self.at(time + heap * heap_samples)[0] != now:
-                yield first, heap - first
-                first = heap
+        begins = (
+            -((time - start) // heap_samples) for start, _, _ in self._pieces
+        )  # the first heap that each holds for
+        cuts = sorted({0, n_heaps, *(heap for heap in begins if 0 < heap < n_heaps)})
+        yield from ((first, end - first) for first, end in pairwise(cuts))
 
 
 class SentGains:
