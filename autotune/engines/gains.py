@@ -48,10 +48,8 @@ class Gains:
 
     def ranges(self, time: int, n_heaps: int, heap_samples: int) -> Iterator[tuple[int, int]]:
         """Yields (first, n) of the heaps from ``time`` on that have the same gains."""
-        begins = (
-            -((time - start) // heap_samples) for start, _, _ in self._pieces
-        )  # the first heap that each holds for
-        cuts = sorted({0, n_heaps, *(heap for heap in begins if 0 < heap < n_heaps)})
+        firsts = (-((time - start) // heap_samples) for start, _, _ in self._pieces)  # heaps from which each holds
+        cuts = sorted({0, n_heaps, *(heap for heap in firsts if 0 < heap < n_heaps)})
         yield from ((first, end - first) for first, end in pairwise(cuts))
 
 
