@@ -142,8 +142,13 @@ class Geometry:
     # ------------------------------------------------------------------ the filter
     @property
     def fir_spectra(self) -> int:
-        """Returns the consecutive spectra of which a thread holds the sums of one column."""
+        """Returns the consecutive spectra of which a thread makes the sums of one column."""
         return min(int(self.config.FIR_SPECTRA), self.part_spectra)
+
+    @property
+    def fir_sums(self) -> int:
+        """Returns the sums that a thread holds at once: if it has all weights, those that a point is part of."""
+        return min(self.fir_spectra, self.fir_taps) if self.fir_taps == self.problem.taps else self.fir_spectra
 
     @property
     def fir_taps(self) -> int:

@@ -12,7 +12,7 @@ SPACE = Space(
     ALGORITHM=("one", "two"),  # launches that samples pass through: a whole spectrum in a block, or a part in each
     COLUMN_POINTS=when((2, 4, 8, 16, 32, 64), ALGORITHM="two"),  # points of the first launch's transform
     SPECTRA=(4, 8, 16, 32, 64),  # consecutive spectra that a block filters
-    FIR_SPECTRA=(4, 8, 16),  # spectra of which a thread holds the sums of a column
+    FIR_SPECTRA=(4, 8, 16, 32),  # consecutive spectra of which a thread makes the sums of a column
     FIR_TAPS=(8, 16, 32),  # weights of a column that it holds
     COLUMNS=when((8, 16, 32, 64), ALGORITHM="two"),  # neighbouring columns of a block of the first launch
     COLUMN_THREADS=when((128, 256, 512), ALGORITHM="two"),  # of such a block
@@ -119,10 +119,10 @@ def columns_worth_it(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.SPECTRA <= 32 and (config.SPECTRA >= 8 or problem.spectra_per_heap <= 4))
 
 
-@SPACE.heuristic("a thread holds the sums of all spectra of a part, or 16 of them")
-def sums_held(problem: Problem, config: Config, device: Device) -> bool:
-    most = min(16, int(config.SPECTRA))
-    return bool(most == config.FIR_SPECTRA or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
+@SPACE.heuristic("a thread makes the sums of all spectra of a part, or of 16 of them")
+def runs_long(problem: Problem, config: Config, device: Device) -> bool:
+    is_long = config.FIR_SPECTRA in (min(16, config.SPECTRA), min(32, config.SPECTRA))
+    return bool(is_long or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
 
 
 @SPACE.heuristic("a thread holds all weights of a column, or 16 of them")
@@ -180,7 +180,7 @@ def shared_memory_fits(problem: Problem, config: Config, device: Device) -> bool
 @SPACE.constraint("a thread has registers for the points of a transform")
 def registers_fit(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
-    least = max(2 * shape.radix_1 + 24, 2 * (shape.fir_spectra + shape.fir_taps) + 24 if shape.n1 == 1 else 0)
+    least = max(2 * shape.radix_1 + 24, 2 * (shape.fir_sums + shape.fir_taps) + 24 if shape.n1 == 1 else 0)
     n_threads = int(config.THREADS * config.MIN_BLOCKS)
     return least <= min(device.max_registers, device.registers_per_block // n_threads)
 
@@ -196,7 +196,7 @@ def columns_busy(problem: Problem, config: Config, device: Device) -> bool:
     shape = Geometry(problem, config)
     threads, runs = int(config.COLUMN_THREADS), shape.part_spectra // shape.fir_spectra
     is_busy = shape.column_width * runs >= threads and config.COLUMNS * shape.part_spectra >= threads
-    least = max(2 * shape.n1, 2 * (shape.fir_spectra + shape.fir_taps)) + 24
+    least = max(2 * shape.n1, 2 * (shape.fir_sums + shape.fir_taps)) + 24
     enough = least <= min(device.max_registers, device.registers_per_block // (threads * int(config.COLUMN_BLOCKS)))
     return (is_busy or threads == 128) and enough and shape.n2 >= config.COLUMNS
 

@@ -174,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         __syncthreads();  // z is complete
 {% endif %}
 {% if config.SAMPLES == "ahead" %}
-        // What is filtered next: the second polarisation, and that part.
+        // What is filtered next: the second polarisation, or the part of the block that is likely to follow.
         if (turn + 1 < TURNS)
             stream.fetch(turn + 1, shared.starts[turn + 1].of[0]);
         else

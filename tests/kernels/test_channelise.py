@@ -33,6 +33,10 @@ PAIRED = dict(
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, TWIDDLES="shared", UNPACKING="shifted")),
     (
+        dict(n_channels=128, taps=6, spectra_per_heap=70, n_heaps=1),
+        TWO | dict(SPECTRA=32, FIR_SPECTRA=32, COLUMNS=64),  # more spectra than sums at once
+    ),
+    (
         dict(n_channels=256, sample_bits=9, spectra_per_heap=21),
         ONE | PAIRED,
     ),  # lanes store runs together; heaps end within a part
@@ -53,7 +57,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (dict(n_channels=512, sample_bits=64), TWO | dict(COLUMN_POINTS=8, COLUMNS=16, ROW_SPECTRA=2, POST_SPECTRA=2)),
     (
         dict(taps=1, sample_bits=2, bits=4, n_pols=1, spectra_per_heap=33),
-        ONE | dict(SPECTRA=64, MIN_BLOCKS=2),
+        ONE | dict(SPECTRA=64, FIR_SPECTRA=32, MIN_BLOCKS=2),
     ),
     (
         dict(taps=33, n_channels=128, sample_bits=12, layout="blocks", times_per_block=1, bits=4),

@@ -51,7 +51,7 @@ constexpr int FIR_THREADS = 512;  // of the block that filters
 constexpr int FIR_WIDTH = 1024;  // points of a spectrum that it has
 constexpr int SEGMENT = 1024;  // neighbouring ones among them
 constexpr int N_RUNS = 1;  // of FIR_SPECTRA spectra that it filters
-constexpr int FIR_SPECTRA = 16;  // sums of a column that a thread holds
+constexpr int FIR_SPECTRA = 16;  // consecutive ones of which a thread makes the sums of a column
 constexpr int FIR_TAPS = 16;  // weights of a column that it holds
 constexpr bool PAIRED = true;  // a thread filters in the places of its bins
 constexpr int N_FIRST_TWIDDLES = 0;
@@ -333,8 +333,9 @@ __device__ __forceinline__ unsigned long long whole(Squares sum)
         return static_cast<unsigned long long>(sum);
 }
 
-// The weighted sums of one complex column. A thread holds FIR_TAPS weights and FIR_SPECTRA sums; each point is unpacked
-// once for each FIR_TAPS taps, and added to all sums that it is part of.
+// The weighted sums of one complex column. A thread holds FIR_TAPS weights; each point is unpacked once for each FIR_TAPS
+// taps, and added to all of FIR_SPECTRA sums that it is part of. If it holds the weights of all taps, a sum is begun with
+// its first point and done with its last one: it holds no more sums at once than there are taps.
 constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
 constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
 constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
@@ -484,7 +485,7 @@ struct Stream {
     // A thread <-> a spectrum.
     __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
     {
-        constexpr unsigned ALL = (1u << FIR_SPECTRA) - 1;
+        constexpr unsigned ALL = 0xffffffffu >> (32 - FIR_SPECTRA);
         if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
             return;
         const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
@@ -1168,7 +1169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
         }
         add_sums<THREADS>(  // a barrier: z is complete
             total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
-        // What is filtered next: the second polarisation, and that part.
+        // What is filtered next: the second polarisation, or the part of the block that is likely to follow.
         if (turn + 1 < TURNS)
             stream.fetch(turn + 1, shared.starts[turn + 1].of[0]);
         else
