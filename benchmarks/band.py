@@ -58,12 +58,11 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
     buffers = settings.n_buffers * sum(
         int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in settings.parts(info.n_pols).values()
     )
-    head = -(-band.head // PACKET) * PACKET
-    rows = cupy.random.default_rng(2).integers(0, 256, (2, (head + chunk) * BITS // 8), np.uint8)
+    rows = cupy.random.default_rng(2).integers(0, 256, (2, (band.head + chunk) * BITS // 8), np.uint8)
     received = np.ones((2, chunk // PACKET), bool)
 
     def take(number: int) -> None:
-        band.take(Loaded(rows, BITS, 0, number * chunk - head, Samples(number * chunk, received), ()))
+        band.take(Loaded(rows, BITS, 0, number * chunk - band.head, Samples(number * chunk, received), ()))
 
     take(0)
     take(1)

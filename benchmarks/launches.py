@@ -40,8 +40,10 @@ def main() -> None:
     (problem,) = problems_on(kernel, [given.problem] if given.problem else [], target)
     session = target.module.open(target.identifier)
     rows: list[tuple[str, str, str, str]] = []
-    allowed = kernel.space.enumerate(problem, target.device, parse_restriction(kernel, given.only)).configs
-    configs = random.Random(0).sample(allowed, min(given.random, len(allowed)))
+    configs = []
+    if given.random:
+        allowed = kernel.space.enumerate(problem, target.device, parse_restriction(kernel, given.only)).configs
+        configs = random.Random(0).sample(allowed, min(given.random, len(allowed)))
     for text in given.config:
         try:
             configs.append(parse_config(kernel, text, problem, target))
