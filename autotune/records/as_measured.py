@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..core.definition import Device, Kernel
@@ -14,7 +14,7 @@ from ..runtime.wisdom import KEY, fields_text
 from ..source.registry import recorded_kernel, reference_of
 from ..source.render import Variant, render
 from ..system.shell import command
-from ..trial.compile import makes
+from ..trial.compile import N_ANEW, makes
 from .as_recorded import config_of, of_definition, problem_of
 from .folder import SweepFolder
 
@@ -87,7 +87,13 @@ def _other_code(folder: SweepFolder, device: Device, variant: Variant) -> str | 
     return None if _still_makes(device.kind, variant, device, code) else "its machine code is another, too"
 
 
-@lru_cache(maxsize=1024)  # who asks for several kernels, or for times and then for sources, asks again
+@lru_cache(maxsize=1024)  # who wants times and then sources asks twice
 def _still_makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
-    log.warning("the text of %s has changed since: some compilations compare its machine code", variant.name)
+    _tell_that_it_takes_a_while()
     return makes(kind, variant, device, code)
+
+
+@cache
+def _tell_that_it_takes_a_while() -> None:
+    most = 1 + N_ANEW
+    log.warning("texts of recorded configs have changed: compiling up to %d times each, to compare machine code", most)

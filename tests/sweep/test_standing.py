@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,8 @@ from autotune.records.record import SweepRecord
 from autotune.records.trials import append
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
-from autotune.source.render import render
+from autotune.source.render import Variant, render
+from autotune.trial.compile import makes
 
 from ..conftest import EXAMPLE
 from .test_verdict import copied_example
@@ -190,13 +192,23 @@ def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatc
     template = definition.with_name(TEMPLATE)
     text = template.read_text()
     monkeypatch.setattr(as_measured, "recorded_kernel", lambda about, named: load_kernel(str(definition)))
-    for edited, told in (
-        (text, "its text is as it was measured"),
-        (text + "// a remark\n", "its text has changed, its machine code has not"),
-        (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since"),
+    compared: list[str] = []
+
+    def counted(kind: str, variant: Variant, *given: Any) -> bool:
+        compared.append(variant.key)
+        return makes(kind, variant, *given)
+
+    monkeypatch.setattr(as_measured, "makes", counted)
+    as_measured._still_makes.cache_clear()
+    for edited, told, n_compared in (
+        (text, "its text is as it was measured", 0),
+        (text + "// a remark\n", "its text has changed, its machine code has not", 1),
+        (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since", 2),
     ):
         template.write_text(edited)
-        assert holds(SweepRecord.of(folder)).startswith(told)
+        for _ in range(2):
+            assert holds(SweepRecord.of(folder)).startswith(told)
+        assert len(compared) == n_compared, "a text is compiled once, however often it is asked for"
     monkeypatch.undo()
     assert holds(SweepRecord.of(folder)) == "", "a record does not choose the definition that is loaded"
 
