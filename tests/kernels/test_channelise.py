@@ -36,10 +36,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         dict(n_channels=128, taps=6, spectra_per_heap=70, n_heaps=1),
         TWO | dict(SPECTRA=32, FIR_SPECTRA=32, COLUMNS=64),  # more spectra than sums at once
     ),
-    (
-        dict(n_channels=256, sample_bits=9, spectra_per_heap=21),
-        ONE | PAIRED,
-    ),  # lanes store runs together; heaps end within a part
+    # Lanes store runs together; heaps end within a part.
+    (dict(n_channels=256, sample_bits=9, spectra_per_heap=21), ONE | PAIRED),
     (
         dict(n_channels=256, sample_bits=7, layout="blocks", times_per_block=8),
         ONE | PAIRED | dict(KEPT="shared", MIN_BLOCKS=3, TWIDDLES="shared"),

@@ -196,8 +196,8 @@ public:
     {
         const int skipped = bit % 8;  // bits of the first byte
         if constexpr (IN_BYTES) {
-            const int bytes = skipped == 0 ? 2 : 1, e = 8 * bytes + skipped - 9;  // bytes that go before the first one
-            selector = (0x0123 + 0x1111 * (bit / 8)) >> 4 * bytes;
+            const int down = skipped == 0 ? 2 : 1, e = 8 * down + skipped - 9;  // bytes, so that e is 0 to 7
+            selector = (0x0123 + 0x1111 * (bit / 8)) >> 4 * down;
             first = Field(e), second = Field(e + SAMPLE_BITS);
         } else if constexpr (NARROW) {
             selector = 0x0123 + 0x1111 * (bit / 8);
@@ -222,7 +222,7 @@ public:
     }
 
 private:
-    unsigned selector, right, left;  // bytes, and bits that they are shifted
+    unsigned selector, right, left;  // the bytes of both words that make `four`; bits by which samples are shifted
     Field first, second;
 };
 
