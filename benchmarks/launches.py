@@ -1,15 +1,16 @@
-"""Each launch of a kernel that has several, alone: where the time of a config goes.
+"""Each launch of a kernel that has several: where the time of a config goes.
 
     python benchmarks/launches.py --kernel channelise --problem n_channels=8192 --config ALGORITHM=two,SPECTRA=16,..
     python benchmarks/launches.py --kernel channelise --problem n_channels=8192 --only COLUMN_POINTS=16 --random 100
 
-One line for each config, the fastest first: all launches together, then each by the name of its function, median
-microseconds of a cold cache. Outputs are not checked; ``autotune verify`` does that.
+One line for each config, the fastest first: all launches together, then what each adds to those before it, by
+the name of its function: medians in microseconds, cold cache. Outputs are not checked; ``autotune verify`` does that.
 """
 
 import argparse
 import random
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
@@ -70,15 +71,20 @@ def main() -> None:
 
 
 def times(function: Function, launch: Launch, placed: Placed, n: int) -> tuple[str, str]:
-    """Returns the median of all launches together, and of each."""
+    """Returns the median of all launches together, and what each adds to those before it, which it may depend on."""
     arguments = placed.arguments(launch)
 
-    def of(step: Launch) -> str:
-        function.samples(step, arguments, 2, cold=True)
-        return f"{1e6 * median(sample.seconds for sample in function.samples(step, arguments, n, cold=True)):.1f}"
+    def seconds(steps: Sequence[Launch]) -> float:
+        first: Launch | None = None
+        for step in reversed(steps):
+            first = replace(step, then=first)
+        assert first is not None
+        function.samples(first, arguments, 2, cold=True)
+        return median(sample.seconds for sample in function.samples(first, arguments, n, cold=True))
 
-    each = ", ".join(f"{step.function or 'it'} {of(replace(step, then=None))}" for step in launch.steps)
-    return of(launch), each
+    sums = [0.0, *(seconds(launch.steps[: i + 1]) for i in range(len(launch.steps)))]
+    each = (f"{step.function or 'it'} {1e6 * (sums[i + 1] - sums[i]):.1f}" for i, step in enumerate(launch.steps))
+    return f"{1e6 * sums[-1]:.1f}", ", ".join(each)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from .problem import Problem
 from .space import SPACE
 
 TABLE_THREADS = 256  # of a block that makes tables
+MOST_MULTIPROCESSORS = 256  # of a device; with one launch, more blocks than run at once would find no part left
 REFERENCE_SAMPLES = 1 << 22  # that inputs and reference hold at once
 MOST_EXACT = 300  # spectra up to which inputs keep every rounding unambiguous
 MARGIN = 8e-6  # of the largest voltage: how near to a half no part may come then; what float32 makes of it is nearer
@@ -102,8 +103,11 @@ class Channelise(Kernel[Problem]):
         }
         filtering = [name for name in ("total_power", "samples", "weights", "offsets") if name in has]
         place = ("first_spectrum", "n_spectra")
-        source = ("between",) if shape.n1 > 1 else (*filtering, "row_bytes")
+        source = ("between",) if shape.n1 > 1 else (*filtering, "row_bytes", "n_taken")
         n_blocks = shape.n_parts * (shape.part_spectra // shape.spectra)
+        if shape.n1 == 1:
+            workspace["n_taken"] = array_workspace(np.uint32, 1)  # parts that blocks have taken
+            n_blocks = min(n_blocks, MOST_MULTIPROCESSORS * int(config.MIN_BLOCKS))
         last = Launch(
             (n_blocks, shape.n_pair_groups, 1),
             (int(config.THREADS), 1, 1),
@@ -126,7 +130,7 @@ class Channelise(Kernel[Problem]):
             (ceil_div(n_entries, TABLE_THREADS), 1, 1),
             (TABLE_THREADS, 1, 1),
             function="channelise_tables",
-            arguments=(*TABLES, "gains"),
+            arguments=(*TABLES, *(() if shape.n1 > 1 else ("n_taken",)), "gains"),
             then=last,
             workspace=workspace,
         )

@@ -99,11 +99,12 @@ class Geometry:
     def shared_bytes(self) -> int:
         """Returns the bytes of dynamic shared memory of ``channelise``, as asserted."""
         pols = self.problem.n_pols
-        members = [8 * self.n_rows * self.slice_values, 8 * pols * self.spectra]
+        members = [8 * self.n_rows * self.slice_values]
         if self.n1 == 1:
-            members += [self.starts_bytes, 8 * pols * int(self.config.THREADS) // WARP]
-            if self.config.SAMPLES == "ahead":
-                members.append(8 * pols)
+            plan = 24 + 8 * pols * self.spectra + self.starts_bytes
+            members += [2 * plan, 8 * pols * int(self.config.THREADS) // WARP, 4]
+        else:
+            members.append(8 * pols * self.spectra)
         if self.config.TWIDDLES == "shared":
             of_row = self.radix_1 // 2 + self.radix_2 // 2 * self.radix_1
             members.append(8 * (self.n_twiddles if self.n1 == 1 else self.halves * of_row))
@@ -207,7 +208,7 @@ class Geometry:
     @property
     def column_shared_bytes(self) -> int:
         warps = int(self.config.COLUMN_THREADS) // WARP
-        members = [8 * self.part_spectra * self.column_width, self.starts_bytes, 8 * warps]
+        members = [8 * self.part_spectra * self.column_width, self.starts_bytes // self.problem.n_pols, 8 * warps]
         return sum(ceil_div(member, 16) * 16 for member in members)
 
     @property

@@ -26,7 +26,7 @@ static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH =
 
 struct ColumnShared {
     alignas(16) float2 z[PART_SPECTRA][FIR_WIDTH];
-    alignas(16) Starts starts[N_POLS];
+    alignas(16) Starts starts;
     alignas(16) unsigned long long sums[1][COLUMN_THREADS / 32];
 };
 static_assert(sizeof(ColumnShared) == {{ shape.column_shared_bytes }}, "what the definition asks for at launch");
@@ -46,8 +46,10 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
     const long long index = blockIdx.x / GROUPS, n_parts = gridDim.x / GROUPS;
     const Part part = part_at(index, 0, PART_SPECTRA, first_spectrum, n_spectra);
     const Stream stream = {samples, weights, offsets, row_bytes, first_column};
-    stream.find_starts(shared.starts, part);
-    const Starts& starts = shared.starts[pol];
+    if (threadIdx.x < ceil_div(PART_SPECTRA, 32) * 32) {
+        const bool has = threadIdx.x < PART_SPECTRA;
+        stream.put_starts(shared.starts, pol, threadIdx.x, has, stream.own_start(part, pol, threadIdx.x, has));
+    }
     __syncthreads();  // the starts are complete
 
     unsigned long long power[1] = {0};
@@ -57,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
         if (TAP_CHUNKS == 1)
             w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
         power[0] += stream.filter_piece(
-            pol, piece, starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
+            pol, piece, shared.starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
     }
 {% if problem.sample_bits != 64 %}
     add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete

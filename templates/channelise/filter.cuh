@@ -93,7 +93,8 @@ __device__ __forceinline__ void filter(
     }
 }
 
-// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other.
+// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other, or some
+// of their samples lie beyond the end.
 struct Starts {
     long long of[PART_SPECTRA], of_runs[N_RUNS];
 };
@@ -132,11 +133,6 @@ struct Stream {
         return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
     }
 
-    __device__ __forceinline__ long long start(const Part& part, int pol, int s) const
-    {
-        return offsets[(part.first() + s) * N_POLS + pol];
-    }
-
 {% if config.get("SAMPLES") == "ahead" %}
     // Brings samples of a part that starts at `from` to the L2 cache: what its spectra have that the part before has not.
     __device__ __forceinline__ void fetch(int pol, long long from) const
@@ -149,24 +145,27 @@ struct Stream {
     }
 
 {% endif %}
-    // A thread <-> a spectrum.
-    __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
+    // Where spectrum s of a part starts, if it is one; -1: it is not made.
+    __device__ __forceinline__ long long own_start(const Part& part, int pol, int s, bool is_one) const
+    {
+        return is_one && part.has(s) ? offsets[(part.first() + s) * N_POLS + pol] : -1;
+    }
+
+    // What the threads of a warp know by own_start(), neighbouring spectra each, for all.
+    __device__ __forceinline__ void put_starts(Starts& starts, int pol, int s, bool is_one, long long own) const
     {
         constexpr unsigned ALL = 0xffffffffu >> (32 - FIR_SPECTRA);
-        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
-            return;
         const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
-        const bool is_made = pol < N_POLS && part.has(s);
-        const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
-        const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
+        const bool follows = first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
         const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
-        if (pol >= N_POLS)
+        if (!is_one)
             return;
-        starts[pol].of[s] = own;
-        if (s % FIR_SPECTRA == 0)
-            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular ? first : -1;
+        starts.of[s] = own;
+        if (s % FIR_SPECTRA == 0) {
+            const Column<false> last(samples, first_bit(pol, first, N_POINTS - 1), n_bytes());
+            starts.of_runs[s / FIR_SPECTRA] = is_regular && last.is_inside(FIR_ROWS - 1) ? first : -1;
+        }
     }
 
     // The sums of N_EACH spectra, wherever they start; of one that is not made, 0. The loads of eight taps are under way at
@@ -238,7 +237,7 @@ struct Stream {
         const auto put_here = [&](int i, float2 sum) { put(s + i, c, sum); };
         Squares squares = 0;
         const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
-        if (starts.of_runs[run] >= 0 && column.is_inside(FIR_ROWS - 1))
+        if (starts.of_runs[run] >= 0)
             filter<FIR_SPECTRA>(squares, column, w, weights_of(n), put_here);
         else
             filter_each(starts, pol, s, n, squares, put_here);

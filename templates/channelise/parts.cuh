@@ -1,9 +1,23 @@
+// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what follows
+// from it before a loop, and keep it in registers, or in local memory, until it is wanted.
+__device__ __forceinline__ int thread_again()
+{
+#ifdef AUTOTUNE_HOST
+    return threadIdx.x;
+#else
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#endif
+}
+
 // Spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
     int from, to;
 
+    __device__ __forceinline__ bool has_any() const { return from < to; }
     __device__ __forceinline__ bool has(int s) const { return from <= s && s < to; }
     __device__ __forceinline__ bool is_whole(int s, int n) const { return from <= s && s + n <= to; }
     __device__ __forceinline__ long long first() const { return heap * SPECTRA_PER_HEAP + in_heap; }

@@ -78,13 +78,6 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 template <int N>
 __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long first, long long end)
 {
-#if !defined(AUTOTUNE_HOST) && __CUDA_ARCH__ >= 900
-    const unsigned char* from = base + first;
-    from += -reinterpret_cast<unsigned long long>(from) % 16;
-    const int n = clamped(base + end - from, 1 << 30) / 16 * 16;
-    if (threadIdx.x == 0 && n > 0)
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(n));
-#else
     constexpr int LINE = 128;
     for (long long at = first + threadIdx.x * LINE; at < end; at += N * LINE) {
 #ifdef AUTOTUNE_HOST
@@ -93,7 +86,6 @@ __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long
         asm volatile("prefetch.global.L2 [%0];" : : "l"(base + at));
 #endif
     }
-#endif
 }
 
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.

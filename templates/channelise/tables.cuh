@@ -37,9 +37,16 @@ __device__ __forceinline__ float2 polar_form(float2 gain)
 
 extern "C" __global__ void __launch_bounds__({{ table_threads }}) channelise_tables(
     float2* __restrict__ twiddles, float2* __restrict__ splits, float4* __restrict__ polar,
+{% if config.ALGORITHM == "one" %}
+    unsigned* __restrict__ n_taken,
+{% endif %}
     const float2* __restrict__ gains)
 {
     const int i = blockIdx.x * {{ table_threads }} + threadIdx.x;
+{% if config.ALGORITHM == "one" %}
+    if (i == 0)
+        *n_taken = 0;
+{% endif %}
     if (i < N_FIRST_TWIDDLES) {
         constexpr int EACH = RADIX_1 / 2;
         twiddles[i] = twiddle(i % EACH, RADIX_1, i / EACH * (1.0f / (N1 * RADIX_1)));

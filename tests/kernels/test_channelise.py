@@ -182,6 +182,14 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
         [
             pytest.param(ONE, "+ CODES - MOST", "+ CODES - MOST + 1", id="rounding"),
             pytest.param(ONE, "__syncthreads();  // the bins of all rows", "// the bins of all rows", id="barrier"),
+            pytest.param(ONE, "__syncthreads();  // z is free", "// z is free", id="free"),
+            pytest.param(ONE, "atomicAdd(n_taken, 1u) : 0", "atomicAdd(n_taken, 2u) : 0", id="ticket"),
+            pytest.param(
+                ONE,
+                "put_plan(following, part_of_ticket(), start",
+                "put_plan(following, part_of_ticket(), -1",
+                id="start",
+            ),
             pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
             pytest.param(ONE, "fabsf(re) > limit ||", "fabsf(re) > limit &&", id="saturated"),
             pytest.param(ONE, "(MOST + 0.5f) / (2 * MOST)", "(MOST + 1.0f) / (2 * MOST)", id="limit"),

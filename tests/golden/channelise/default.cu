@@ -102,12 +102,26 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
+// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what follows
+// from it before a loop, and keep it in registers, or in local memory, until it is wanted.
+__device__ __forceinline__ int thread_again()
+{
+#ifdef AUTOTUNE_HOST
+    return threadIdx.x;
+#else
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#endif
+}
+
 // Spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
     int from, to;
 
+    __device__ __forceinline__ bool has_any() const { return from < to; }
     __device__ __forceinline__ bool has(int s) const { return from <= s && s < to; }
     __device__ __forceinline__ bool is_whole(int s, int n) const { return from <= s && s + n <= to; }
     __device__ __forceinline__ long long first() const { return heap * SPECTRA_PER_HEAP + in_heap; }
@@ -242,13 +256,6 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 template <int N>
 __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long first, long long end)
 {
-#if !defined(AUTOTUNE_HOST) && __CUDA_ARCH__ >= 900
-    const unsigned char* from = base + first;
-    from += -reinterpret_cast<unsigned long long>(from) % 16;
-    const int n = clamped(base + end - from, 1 << 30) / 16 * 16;
-    if (threadIdx.x == 0 && n > 0)
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(n));
-#else
     constexpr int LINE = 128;
     for (long long at = first + threadIdx.x * LINE; at < end; at += N * LINE) {
 #ifdef AUTOTUNE_HOST
@@ -257,7 +264,6 @@ __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long
         asm volatile("prefetch.global.L2 [%0];" : : "l"(base + at));
 #endif
     }
-#endif
 }
 
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
@@ -428,7 +434,8 @@ __device__ __forceinline__ void filter(
     }
 }
 
-// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other.
+// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other, or some
+// of their samples lie beyond the end.
 struct Starts {
     long long of[PART_SPECTRA], of_runs[N_RUNS];
 };
@@ -467,11 +474,6 @@ struct Stream {
         return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
     }
 
-    __device__ __forceinline__ long long start(const Part& part, int pol, int s) const
-    {
-        return offsets[(part.first() + s) * N_POLS + pol];
-    }
-
     // Brings samples of a part that starts at `from` to the L2 cache: what its spectra have that the part before has not.
     __device__ __forceinline__ void fetch(int pol, long long from) const
     {
@@ -482,24 +484,27 @@ struct Stream {
         fetch_bytes<FIR_THREADS>(samples, first, min(first + PART_SPECTRA * ROW_BYTES, n_bytes()));
     }
 
-    // A thread <-> a spectrum.
-    __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
+    // Where spectrum s of a part starts, if it is one; -1: it is not made.
+    __device__ __forceinline__ long long own_start(const Part& part, int pol, int s, bool is_one) const
+    {
+        return is_one && part.has(s) ? offsets[(part.first() + s) * N_POLS + pol] : -1;
+    }
+
+    // What the threads of a warp know by own_start(), neighbouring spectra each, for all.
+    __device__ __forceinline__ void put_starts(Starts& starts, int pol, int s, bool is_one, long long own) const
     {
         constexpr unsigned ALL = 0xffffffffu >> (32 - FIR_SPECTRA);
-        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
-            return;
         const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
-        const bool is_made = pol < N_POLS && part.has(s);
-        const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
-        const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
+        const bool follows = first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
         const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
-        if (pol >= N_POLS)
+        if (!is_one)
             return;
-        starts[pol].of[s] = own;
-        if (s % FIR_SPECTRA == 0)
-            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular ? first : -1;
+        starts.of[s] = own;
+        if (s % FIR_SPECTRA == 0) {
+            const Column<false> last(samples, first_bit(pol, first, N_POINTS - 1), n_bytes());
+            starts.of_runs[s / FIR_SPECTRA] = is_regular && last.is_inside(FIR_ROWS - 1) ? first : -1;
+        }
     }
 
     // The sums of N_EACH spectra, wherever they start; of one that is not made, 0. The loads of eight taps are under way at
@@ -571,7 +576,7 @@ struct Stream {
         const auto put_here = [&](int i, float2 sum) { put(s + i, c, sum); };
         Squares squares = 0;
         const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
-        if (starts.of_runs[run] >= 0 && column.is_inside(FIR_ROWS - 1))
+        if (starts.of_runs[run] >= 0)
             filter<FIR_SPECTRA>(squares, column, w, weights_of(n), put_here);
         else
             filter_each(starts, pol, s, n, squares, put_here);
@@ -772,9 +777,12 @@ __device__ __forceinline__ float2 polar_form(float2 gain)
 
 extern "C" __global__ void __launch_bounds__(256) channelise_tables(
     float2* __restrict__ twiddles, float2* __restrict__ splits, float4* __restrict__ polar,
+    unsigned* __restrict__ n_taken,
     const float2* __restrict__ gains)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i == 0)
+        *n_taken = 0;
     if (i < N_FIRST_TWIDDLES) {
         constexpr int EACH = RADIX_1 / 2;
         twiddles[i] = twiddle(i % EACH, RADIX_1, i / EACH * (1.0f / (N1 * RADIX_1)));
@@ -1035,44 +1043,40 @@ private:
     }
 };
 
-// The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
-//   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
+// Rows of SPECTRA spectra in shared memory become voltages, POLS_AT_ONCE polarisations in a turn.
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 16;
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
-constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
-constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
-struct Shared {
-    alignas(16) float2 z[N_ROWS][SLICE_VALUES];
-    alignas(16) float2 turns[N_POLS][SPECTRA];
-    alignas(16) Starts starts[N_POLS];
-    alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
-    alignas(16) long long following[N_POLS];  // where the part starts of the block that is likely to follow this one
-};
-static_assert(sizeof(Shared) == 135968, "what the definition asks for at launch");
+typedef float2 Rows[N_ROWS][SLICE_VALUES];
+typedef float2 Turns[N_POLS][SPECTRA];
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
-// What turns each spectrum of a part: a thread <-> a spectrum of a polarisation.
-__device__ __forceinline__ void make_turn(
-    float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
-{
-    const int s = threadIdx.x / N_POLS, pol = threadIdx.x % N_POLS;
-    if (s >= SPECTRA)
-        return;
-    const long long at = (part.first() + s) * N_POLS + pol;
-    turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
-}
+// What turns a spectrum: a thread <-> a spectrum of a polarisation.
+struct Turning {
+    float delay = 0.0f, phase = 0.0f;
 
-// k1 of the rows of which a block has one half of each pair.
-__device__ __forceinline__ int row_of_half(int group, int half)
-{
-    return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
-}
+    Turning() = default;
+
+    __device__ __forceinline__ Turning(const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
+    {
+        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
+        if (pol >= N_POLS || !part.has(s))
+            return;
+        const long long at = (part.first() + s) * N_POLS + pol;
+        delay = __ldg(delays + at), phase = __ldg(phases + at);
+    }
+
+    __device__ __forceinline__ void put(Turns& turns) const
+    {
+        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
+        if (pol < N_POLS)
+            turns[pol][s] = turn_of(delay, phase);
+    }
+};
 
 // A bin of a pair in the row of its spectrum.
 struct Place {
@@ -1108,128 +1112,63 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
-// Returns about how many blocks run at the same time: as many as there must be registers for.
-__device__ __forceinline__ int blocks_at_once()
-{
-#ifdef AUTOTUNE_HOST
-    return 1;
-#else
-    int multiprocessors;
-    asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
-    return multiprocessors * 1;
-#endif
-}
+// What the calling thread knows of the pairs of its units of work in a turn, and makes of them.
+struct Finish {
+    static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
+    const float2* splits;
+    const float4* polar;
+    int group, turn, thread;
+    Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
-    unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
-    const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
-    const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
-    unsigned long long* __restrict__ total_power,
-    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
-    long long row_bytes)
-{
-    extern __shared__ uint4 dynamic_shared[];
-    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int group = blockIdx.y;
-    const long long index = static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART;
-    const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
-    const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
-    const Output output = {voltages, n_times, part};
-    make_turn(shared.turns, part, delays, phases);
-    const Stream stream = {samples, weights, offsets, row_bytes, 0};
-    stream.find_starts(shared.starts, part);
-    if (const int pol = threadIdx.x - (THREADS - N_POLS); pol >= 0) {
-        const long long following = index + blocks_at_once();
-        const Part next = part_at(following, 0, SPECTRA, first_spectrum, n_spectra);
-        shared.following[pol] = following < gridDim.x && next.has(0) ? stream.start(next, pol, 0) : -1;
-    }
-    __syncthreads();  // the starts are complete
-
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
-#pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {
-        if (!PAIRED && turn > 0)
-            __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
-        unsigned long long power[POLS_AT_ONCE] = {};
-        Weights w;
-#pragma unroll 1
-        for (int piece = 0; piece < N_PIECES; ++piece) {
-            if (TAP_CHUNKS == 1)
-                w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-#pragma unroll 1
-            for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                const int pol = turn * POLS_AT_ONCE + p;
-                const unsigned long long squares = stream.filter_piece(
-                    pol, piece, shared.starts[pol], w,
-                    [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
-#pragma unroll
-                for (int i = 0; i < POLS_AT_ONCE; ++i)
-                    power[i] += i == p ? squares : 0;
-            }
-        }
-        add_sums<THREADS>(  // a barrier: z is complete
-            total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
-        // What is filtered next: the second polarisation, or the part of the block that is likely to follow.
-        if (turn + 1 < TURNS)
-            stream.fetch(turn + 1, shared.starts[turn + 1].of[0]);
-        else
-            for (int p = 0; p < POLS_AT_ONCE; ++p)
-                stream.fetch(p, shared.following[p]);
-#pragma unroll 1
-        for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
-            const int row = unit / RADIX_2, lane = unit % RADIX_2;
-            float2* slice = shared.z[row];
-            transform_row(
-                slice, lane, true, [&](int at, int n) { return slice[at + n]; }, [&](int) { return make_float2(1.0f, 0.0f); },
-                [&](int i) { return __ldg(twiddles + i); });
-        }
-        // What is known of pairs is under way while the block waits, unless it takes too many registers.
-        constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
-        Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
-        const auto load = [&](int i, int p) {
-            const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
-            pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
-        };
+    // What is known of pairs is under way while the block waits for z.
+    __device__ __forceinline__ Finish(
+        const float2* __restrict__ splits, const float4* __restrict__ polar, int group, int turn, int thread)
+        : splits(splits), polar(polar), group(group), turn(turn), thread(thread)
+    {
         if constexpr (EARLY)
 #pragma unroll
             for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
                 load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
-        unsigned n_saturated[POLS_AT_ONCE] = {};
-        __syncthreads();  // the bins of all rows, and turns, are complete
+    }
 
+    // Makes and stores voltages. z: the bins of all rows. of_first(i, bin, w): where word w of a unit's bin waits, of the
+    // first of two polarisations in turn.
+    template <class Kept>
+    __device__ __forceinline__ void store(
+        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, const Kept& of_first)
+    {
+        unsigned n_saturated[POLS_AT_ONCE] = {};
 #pragma unroll
         for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-            const int unit = threadIdx.x + i * THREADS;
+            const int unit = thread + i * THREADS;
             if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
                 break;
             const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
             const int2 bins = bins_of(group, number);
             const Place first = first_place(group, number), second = second_place(group, number);
-            const auto cells_of = [&](Place place) { return &shared.z[row_of(place.half, 0, s)][place.at]; };
+            const auto cells_of = [&](Place place) { return &z[row_of(place.half, 0, s)][place.at]; };
             unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
             for (int p = 0; p < POLS_AT_ONCE; ++p) {
                 if constexpr (!EARLY)
                     load(i, p);
-                const int pol = turn * POLS_AT_ONCE + p;
                 make_voltages(
-                    words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
-                    &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[pol][s], n_saturated[p]);
+                    words[p], pairs[i][p], &z[row_of(first.half, p, s)][first.at], &z[row_of(second.half, p, s)][second.at],
+                    &turns[turn * POLS_AT_ONCE + p][s], n_saturated[p]);
             }
             if constexpr (TURNS == 1) {
                 output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0], cells_of(first), 1);
                 output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1], cells_of(second), COMPLEX ? 1 : -1);
             } else {
-                const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
 #pragma unroll
                 for (int bin = 0; bin < 2; ++bin) {
                     unsigned before[WORDS];
 #pragma unroll
                     for (int w = 0; w < WORDS; ++w) {
                         if (turn == 0)
-                            of_first(bin, w) = words[0][bin][w];
+                            of_first(i, bin, w) = words[0][bin][w];
                         else
-                            before[w] = of_first(bin, w);
+                            before[w] = of_first(i, bin, w);
                     }
                     if (turn != 0)
                         output.store(
@@ -1241,8 +1180,132 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
 #pragma unroll
         for (int p = 0; p < POLS_AT_ONCE; ++p) {
             const unsigned n = __reduce_add_sync(0xffffffffu, n_saturated[p]);
-            if (n != 0 && threadIdx.x % 32 == 0)
-                atomicAdd(&saturated[part.heap * N_POLS + turn * POLS_AT_ONCE + p], n);
+            if (n != 0 && thread % 32 == 0)
+                atomicAdd(saturated + output.part.heap * N_POLS + static_cast<unsigned>(turn * POLS_AT_ONCE + p), n);
+        }
+    }
+
+private:
+    __device__ __forceinline__ void load(int i, int p)
+    {
+        const int number = (thread + i * THREADS) % N_PAIRS;
+        pairs[i][p] = pair_of(group, number, splits, polar + (turn * POLS_AT_ONCE + p) * N_ALL_PAIRS);
+    }
+};
+
+// The only launch: a block <-> all points and polarisations of a part; then of the next part that no block has taken yet
+//   grid = (at least as many blocks as run at once, or as there are parts; those that find no part do nothing)
+//
+// While a block transforms a part, it reads where the following one starts and what turns its spectra. So it goes on
+// without a wait; and without a barrier, if threads are PAIRED.
+struct Plan {  // what a block knows of a part
+    Part part;
+    Turns turns;
+    Starts starts[N_POLS];
+};
+
+struct Shared {
+    alignas(16) Rows z;
+    alignas(16) Plan plans[2];  // of the part at hand, and of the one that follows
+    alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+    alignas(16) unsigned ticket;  // number of the part that follows
+};
+static_assert(sizeof(Shared) == 136544, "what the definition asks for at launch");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
+    unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
+    const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
+    const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
+    unsigned long long* __restrict__ total_power,
+    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
+    long long row_bytes, unsigned* __restrict__ n_taken)
+{
+    extern __shared__ uint4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+    const Stream stream = {samples, weights, offsets, row_bytes, 0};
+    constexpr int PLANNERS = ceil_div(N_POLS * SPECTRA, 32) * 32;  // threads: a thread <-> a spectrum of a polarisation
+    const auto part_of_ticket = [&] { return part_at(shared.ticket, 0, SPECTRA, first_spectrum, n_spectra); };
+    const auto start_in = [&](const Part& part) {
+        const int thread = thread_again(), pol = thread / SPECTRA;
+        return stream.own_start(part, pol, thread % SPECTRA, pol < N_POLS);
+    };
+    const auto put_plan = [&](Plan& plan, const Part& part, long long start, const Turning& turning) {
+        const int thread = thread_again(), pol = thread / SPECTRA;
+        if (thread == 0)
+            plan.part = part;
+        stream.put_starts(plan.starts[pol < N_POLS ? pol : 0], pol, thread % SPECTRA, pol < N_POLS, start);
+        turning.put(plan.turns);
+    };
+    if (threadIdx.x == 0)
+        shared.ticket = atomicAdd(n_taken, 1u);
+    __syncthreads();  // the ticket is there
+    if (threadIdx.x < PLANNERS) {
+        const Part part = part_of_ticket();
+        put_plan(shared.plans[0], part, start_in(part), Turning(part, delays, phases));
+    }
+    __syncthreads();  // the first plan, and the twiddles, are complete
+
+    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+#pragma unroll 1
+    for (int slot = 0; shared.plans[slot].part.has_any(); slot = 1 - slot) {
+        const Plan& plan = shared.plans[slot];
+        Plan& following = shared.plans[1 - slot];
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const bool takes = turn == 0 && threadIdx.x == 0, plans = turn == 0 && threadIdx.x < PLANNERS;
+            const unsigned ticket = takes ? atomicAdd(n_taken, 1u) : 0;  // it is wanted after the filter
+            unsigned long long power[POLS_AT_ONCE] = {};
+            Weights w;
+#pragma unroll 1
+            for (int piece = 0; piece < N_PIECES; ++piece) {
+                if (TAP_CHUNKS == 1)
+                    w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+#pragma unroll 1
+                for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                    const int pol = turn * POLS_AT_ONCE + p;
+                    const unsigned long long squares = stream.filter_piece(
+                        pol, piece, plan.starts[pol], w,
+                        [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
+#pragma unroll
+                    for (int i = 0; i < POLS_AT_ONCE; ++i)
+                        power[i] += i == p ? squares : 0;
+                }
+            }
+            if (takes)
+                shared.ticket = ticket;
+            add_sums<THREADS>(  // a barrier: z is complete
+                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
+            // What is filtered next, if it is known: the second polarisation, or the following part, from turn 1 on.
+            if (turn + 1 < TURNS)
+                stream.fetch(turn + 1, plan.starts[turn + 1].of[0]);
+            else if (TURNS > 1)
+                stream.fetch(0, following.starts[0].of[0]);
+            long long start = -1;
+            Turning turning;
+            if (plans) {  // both are wanted after the transforms
+                const Part part = part_of_ticket();
+                start = start_in(part);
+                turning = Turning(part, delays, phases);
+            }
+#pragma unroll 1
+            for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
+                float2* slice = shared.z[unit / RADIX_2];
+                transform_row(
+                    slice, unit % RADIX_2, true, [&](int at, int n) { return slice[at + n]; },
+                    [&](int) { return make_float2(1.0f, 0.0f); },
+                    [&](int i) { return __ldg(twiddles + i); });
+            }
+            if (plans)
+                put_plan(following, part_of_ticket(), start, turning);
+            Finish finish(splits, polar, 0, turn, thread_again());
+            __syncthreads();  // the bins of all rows, and the following plan, are complete
+            if (TURNS == 1)
+                for (int pol = 0; pol < N_POLS; ++pol)
+                    stream.fetch(pol, following.starts[pol].of[0]);
+            const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, of_first);
+            if (!PAIRED)
+                __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
         }
     }
 }

@@ -102,12 +102,26 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
+// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what follows
+// from it before a loop, and keep it in registers, or in local memory, until it is wanted.
+__device__ __forceinline__ int thread_again()
+{
+#ifdef AUTOTUNE_HOST
+    return threadIdx.x;
+#else
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#endif
+}
+
 // Spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
     int from, to;
 
+    __device__ __forceinline__ bool has_any() const { return from < to; }
     __device__ __forceinline__ bool has(int s) const { return from <= s && s < to; }
     __device__ __forceinline__ bool is_whole(int s, int n) const { return from <= s && s + n <= to; }
     __device__ __forceinline__ long long first() const { return heap * SPECTRA_PER_HEAP + in_heap; }
@@ -242,13 +256,6 @@ __device__ __forceinline__ unsigned load_word(const unsigned* from)
 template <int N>
 __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long first, long long end)
 {
-#if !defined(AUTOTUNE_HOST) && __CUDA_ARCH__ >= 900
-    const unsigned char* from = base + first;
-    from += -reinterpret_cast<unsigned long long>(from) % 16;
-    const int n = clamped(base + end - from, 1 << 30) / 16 * 16;
-    if (threadIdx.x == 0 && n > 0)
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(n));
-#else
     constexpr int LINE = 128;
     for (long long at = first + threadIdx.x * LINE; at < end; at += N * LINE) {
 #ifdef AUTOTUNE_HOST
@@ -257,7 +264,6 @@ __device__ __forceinline__ void fetch_bytes(const unsigned char* base, long long
         asm volatile("prefetch.global.L2 [%0];" : : "l"(base + at));
 #endif
     }
-#endif
 }
 
 // Points of one column in global memory: point number `row` is `row` STEP samples further on.
@@ -428,7 +434,8 @@ __device__ __forceinline__ void filter(
     }
 }
 
-// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other.
+// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other, or some
+// of their samples lie beyond the end.
 struct Starts {
     long long of[PART_SPECTRA], of_runs[N_RUNS];
 };
@@ -467,29 +474,27 @@ struct Stream {
         return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
     }
 
-    __device__ __forceinline__ long long start(const Part& part, int pol, int s) const
+    // Where spectrum s of a part starts, if it is one; -1: it is not made.
+    __device__ __forceinline__ long long own_start(const Part& part, int pol, int s, bool is_one) const
     {
-        return offsets[(part.first() + s) * N_POLS + pol];
+        return is_one && part.has(s) ? offsets[(part.first() + s) * N_POLS + pol] : -1;
     }
 
-    // A thread <-> a spectrum.
-    __device__ __forceinline__ void find_starts(Starts (&starts)[N_POLS], const Part& part) const
+    // What the threads of a warp know by own_start(), neighbouring spectra each, for all.
+    __device__ __forceinline__ void put_starts(Starts& starts, int pol, int s, bool is_one, long long own) const
     {
         constexpr unsigned ALL = 0xffffffffu >> (32 - FIR_SPECTRA);
-        if (threadIdx.x >= ceil_div(N_POLS * PART_SPECTRA, 32) * 32)
-            return;
         const int lane = threadIdx.x % 32, first_lane = lane - lane % FIR_SPECTRA;
-        const int pol = threadIdx.x / PART_SPECTRA, s = threadIdx.x % PART_SPECTRA;
-        const bool is_made = pol < N_POLS && part.has(s);
-        const long long own = is_made ? start(part, pol, s) : -1;
         const long long first = __shfl_sync(0xffffffffu, own, first_lane);
-        const bool follows = is_made && first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
+        const bool follows = first >= 0 && own == first + static_cast<long long>(lane % FIR_SPECTRA) * STEP;
         const bool is_regular = (__ballot_sync(0xffffffffu, follows) >> first_lane & ALL) == ALL;
-        if (pol >= N_POLS)
+        if (!is_one)
             return;
-        starts[pol].of[s] = own;
-        if (s % FIR_SPECTRA == 0)
-            starts[pol].of_runs[s / FIR_SPECTRA] = is_regular ? first : -1;
+        starts.of[s] = own;
+        if (s % FIR_SPECTRA == 0) {
+            const Column<false> last(samples, first_bit(pol, first, N_POINTS - 1), n_bytes());
+            starts.of_runs[s / FIR_SPECTRA] = is_regular && last.is_inside(FIR_ROWS - 1) ? first : -1;
+        }
     }
 
     // The sums of N_EACH spectra, wherever they start; of one that is not made, 0. The loads of eight taps are under way at
@@ -561,7 +566,7 @@ struct Stream {
         const auto put_here = [&](int i, float2 sum) { put(s + i, c, sum); };
         Squares squares = 0;
         const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
-        if (starts.of_runs[run] >= 0 && column.is_inside(FIR_ROWS - 1))
+        if (starts.of_runs[run] >= 0)
             filter<FIR_SPECTRA>(squares, column, w, weights_of(n), put_here);
         else
             filter_each(starts, pol, s, n, squares, put_here);
@@ -1025,109 +1030,40 @@ private:
     }
 };
 
-// The first of two launches: one block <-> COLUMNS neighbouring columns n2, all n1, a part, one polarisation
-//   grid = (groups of columns, fastest, and parts; polarisations)
-typedef float2 Between;
-__device__ __forceinline__ Between as_between(float2 value) { return value; }
-__device__ __forceinline__ float2 from_between(Between value) { return value; }
-
-constexpr int COLUMNS = 32;
-constexpr int COLUMN_THREADS = 128;  // blockDim.x of channelise_columns
-
-// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Spectra of neighbouring columns are
-// neighbours, so that a block stores long runs.
-__device__ __forceinline__ int place_between(int s, int k1, int n2)
-{
-    return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;
-}
-
-static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH == N1 * COLUMNS, "what a block filters");
-
-struct ColumnShared {
-    alignas(16) float2 z[PART_SPECTRA][FIR_WIDTH];
-    alignas(16) Starts starts[N_POLS];
-    alignas(16) unsigned long long sums[1][COLUMN_THREADS / 32];
-};
-static_assert(sizeof(ColumnShared) == 16576, "what the definition asks for at launch");
-
-extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_columns(
-    Between* __restrict__ between,
-    unsigned long long* __restrict__ total_power,
-    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
-    long long first_spectrum, long long n_spectra, long long row_bytes)
-{
-    extern __shared__ uint4 dynamic_shared[];
-    ColumnShared& shared = *reinterpret_cast<ColumnShared*>(dynamic_shared);
-    constexpr int GROUPS = N2 / COLUMNS;
-    const int pol = blockIdx.y, first_column = blockIdx.x % GROUPS * COLUMNS;
-    const long long index = blockIdx.x / GROUPS, n_parts = gridDim.x / GROUPS;
-    const Part part = part_at(index, 0, PART_SPECTRA, first_spectrum, n_spectra);
-    const Stream stream = {samples, weights, offsets, row_bytes, first_column};
-    stream.find_starts(shared.starts, part);
-    const Starts& starts = shared.starts[pol];
-    __syncthreads();  // the starts are complete
-
-    unsigned long long power[1] = {0};
-    Weights w;
-#pragma unroll 1
-    for (int piece = 0; piece < N_PIECES; ++piece) {
-        if (TAP_CHUNKS == 1)
-            w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-        power[0] += stream.filter_piece(
-            pol, piece, starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
-    }
-    add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
-
-    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS);
-#pragma unroll 1
-    for (int unit = threadIdx.x; unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
-        const int c = unit % COLUMNS, s = unit / COLUMNS;
-        float2 y[N1];
-#pragma unroll
-        for (int j = 0; j < N1; ++j)
-            y[reversed(j, log_2(N1))] = shared.z[s][j * COLUMNS + c];
-        transform<N1>(y);
-#pragma unroll
-        for (int k = 0; k < N1; ++k)
-            to[place_between(s, k, first_column + c)] = as_between(y[k]);
-    }
-}
-
-// The only launch, or the second one: one block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all
-// polarisations, POLS_AT_ONCE at a time
-//   grid = (parts, and blocks of SPECTRA of each, groups of pairs)
+// Rows of SPECTRA spectra in shared memory become voltages, POLS_AT_ONCE polarisations in a turn.
 //   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
 constexpr int N_ROWS = 8;
 constexpr int TURNS = N_POLS / POLS_AT_ONCE;
-constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
-constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
 static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
 static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
 
-struct Shared {
-    alignas(16) float2 z[N_ROWS][SLICE_VALUES];
-    alignas(16) float2 turns[N_POLS][SPECTRA];
-};
-static_assert(sizeof(Shared) == 67648, "what the definition asks for at launch");
+typedef float2 Rows[N_ROWS][SLICE_VALUES];
+typedef float2 Turns[N_POLS][SPECTRA];
 
 __device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
 
-// What turns each spectrum of a part: a thread <-> a spectrum of a polarisation.
-__device__ __forceinline__ void make_turn(
-    float2 (&turns)[N_POLS][SPECTRA], const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
-{
-    const int s = threadIdx.x / N_POLS, pol = threadIdx.x % N_POLS;
-    if (s >= SPECTRA)
-        return;
-    const long long at = (part.first() + s) * N_POLS + pol;
-    turns[pol][s] = part.has(s) ? turn_of(delays[at], phases[at]) : make_float2(0.0f, 0.0f);
-}
+// What turns a spectrum: a thread <-> a spectrum of a polarisation.
+struct Turning {
+    float delay = 0.0f, phase = 0.0f;
 
-// k1 of the rows of which a block has one half of each pair.
-__device__ __forceinline__ int row_of_half(int group, int half)
-{
-    return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
-}
+    Turning() = default;
+
+    __device__ __forceinline__ Turning(const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
+    {
+        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
+        if (pol >= N_POLS || !part.has(s))
+            return;
+        const long long at = (part.first() + s) * N_POLS + pol;
+        delay = __ldg(delays + at), phase = __ldg(phases + at);
+    }
+
+    __device__ __forceinline__ void put(Turns& turns) const
+    {
+        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
+        if (pol < N_POLS)
+            turns[pol][s] = turn_of(delay, phase);
+    }
+};
 
 // A bin of a pair in the row of its spectrum.
 struct Place {
@@ -1163,6 +1099,174 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
+// What the calling thread knows of the pairs of its units of work in a turn, and makes of them.
+struct Finish {
+    static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
+    const float2* splits;
+    const float4* polar;
+    int group, turn, thread;
+    Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
+
+    // What is known of pairs is under way while the block waits for z.
+    __device__ __forceinline__ Finish(
+        const float2* __restrict__ splits, const float4* __restrict__ polar, int group, int turn, int thread)
+        : splits(splits), polar(polar), group(group), turn(turn), thread(thread)
+    {
+        if constexpr (EARLY)
+#pragma unroll
+            for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
+                load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
+    }
+
+    // Makes and stores voltages. z: the bins of all rows. of_first(i, bin, w): where word w of a unit's bin waits, of the
+    // first of two polarisations in turn.
+    template <class Kept>
+    __device__ __forceinline__ void store(
+        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, const Kept& of_first)
+    {
+        unsigned n_saturated[POLS_AT_ONCE] = {};
+#pragma unroll
+        for (int i = 0; i < UNITS_PER_THREAD; ++i) {
+            const int unit = thread + i * THREADS;
+            if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
+                break;
+            const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
+            const int2 bins = bins_of(group, number);
+            const Place first = first_place(group, number), second = second_place(group, number);
+            const auto cells_of = [&](Place place) { return &z[row_of(place.half, 0, s)][place.at]; };
+            unsigned words[POLS_AT_ONCE][2][WORDS];
+#pragma unroll
+            for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                if constexpr (!EARLY)
+                    load(i, p);
+                make_voltages(
+                    words[p], pairs[i][p], &z[row_of(first.half, p, s)][first.at], &z[row_of(second.half, p, s)][second.at],
+                    &turns[turn * POLS_AT_ONCE + p][s], n_saturated[p]);
+            }
+            if constexpr (TURNS == 1) {
+                output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0], cells_of(first), 1);
+                output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1], cells_of(second), COMPLEX ? 1 : -1);
+            } else {
+#pragma unroll
+                for (int bin = 0; bin < 2; ++bin) {
+                    unsigned before[WORDS];
+#pragma unroll
+                    for (int w = 0; w < WORDS; ++w) {
+                        if (turn == 0)
+                            of_first(i, bin, w) = words[0][bin][w];
+                        else
+                            before[w] = of_first(i, bin, w);
+                    }
+                    if (turn != 0)
+                        output.store(
+                            bin == 0 ? bins.x : bins.y, s, before, words[0][bin], cells_of(bin == 0 ? first : second),
+                            bin == 0 || COMPLEX ? 1 : -1);
+                }
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < POLS_AT_ONCE; ++p) {
+            const unsigned n = __reduce_add_sync(0xffffffffu, n_saturated[p]);
+            if (n != 0 && thread % 32 == 0)
+                atomicAdd(saturated + output.part.heap * N_POLS + static_cast<unsigned>(turn * POLS_AT_ONCE + p), n);
+        }
+    }
+
+private:
+    __device__ __forceinline__ void load(int i, int p)
+    {
+        const int number = (thread + i * THREADS) % N_PAIRS;
+        pairs[i][p] = pair_of(group, number, splits, polar + (turn * POLS_AT_ONCE + p) * N_ALL_PAIRS);
+    }
+};
+
+// The first of two launches: one block <-> COLUMNS neighbouring columns n2, all n1, a part, one polarisation
+//   grid = (groups of columns, fastest, and parts; polarisations)
+typedef float2 Between;
+__device__ __forceinline__ Between as_between(float2 value) { return value; }
+__device__ __forceinline__ float2 from_between(Between value) { return value; }
+
+constexpr int COLUMNS = 32;
+constexpr int COLUMN_THREADS = 128;  // blockDim.x of channelise_columns
+
+// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Spectra of neighbouring columns are
+// neighbours, so that a block stores long runs.
+__device__ __forceinline__ int place_between(int s, int k1, int n2)
+{
+    return k1 * (N2 * PART_SPECTRA) + (n2 / COLUMNS * PART_SPECTRA + s) * COLUMNS + n2 % COLUMNS;
+}
+
+static_assert(COLUMNS == SEGMENT && COLUMN_THREADS == FIR_THREADS && FIR_WIDTH == N1 * COLUMNS, "what a block filters");
+
+struct ColumnShared {
+    alignas(16) float2 z[PART_SPECTRA][FIR_WIDTH];
+    alignas(16) Starts starts;
+    alignas(16) unsigned long long sums[1][COLUMN_THREADS / 32];
+};
+static_assert(sizeof(ColumnShared) == 16496, "what the definition asks for at launch");
+
+extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_columns(
+    Between* __restrict__ between,
+    unsigned long long* __restrict__ total_power,
+    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
+    long long first_spectrum, long long n_spectra, long long row_bytes)
+{
+    extern __shared__ uint4 dynamic_shared[];
+    ColumnShared& shared = *reinterpret_cast<ColumnShared*>(dynamic_shared);
+    constexpr int GROUPS = N2 / COLUMNS;
+    const int pol = blockIdx.y, first_column = blockIdx.x % GROUPS * COLUMNS;
+    const long long index = blockIdx.x / GROUPS, n_parts = gridDim.x / GROUPS;
+    const Part part = part_at(index, 0, PART_SPECTRA, first_spectrum, n_spectra);
+    const Stream stream = {samples, weights, offsets, row_bytes, first_column};
+    if (threadIdx.x < ceil_div(PART_SPECTRA, 32) * 32) {
+        const bool has = threadIdx.x < PART_SPECTRA;
+        stream.put_starts(shared.starts, pol, threadIdx.x, has, stream.own_start(part, pol, threadIdx.x, has));
+    }
+    __syncthreads();  // the starts are complete
+
+    unsigned long long power[1] = {0};
+    Weights w;
+#pragma unroll 1
+    for (int piece = 0; piece < N_PIECES; ++piece) {
+        if (TAP_CHUNKS == 1)
+            w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+        power[0] += stream.filter_piece(
+            pol, piece, shared.starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
+    }
+    add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
+
+    Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS);
+#pragma unroll 1
+    for (int unit = threadIdx.x; unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
+        const int c = unit % COLUMNS, s = unit / COLUMNS;
+        float2 y[N1];
+#pragma unroll
+        for (int j = 0; j < N1; ++j)
+            y[reversed(j, log_2(N1))] = shared.z[s][j * COLUMNS + c];
+        transform<N1>(y);
+#pragma unroll
+        for (int k = 0; k < N1; ++k)
+            to[place_between(s, k, first_column + c)] = as_between(y[k]);
+    }
+}
+
+// The second of two launches: a block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all polarisations
+//   grid = (parts, and blocks of SPECTRA of each; groups of pairs)
+constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
+constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
+
+// k1 of the rows of which a block has one half of each pair.
+__device__ __forceinline__ int row_of_half(int group, int half)
+{
+    return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
+}
+
+struct Shared {
+    alignas(16) Rows z;
+    alignas(16) Turns turns;
+};
+static_assert(sizeof(Shared) == 67648, "what the definition asks for at launch");
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
     const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
@@ -1176,87 +1280,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
     const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
     const Output output = {voltages, n_times, part};
-    make_turn(shared.turns, part, delays, phases);
+    Turning(part, delays, phases).put(shared.turns);
 
     unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {
-        if (!PAIRED && turn > 0)
-            __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
+        if (turn > 0)
+            __syncthreads();  // z is free
 #pragma unroll 1
         for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
-            float2* slice = shared.z[row];
             const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
             const int half = row / (SPECTRA * POLS_AT_ONCE), k1 = row_of_half(group, half);
             const long long n_parts = gridDim.x / BLOCKS_OF_PART;
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
-                slice, lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
+                shared.z[row], lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
                 [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); },
                 [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + i); });
         }
-        // What is known of pairs is under way while the block waits, unless it takes too many registers.
-        constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;
-        Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
-        const auto load = [&](int i, int p) {
-            const int number = (threadIdx.x + i * THREADS) % N_PAIRS, pol = turn * POLS_AT_ONCE + p;
-            pairs[i][p] = pair_of(group, number, splits, polar + pol * N_ALL_PAIRS);
-        };
-        if constexpr (EARLY)
-#pragma unroll
-            for (int i = 0; i < UNITS_PER_THREAD * POLS_AT_ONCE; ++i)
-                load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
-        unsigned n_saturated[POLS_AT_ONCE] = {};
+        Finish finish(splits, polar, group, turn, thread_again());
         __syncthreads();  // the bins of all rows, and turns, are complete
-
-#pragma unroll
-        for (int i = 0; i < UNITS_PER_THREAD; ++i) {
-            const int unit = threadIdx.x + i * THREADS;
-            if (N_UNITS % THREADS != 0 && unit >= N_UNITS)
-                break;
-            const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
-            const int2 bins = bins_of(group, number);
-            const Place first = first_place(group, number), second = second_place(group, number);
-            const auto cells_of = [&](Place place) { return &shared.z[row_of(place.half, 0, s)][place.at]; };
-            unsigned words[POLS_AT_ONCE][2][WORDS];
-#pragma unroll
-            for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                if constexpr (!EARLY)
-                    load(i, p);
-                const int pol = turn * POLS_AT_ONCE + p;
-                make_voltages(
-                    words[p], pairs[i][p], &shared.z[row_of(first.half, p, s)][first.at],
-                    &shared.z[row_of(second.half, p, s)][second.at], &shared.turns[pol][s], n_saturated[p]);
-            }
-            if constexpr (TURNS == 1) {
-                output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0], cells_of(first), 1);
-                output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1], cells_of(second), COMPLEX ? 1 : -1);
-            } else {
-                const auto of_first = [&](int bin, int w) -> unsigned& { return kept[i][bin][w]; };
-#pragma unroll
-                for (int bin = 0; bin < 2; ++bin) {
-                    unsigned before[WORDS];
-#pragma unroll
-                    for (int w = 0; w < WORDS; ++w) {
-                        if (turn == 0)
-                            of_first(bin, w) = words[0][bin][w];
-                        else
-                            before[w] = of_first(bin, w);
-                    }
-                    if (turn != 0)
-                        output.store(
-                            bin == 0 ? bins.x : bins.y, s, before, words[0][bin], cells_of(bin == 0 ? first : second),
-                            bin == 0 || COMPLEX ? 1 : -1);
-                }
-            }
-        }
-#pragma unroll
-        for (int p = 0; p < POLS_AT_ONCE; ++p) {
-            const unsigned n = __reduce_add_sync(0xffffffffu, n_saturated[p]);
-            if (n != 0 && threadIdx.x % 32 == 0)
-                atomicAdd(&saturated[part.heap * N_POLS + turn * POLS_AT_ONCE + p], n);
-        }
+        const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+        finish.store(shared.z, shared.turns, output, saturated, of_first);
     }
 }

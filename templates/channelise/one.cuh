@@ -1,0 +1,148 @@
+// The only launch: a block <-> all points and polarisations of a part; then of the next part that no block has taken yet
+//   grid = (at least as many blocks as run at once, or as there are parts; those that find no part do nothing)
+//
+// While a block transforms a part, it reads where the following one starts and what turns its spectra. So it goes on
+// without a wait; and without a barrier, if threads are PAIRED.
+struct Plan {  // what a block knows of a part
+    Part part;
+    Turns turns;
+    Starts starts[N_POLS];
+};
+
+struct Shared {
+    alignas(16) Rows z;
+    alignas(16) Plan plans[2];  // of the part at hand, and of the one that follows
+    alignas(16) unsigned long long sums[N_POLS][THREADS / 32];
+    alignas(16) unsigned ticket;  // number of the part that follows
+{% if config.TWIDDLES == "shared" %}
+    alignas(16) float2 twiddles[N_TWIDDLES];
+{% endif %}
+{% if shape.keeps_in_shared %}
+    alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
+{% endif %}
+};
+static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
+
+extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) channelise(
+    unsigned char* __restrict__ voltages, unsigned* __restrict__ saturated, const float* __restrict__ delays,
+    const float* __restrict__ phases, const float2* __restrict__ twiddles, const float2* __restrict__ splits,
+    const float4* __restrict__ polar, long long first_spectrum, long long n_spectra, long long n_times,
+{% if problem.sample_bits != 64 %}
+    unsigned long long* __restrict__ total_power,
+{% endif %}
+    const unsigned char* __restrict__ samples, const float* __restrict__ weights, const long long* __restrict__ offsets,
+    long long row_bytes, unsigned* __restrict__ n_taken)
+{
+    extern __shared__ uint4 dynamic_shared[];
+    Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
+{% if config.TWIDDLES == "shared" %}
+    for (int i = threadIdx.x; i < N_TWIDDLES; i += THREADS)
+        shared.twiddles[i] = twiddles[i];
+{% endif %}
+    const Stream stream = {samples, weights, offsets, row_bytes, 0};
+    constexpr int PLANNERS = ceil_div(N_POLS * SPECTRA, 32) * 32;  // threads: a thread <-> a spectrum of a polarisation
+    const auto part_of_ticket = [&] { return part_at(shared.ticket, 0, SPECTRA, first_spectrum, n_spectra); };
+    const auto start_in = [&](const Part& part) {
+        const int thread = thread_again(), pol = thread / SPECTRA;
+        return stream.own_start(part, pol, thread % SPECTRA, pol < N_POLS);
+    };
+    const auto put_plan = [&](Plan& plan, const Part& part, long long start, const Turning& turning) {
+        const int thread = thread_again(), pol = thread / SPECTRA;
+        if (thread == 0)
+            plan.part = part;
+        stream.put_starts(plan.starts[pol < N_POLS ? pol : 0], pol, thread % SPECTRA, pol < N_POLS, start);
+        turning.put(plan.turns);
+    };
+    if (threadIdx.x == 0)
+        shared.ticket = atomicAdd(n_taken, 1u);
+    __syncthreads();  // the ticket is there
+    if (threadIdx.x < PLANNERS) {
+        const Part part = part_of_ticket();
+        put_plan(shared.plans[0], part, start_in(part), Turning(part, delays, phases));
+    }
+    __syncthreads();  // the first plan, and the twiddles, are complete
+
+{% if not shape.keeps_in_shared %}
+    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+{% endif %}
+#pragma unroll 1
+    for (int slot = 0; shared.plans[slot].part.has_any(); slot = 1 - slot) {
+        const Plan& plan = shared.plans[slot];
+        Plan& following = shared.plans[1 - slot];
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const bool takes = turn == 0 && threadIdx.x == 0, plans = turn == 0 && threadIdx.x < PLANNERS;
+            const unsigned ticket = takes ? atomicAdd(n_taken, 1u) : 0;  // it is wanted after the filter
+            unsigned long long power[POLS_AT_ONCE] = {};
+            Weights w;
+#pragma unroll 1
+            for (int piece = 0; piece < N_PIECES; ++piece) {
+                if (TAP_CHUNKS == 1)
+                    w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
+#pragma unroll 1
+                for (int p = 0; p < POLS_AT_ONCE; ++p) {
+                    const int pol = turn * POLS_AT_ONCE + p;
+                    const unsigned long long squares = stream.filter_piece(
+                        pol, piece, plan.starts[pol], w,
+                        [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
+#pragma unroll
+                    for (int i = 0; i < POLS_AT_ONCE; ++i)
+                        power[i] += i == p ? squares : 0;
+                }
+            }
+            if (takes)
+                shared.ticket = ticket;
+{% if problem.sample_bits != 64 %}
+            add_sums<THREADS>(  // a barrier: z is complete
+                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
+{% else %}
+            __syncthreads();  // z is complete
+{% endif %}
+{% if config.SAMPLES == "ahead" %}
+            // What is filtered next, if it is known: the second polarisation, or the following part, from turn 1 on.
+            if (turn + 1 < TURNS)
+                stream.fetch(turn + 1, plan.starts[turn + 1].of[0]);
+            else if (TURNS > 1)
+                stream.fetch(0, following.starts[0].of[0]);
+{% endif %}
+            long long start = -1;
+            Turning turning;
+            if (plans) {  // both are wanted after the transforms
+                const Part part = part_of_ticket();
+                start = start_in(part);
+                turning = Turning(part, delays, phases);
+            }
+#pragma unroll 1
+            for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
+                float2* slice = shared.z[unit / RADIX_2];
+                transform_row(
+                    slice, unit % RADIX_2, true, [&](int at, int n) { return slice[at + n]; },
+                    [&](int) { return make_float2(1.0f, 0.0f); },
+{% if config.TWIDDLES == "shared" %}
+                    [&](int i) { return shared.twiddles[i]; });
+{% else %}
+                    [&](int i) { return __ldg(twiddles + i); });
+{% endif %}
+            }
+            if (plans)
+                put_plan(following, part_of_ticket(), start, turning);
+            Finish finish(splits, polar, 0, turn, thread_again());
+            __syncthreads();  // the bins of all rows, and the following plan, are complete
+{% if config.SAMPLES == "ahead" %}
+            if (TURNS == 1)
+                for (int pol = 0; pol < N_POLS; ++pol)
+                    stream.fetch(pol, following.starts[pol].of[0]);
+{% endif %}
+{% if shape.keeps_in_shared %}
+            const auto of_first = [&](int i, int bin, int w) -> unsigned& {
+                return shared.kept[(i * 2 + bin) * WORDS + w][finish.thread];
+            };
+{% else %}
+            const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
+{% endif %}
+            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, of_first);
+            if (!PAIRED)
+                __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
+        }
+    }
+}
