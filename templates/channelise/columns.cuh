@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
 
     Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS);
 #pragma unroll 1
-    for (int unit = threadIdx.x; unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
+    for (int unit = thread_again(); unit < PART_SPECTRA * COLUMNS; unit += COLUMN_THREADS) {
         const int c = unit % COLUMNS, s = unit / COLUMNS;
         float2 y[N1];
 #pragma unroll

@@ -190,6 +190,7 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
                 "put_plan(following, part_of_ticket(), -1",
                 id="start",
             ),
+            pytest.param(ONE, "max(row - first, 0)", "max(row, 0)", id="jump"),
             pytest.param(ONE, "first >= 0 && own == first +", "first >= 0 || own == first +", id="offset"),
             pytest.param(ONE, "fabsf(re) > limit ||", "fabsf(re) > limit &&", id="saturated"),
             pytest.param(ONE, "(MOST + 0.5f) / (2 * MOST)", "(MOST + 1.0f) / (2 * MOST)", id="limit"),

@@ -385,10 +385,11 @@ struct Weights {
 };
 
 // Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
-// put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it, which must not wait for it.
-template <int S, int N, bool LAST, class Column, class Put>
+// Of spectra that wants(s) says, put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it,
+// which must not wait for it.
+template <int S, int N, bool LAST, class Column, class Wants, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Put& put)
+    float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Wants& wants, const Put& put)
 {
     float2 following = column.at(first);
 #pragma unroll
@@ -397,7 +398,7 @@ __device__ __forceinline__ void add_taps(
         if (r + 1 < S + N - 1)
             following = column.at(first + r + 1);
         if constexpr (LAST && !COMPLEX)
-            if (r >= N - 1)
+            if (r >= N - 1 && wants(r - N + 1))
                 add_squares(squares, point);
 #pragma unroll
         for (int s = 0; s < S; ++s) {
@@ -406,33 +407,41 @@ __device__ __forceinline__ void add_taps(
                 sums[s].y = __fmaf_rn(w.of[r - s].y, point.y, sums[s].y);
             }
         }
-        if (LAST && r >= N - 1)
+        if (LAST && r >= N - 1 && wants(r - N + 1))
             put(r - N + 1, sums[r - N + 1]);
     }
 }
 
 // S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
 // the column's weights.
-template <int S, class Column, class Put>
+template <int S, class Column, class Wants, class Put>
 __device__ __forceinline__ void filter(
-    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Put& put)
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Wants& wants, const Put& put)
 {
     float2 sums[S];
 #pragma unroll
     for (int s = 0; s < S; ++s)
         sums[s] = make_float2(0.0f, 0.0f);
     if constexpr (TAP_CHUNKS == 1) {
-        add_taps<S, TAPS, true>(sums, squares, column, w, 0, put);
+        add_taps<S, TAPS, true>(sums, squares, column, w, 0, wants, put);
     } else {
 #pragma unroll 1
         for (int first = 0; first < TAPS - LAST_TAPS; first += FIR_TAPS) {
             w.load<FIR_TAPS>(weights, first);
-            add_taps<S, FIR_TAPS, false>(sums, squares, column, w, first, put);
+            add_taps<S, FIR_TAPS, false>(sums, squares, column, w, first, wants, put);
         }
         w.load<LAST_TAPS>(weights, TAPS - LAST_TAPS);
-        add_taps<S, LAST_TAPS, true>(sums, squares, column, w, TAPS - LAST_TAPS, put);
+        add_taps<S, LAST_TAPS, true>(sums, squares, column, w, TAPS - LAST_TAPS, wants, put);
     }
 }
+
+// A column of which only rows from `first` on are there, rows 0 to `last` of another one; other rows are some of these.
+struct Shifted {
+    Column<false> column;
+    int first, last;
+
+    __device__ __forceinline__ float2 at(int row) const { return column.at(min(max(row - first, 0), last)); }
+};
 
 // Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other, or some
 // of their samples lie beyond the end.
@@ -497,60 +506,53 @@ struct Stream {
         }
     }
 
-    // The sums of N_EACH spectra, wherever they start; of one that is not made, 0. The loads of eight taps are under way at
-    // once, unless GUARDED.
-    static constexpr int N_EACH = 4;
-    static_assert(FIR_SPECTRA % N_EACH == 0, "all spectra of a run");
-    template <bool GUARDED>
-    __device__ __forceinline__ void sum_each(
-        float2 (&sums)[N_EACH], Squares& squares, const long long* starts, int pol, int n) const
+    // A run whose spectra start at of[0] and so on, wherever that is. Those that follow each other are filtered like a run,
+    // of which the others are not wanted; samples beyond the end are 0, and a spectrum that is not made is, too.
+    // Few runs come here. Inline, it would take registers from the others; called, it would spill what a thread of the only
+    // launch holds. Returns the squares.
+    template <class Put>
+    static __device__ __forceinline__ Squares
+    filter_each(Stream stream, const long long* of, int pol, int n, Put put)
     {
-        const auto column_of = [&](int i) {
-            return Column<GUARDED>(samples, first_bit(pol, starts[i] < 0 ? 0 : starts[i], n), n_bytes());
-        };
-        const Column<GUARDED> columns[N_EACH] = {column_of(0), column_of(1), column_of(2), column_of(3)};
-#pragma unroll
-        for (int i = 0; i < N_EACH; ++i)
-            sums[i] = make_float2(0.0f, 0.0f);
-#pragma unroll(GUARDED ? 1 : 8)
-        for (int t = 0; t < TAPS; ++t) {
-            const float2 w = Weights::weights_at(weights_of(n), t);
-#pragma unroll
-            for (int i = 0; i < N_EACH; ++i) {
-                const float2 point = columns[i].at(t);
-                sums[i].x = __fmaf_rn(w.x, point.x, sums[i].x);
-                sums[i].y = __fmaf_rn(w.y, point.y, sums[i].y);
-                if constexpr (!COMPLEX)
-                    if (t == TAPS - 1 && starts[i] >= 0)
-                        add_squares(squares, point);
+        Squares squares = 0;
+        Weights w;
+        if (TAP_CHUNKS == 1)
+            w.load<LAST_TAPS>(stream.weights_of(n), 0);
+#pragma unroll 1
+        for (int from = 0, to; from < FIR_SPECTRA; from = to) {
+            for (to = from + 1; to < FIR_SPECTRA && of[from] >= 0 && of[to] == of[to - 1] + STEP; ++to) {
+            }
+            const long long bit = stream.first_bit(pol, of[from], n);
+            const Column<false> column(stream.samples, bit, stream.n_bytes());
+            const int last = to - from + TAPS - 2;  // row that they want
+            if (of[from] < 0) {
+                for (int i = from; i < to; ++i)
+                    put(i, make_float2(0.0f, 0.0f));
+            } else if (column.is_inside(last)) {
+                filter<FIR_SPECTRA>(
+                    squares, Shifted{column, from, last}, w, stream.weights_of(n), [&](int i) { return from <= i && i < to; }, put);
+            } else {
+                for (int i = from; i < to; ++i)
+                    put(i, stream.sum_of({stream.samples, bit, stream.n_bytes()}, i - from, n, squares));
             }
         }
-#pragma unroll
-        for (int i = 0; i < N_EACH; ++i)
-            if (starts[i] < 0)
-                sums[i] = make_float2(0.0f, 0.0f);
+        return squares;
     }
 
-    // FIR_SPECTRA spectra from number s on, wherever they start.
-    template <class Put>
-    __device__ __forceinline__ void filter_each(const Starts& starts, int pol, int s, int n, Squares& squares, Put put) const
+    // The sum of taps from `row` on, and the squares.
+    __device__ __forceinline__ float2 sum_of(const Column<true>& column, int row, int n, Squares& squares) const
     {
+        float2 sum = make_float2(0.0f, 0.0f);
 #pragma unroll 1
-        for (int i = 0; i < FIR_SPECTRA; i += N_EACH) {
-            const long long* own = starts.of + s + i;
-            float2 sums[N_EACH];
-            bool are_inside = true;
-#pragma unroll
-            for (int j = 0; j < N_EACH; ++j)
-                are_inside &= Column<false>(samples, first_bit(pol, own[j] < 0 ? 0 : own[j], n), n_bytes()).is_inside(TAPS - 1);
-            if (are_inside)
-                sum_each<false>(sums, squares, own, pol, n);
-            else
-                sum_each<true>(sums, squares, own, pol, n);
-#pragma unroll
-            for (int j = 0; j < N_EACH; ++j)
-                put(i + j, sums[j]);
+        for (int t = 0; t < TAPS; ++t) {
+            const float2 w = Weights::weights_at(weights_of(n), t), point = column.at(row + t);
+            sum.x = __fmaf_rn(w.x, point.x, sum.x);
+            sum.y = __fmaf_rn(w.y, point.y, sum.y);
+            if constexpr (!COMPLEX)
+                if (t == TAPS - 1)
+                    add_squares(squares, point);
         }
+        return sum;
     }
 
     // A thread's column of piece number `piece`, of which c, the number in the block, is less than FIR_WIDTH, and n the
@@ -567,9 +569,9 @@ struct Stream {
         Squares squares = 0;
         const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
         if (starts.of_runs[run] >= 0)
-            filter<FIR_SPECTRA>(squares, column, w, weights_of(n), put_here);
+            filter<FIR_SPECTRA>(squares, column, w, weights_of(n), [](int) { return true; }, put_here);
         else
-            filter_each(starts, pol, s, n, squares, put_here);
+            squares = filter_each(*this, starts.of + s, pol, n, put_here);
         return whole(squares);
     }
 };
