@@ -20,7 +20,7 @@ from autotune.devices import find_device
 from autotune.records.folder import SweepFolder, find_sweeps
 
 from ..conftest import EXAMPLE
-from ..family import descendants, gone
+from ..family import children, descendants, gone
 
 pytest.importorskip("distributed")
 N_DEVICES, N_PROBLEMS, N_TRIALS, N_REVISIT = 4, 12, 10, 3
@@ -51,11 +51,7 @@ def lines(path: Path) -> int:
 
 def workers(pid: int) -> list[int]:
     """Dask's worker processes: the children that have children of their own."""
-    return [child for child in descendants(pid) if child in direct(pid) and direct(child)]
-
-
-def direct(pid: int) -> list[int]:
-    return [int(c) for path in Path(f"/proc/{pid}/task").glob("*/children") for c in path.read_text().split()]
+    return [child for child in children(pid) if children(child)]
 
 
 def test_two_workers_are_killed_and_every_problem_is_tuned_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from autotune import UsageError
 from autotune.records.folder import find_sweeps
 
 from ..conftest import EXAMPLE
-from ..family import descendants
+from ..family import descendants, open_files
 
 pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
@@ -44,15 +44,8 @@ def plan(path: Path, n_problems: int) -> Path:
 
 def listening(pids: list[int]) -> list[tuple[str, int]]:
     """(address in hex, port) of every TCP socket on which one of the processes listens."""
-    inodes = set()
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                target = os.readlink(link)
-            except OSError:  # closed since
-                continue
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
+    files = [file for pid in pids for file in open_files(pid)]
+    inodes = {file[len("socket:[") : -1] for file in files if file.startswith("socket:[")}
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

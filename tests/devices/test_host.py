@@ -19,6 +19,7 @@ from autotune.devices.base import CANARY_BYTES
 from autotune.devices.host import toolchain
 from autotune.system.cache import cache_dir
 
+from ..family import gone
 from .bench import Bench, variant
 
 SCALE = """
@@ -394,17 +395,10 @@ def test_processes_that_a_kernel_forks_end_with_the_launch_or_with_their_parent(
     assert parent == process.pid and child > 0
     assert not answers.poll(0.5), "the copy went on with what its parent was doing"
     if stays:
-        assert _is_running(child)
+        assert not gone(child)
     process.kill()
     process.join()
     deadline = time.monotonic() + 10
-    while _is_running(child) and time.monotonic() < deadline:
+    while not gone(child) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not _is_running(child)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
+    assert gone(child)
