@@ -19,6 +19,7 @@ from typing import Any
 from .errors import UsageError
 from .files import write_whole
 
+MOST_FOLDERS_LOST = 10  # a deletion of the cache takes a folder at most twice: it, and the one that it is in
 NOTED_S = 600.0  # the interval at which uses of a file are noted
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _log = logging.getLogger("autotune")
@@ -32,9 +33,15 @@ def make_folder(root: Path, kind: str) -> Path:
         UsageError: when somebody else could put files there; says what is wrong and how to fix it.
         OSError: when it cannot be made.
     """
-    folder = root / kind
+    for _ in range(MOST_FOLDERS_LOST):
+        with suppress(FileNotFoundError, FileExistsError):  # it was deleted meanwhile, or there and then deleted
+            return _checked_folder(root / kind)
+    return _checked_folder(root / kind)
+
+
+def _checked_folder(folder: Path) -> Path:
     _make(folder)
-    own = folder.resolve(), root.resolve()
+    own = folder.resolve(), folder.parent.resolve()
     for path in dict.fromkeys((*own, *own[0].parents, *own[1].parents)):
         if (why := _wrong_folder(path, own)) is not None:
             raise UsageError(f"the cache {folder} is not used, because what lies there is executed and {path} {why}")

@@ -4,6 +4,9 @@ import json
 import logging
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,6 +245,31 @@ def test_folders_are_made_for_their_user_alone(monkeypatch: pytest.MonkeyPatch, 
     assert [path.stat().st_mode & 0o777 for path in (folder, folder.parent)] == [0o700, 0o700]
     shutil.rmtree(folder.parent)
     assert cache_dir("host").is_dir()
+
+
+DELETING = """
+import shutil, sys, time
+while True:
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    time.sleep(0.001)
+"""
+
+
+def test_a_folder_is_made_while_another_process_deletes_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    root, n_made = tmp_path / "cache", 0
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(root))
+    deleting = subprocess.Popen([sys.executable, "-c", DELETING, str(root)])
+    try:
+        deadline = time.monotonic() + 30
+        while n_made < 200 and time.monotonic() < deadline:
+            n_made += not (root / "host").exists()
+            cache_dir("host")
+    finally:
+        deleting.kill()
+        deleting.wait()
+    assert n_made == 200, "the cache was not deleted often enough"
 
 
 @pytest.mark.parametrize("which", ["host", ".", ".."])
