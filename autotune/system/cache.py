@@ -12,7 +12,7 @@ from socket import gethostname
 import platformdirs
 
 from ..core.errors import UsageError
-from ..core.kept import make_folder
+from ..core.kept import MOST_FOLDERS_LOST, make_folder
 from .limits import BYTES, from_environment
 
 LIMIT_BYTES = 4 << 30  # limit of each kind; AUTOTUNE_CACHE_BYTES overrides it
@@ -41,7 +41,7 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
     """
     limit = _limit() if limit_bytes is None else limit_bytes
     files = []
-    for path in cache_dir(kind).iterdir():
+    for path in _paths(cache_dir(kind)):
         with suppress(OSError):  # another process may delete it first
             if path.is_file():
                 files.append((path.stat().st_mtime, path.stat().st_size, path))
@@ -59,17 +59,33 @@ def prune(kind: str, limit_bytes: int | None = None) -> int:
 @contextmanager
 def scratch_dir() -> Iterator[Path]:
     """Yields a temporary folder; the next process removes one that a killed process left."""
-    root = cache_dir("scratch")
     mine = f"{gethostname()}-"
-    for left in root.glob(f"{mine}*"):
-        pid = left.name.removeprefix(mine).split("-")[0]
-        if not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-", dir=root))
+    for left in _paths(cache_dir("scratch")):
+        if left.name.startswith(mine):
+            pid = left.name.removeprefix(mine).split("-")[0]
+            if not Path(f"/proc/{pid}").exists():
+                shutil.rmtree(left, ignore_errors=True)
+    folder = _new_folder(f"{mine}{os.getpid()}-")
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _paths(folder: Path) -> list[Path]:
+    """Returns what lies in a folder; nothing when it has been deleted."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _new_folder(prefix: str) -> Path:
+    """Makes a scratch folder of its own; again, when the cache is deleted meanwhile."""
+    for _ in range(MOST_FOLDERS_LOST):
+        with suppress(FileNotFoundError):
+            return Path(tempfile.mkdtemp(prefix=prefix, dir=cache_dir("scratch")))
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=cache_dir("scratch")))
 
 
 def _limit() -> int:

@@ -20,7 +20,7 @@ from autotune.devices import simulated
 from autotune.devices.host import build, toolchain
 from autotune.runtime import gpu, nvrtc
 from autotune.source.render import Variant
-from autotune.system.cache import cache_dir
+from autotune.system.cache import cache_dir, prune, scratch_dir
 
 from ..devices.bench import variant
 
@@ -255,7 +255,7 @@ while True:
 """
 
 
-def test_a_folder_is_made_while_another_process_deletes_the_cache(
+def test_folders_are_made_and_tidied_while_another_process_deletes_the_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     root, n_made = tmp_path / "cache", 0
@@ -266,6 +266,9 @@ def test_a_folder_is_made_while_another_process_deletes_the_cache(
         while n_made < 200 and time.monotonic() < deadline:
             n_made += not (root / "host").exists()
             cache_dir("host")
+            prune("host")
+            with scratch_dir():
+                pass
     finally:
         deleting.kill()
         deleting.wait()
