@@ -11,15 +11,16 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import UsageError
 from .files import write_whole
 
 MOST_FOLDERS_LOST = 10  # a deletion of the cache takes a folder at most twice: it, and the one that it is in
+T = TypeVar("T")
 NOTED_S = 600.0  # the interval at which uses of a file are noted
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _log = logging.getLogger("autotune")
@@ -33,10 +34,15 @@ def make_folder(root: Path, kind: str) -> Path:
         UsageError: when somebody else could put files there; says what is wrong and how to fix it.
         OSError: when it cannot be made.
     """
-    for _ in range(MOST_FOLDERS_LOST):
-        with suppress(FileNotFoundError, FileExistsError):  # it was deleted meanwhile, or there and then deleted
-            return _checked_folder(root / kind)
-    return _checked_folder(root / kind)
+    return despite_deletion(lambda: _checked_folder(root / kind))
+
+
+def despite_deletion(make: Callable[[], T], most_lost: int = MOST_FOLDERS_LOST) -> T:
+    """Returns what ``make`` makes in the cache; calls it again, ``most_lost`` times, when what it needs was deleted."""
+    for _ in range(most_lost):
+        with suppress(FileNotFoundError, FileExistsError):  # the second of a folder that was there, and then deleted
+            return make()
+    return make()
 
 
 def _checked_folder(folder: Path) -> Path:

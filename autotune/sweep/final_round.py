@@ -1,13 +1,13 @@
 """The final round measures the best of a search and the default interleaved, and compares intervals."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.config import Config, Value
 from ..core.definition import Kernel, P
 from ..core.errors import TrialFailure
+from ..core.kept import despite_deletion
 from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import Finalist, Relation
 from ..trial import oracle as oracles
@@ -159,10 +159,7 @@ class FinalRound:
 
         Where the cache is deleted meanwhile, what it held is made anew, and the round begins again.
         """
-        for _ in range(MOST_CACHES_LOST):
-            with suppress(FileNotFoundError):
-                return self._run(trials, default)
-        return self._run(trials, default)
+        return despite_deletion(lambda: self._run(trials, default), MOST_CACHES_LOST)
 
     def _run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
         finalists = chosen(trials, default, self.settings.n_finalists, self.objectives)

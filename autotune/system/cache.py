@@ -12,7 +12,7 @@ from socket import gethostname
 import platformdirs
 
 from ..core.errors import UsageError
-from ..core.kept import MOST_FOLDERS_LOST, make_folder
+from ..core.kept import despite_deletion, make_folder
 from .limits import BYTES, from_environment
 
 LIMIT_BYTES = 4 << 30  # limit of each kind; AUTOTUNE_CACHE_BYTES overrides it
@@ -65,7 +65,8 @@ def scratch_dir() -> Iterator[Path]:
             pid = left.name.removeprefix(mine).split("-")[0]
             if not Path(f"/proc/{pid}").exists():
                 shutil.rmtree(left, ignore_errors=True)
-    folder = _new_folder(f"{mine}{os.getpid()}-")
+    prefix = f"{mine}{os.getpid()}-"
+    folder = Path(despite_deletion(lambda: tempfile.mkdtemp(prefix=prefix, dir=cache_dir("scratch"))))
     try:
         yield folder
     finally:
@@ -78,14 +79,6 @@ def _paths(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except FileNotFoundError:
         return []
-
-
-def _new_folder(prefix: str) -> Path:
-    """Makes a scratch folder of its own; again, when the cache is deleted meanwhile."""
-    for _ in range(MOST_FOLDERS_LOST):
-        with suppress(FileNotFoundError):
-            return Path(tempfile.mkdtemp(prefix=prefix, dir=cache_dir("scratch")))
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=cache_dir("scratch")))
 
 
 def _limit() -> int:
