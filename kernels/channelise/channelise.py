@@ -104,12 +104,12 @@ class Channelise(Kernel[Problem]):
         filtering = [name for name in ("total_power", "samples", "weights", "offsets") if name in has]
         place = ("first_spectrum", "n_spectra")
         source = ("between",) if shape.n1 > 1 else (*filtering, "row_bytes", "n_taken")
-        n_blocks = shape.n_parts * (shape.part_spectra // shape.spectra)
+        n_blocks = shape.n_blocks
         if shape.n1 == 1:
             workspace["n_taken"] = array_workspace(np.uint32, 1)  # parts that blocks have taken
             n_blocks = min(n_blocks, MOST_MULTIPROCESSORS * int(config.MIN_BLOCKS))
         last = Launch(
-            (n_blocks, shape.n_pair_groups, 1),
+            (n_blocks, 1, 1),
             (int(config.THREADS), 1, 1),
             shape.shared_bytes,
             arguments=("voltages", "saturated", "delays", "phases", *TABLES, *place, "n_times", *source),

@@ -105,9 +105,8 @@ class Geometry:
             members += [2 * plan, 8 * pols * int(self.config.THREADS) // WARP, 4]
         else:
             members.append(8 * pols * self.spectra)
-        if self.config.TWIDDLES == "shared":
-            of_row = self.radix_1 // 2 + self.radix_2 // 2 * self.radix_1
-            members.append(8 * (self.n_twiddles if self.n1 == 1 else self.halves * of_row))
+        if self.config.get("TWIDDLES") == "shared":
+            members.append(8 * self.n_twiddles)
         if self.keeps_in_shared:
             members.append(
                 int(self.config.THREADS) * self.units_per_thread * 2 * self.post_spectra * self.problem.voltage_bytes
@@ -139,6 +138,11 @@ class Geometry:
         problem = self.problem
         last = problem.first_spectrum + problem.n_spectra - 1
         return self.part_of(last) - self.part_of(problem.first_spectrum) + 1
+
+    @property
+    def n_blocks(self) -> int:
+        """Returns how many blocks of ``channelise`` the spectra and their pairs of bins are shared out to."""
+        return self.n_parts * (self.part_spectra // self.spectra) * self.n_pair_groups
 
     # ------------------------------------------------------------------ the filter
     @property

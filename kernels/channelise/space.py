@@ -25,7 +25,7 @@ SPACE = Space(
     THREADS=(128, 256, 512),  # of a block of the only, or the last, launch
     MIN_BLOCKS=(1, 2, 3, 4),  # such blocks that a multiprocessor must have registers for
     POST_SPECTRA=(2, 4, 8, 16),  # spectra of which a thread makes voltages of a pair of channels together
-    TWIDDLES=("global", "shared"),  # where a row's passes find them
+    TWIDDLES=when(("global", "shared"), ALGORITHM="one"),  # where a row's passes find them
     KEPT=when(("registers", "shared"), POLS="in_turn"),  # where the first polarisation's voltages wait for the second's
 )
 
@@ -119,9 +119,9 @@ def columns_worth_it(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.SPECTRA <= 32 and (config.SPECTRA >= 8 or problem.spectra_per_heap <= 4))
 
 
-@SPACE.heuristic("a thread makes the sums of all spectra of a part, or of 16 of them")
+@SPACE.heuristic("a thread makes the sums of all spectra of a part, or of 16 of them; of 32, where there are more taps")
 def runs_long(problem: Problem, config: Config, device: Device) -> bool:
-    is_long = config.FIR_SPECTRA in (min(16, config.SPECTRA), min(32, config.SPECTRA))
+    is_long = min(16, config.SPECTRA) == config.FIR_SPECTRA or (problem.taps > 16 and config.FIR_SPECTRA == 32)
     return bool(is_long or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
 
 
@@ -130,7 +130,9 @@ def weights_held(problem: Problem, config: Config, device: Device) -> bool:
     return bool(min(16, problem.taps) <= config.FIR_TAPS)
 
 
-@SPACE.heuristic("what columns of at most 32 points leave is stored in runs of at least 64 bytes", ALGORITHM="two")
+@SPACE.heuristic(
+    "columns of at most 32 points are at least 16 neighbours, whose samples are loaded together", ALGORITHM="two"
+)
 def columns_wide(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.COLUMNS >= 16 or config.COLUMN_POINTS > MOST_RADIX)
 
@@ -203,5 +205,4 @@ def columns_busy(problem: Problem, config: Config, device: Device) -> bool:
 
 @SPACE.constraint("the grid has room for the parts, and for what shares a spectrum")
 def grid_fits(problem: Problem, config: Config, device: Device) -> bool:
-    shape = Geometry(problem, config)
-    return shape.n_parts * (shape.part_spectra // shape.spectra) <= device.max_grid[0]
+    return Geometry(problem, config).n_blocks <= device.max_grid[0]

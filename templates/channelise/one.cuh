@@ -18,7 +18,7 @@ struct Shared {
     alignas(16) float2 twiddles[N_TWIDDLES];
 {% endif %}
 {% if shape.keeps_in_shared %}
-    alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
+    alignas(16) Kept<THREADS> kept;
 {% endif %}
 };
 static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
@@ -62,8 +62,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
     }
     __syncthreads();  // the first plan, and the twiddles, are complete
 
-{% if not shape.keeps_in_shared %}
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+{% if shape.keeps_in_shared %}
+    Kept<THREADS>& kept = shared.kept;
+{% else %}
+    Kept<1> kept;
 {% endif %}
 #pragma unroll 1
     for (int slot = 0; shared.plans[slot].part.has_any(); slot = 1 - slot) {
@@ -133,14 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
                 for (int pol = 0; pol < N_POLS; ++pol)
                     stream.fetch(pol, following.starts[pol].of[0]);
 {% endif %}
-{% if shape.keeps_in_shared %}
-            const auto of_first = [&](int i, int bin, int w) -> unsigned& {
-                return shared.kept[(i * 2 + bin) * WORDS + w][finish.thread];
-            };
-{% else %}
-            const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
-{% endif %}
-            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, of_first);
+            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, kept);
             if (!PAIRED)
                 __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
         }

@@ -1,7 +1,8 @@
 // The second of two launches: a block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all polarisations
-//   grid = (parts, and blocks of SPECTRA of each; groups of pairs)
+//   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
+// The last part comes first: what the launch before has stored last is still in the L2 cache.
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
-constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
+constexpr int N_GROUPS = {{ shape.n_pair_groups }};  // of pairs; a block has the rows of one
 
 // k1 of the rows of which a block has one half of each pair.
 __device__ __forceinline__ int row_of_half(int group, int half)
@@ -12,11 +13,8 @@ __device__ __forceinline__ int row_of_half(int group, int half)
 struct Shared {
     alignas(16) Rows z;
     alignas(16) Turns turns;
-{% if config.TWIDDLES == "shared" %}
-    alignas(16) float2 twiddles[HALVES][N_ROW_TWIDDLES];
-{% endif %}
 {% if shape.keeps_in_shared %}
-    alignas(16) unsigned kept[UNITS_PER_THREAD * 2 * WORDS][THREADS];
+    alignas(16) Kept<THREADS> kept;
 {% endif %}
 };
 static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
@@ -29,24 +27,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {
     extern __shared__ uint4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int group = blockIdx.y;
-    const long long index = static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART;
-    const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
+    const unsigned from_end = gridDim.x - 1 - blockIdx.x;
+    const int skipped = from_end % BLOCKS_OF_PART * SPECTRA, group = from_end / BLOCKS_OF_PART % N_GROUPS;
+    const long long index = from_end / (BLOCKS_OF_PART * N_GROUPS);
     const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
     const Output output = {voltages, n_times, part};
     Turning(part, delays, phases).put(shared.turns);
-{% if config.TWIDDLES == "shared" %}
-    for (int i = threadIdx.x; i < HALVES * N_ROW_TWIDDLES; i += THREADS) {
-        const int half = i / N_ROW_TWIDDLES, at = i % N_ROW_TWIDDLES, k1 = row_of_half(group, half);
-        const int from = at < RADIX_1 / 2 ? k1 * (RADIX_1 / 2) + at
-                                          : N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + at - RADIX_1 / 2;
-        shared.twiddles[half][at] = twiddles[from];
-    }
-    __syncthreads();  // the twiddles are complete
-{% endif %}
 
-{% if not shape.keeps_in_shared %}
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+{% if shape.keeps_in_shared %}
+    Kept<THREADS>& kept = shared.kept;
+{% else %}
+    Kept<1> kept;
 {% endif %}
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {
@@ -57,28 +48,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
             const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
             const int half = row / (SPECTRA * POLS_AT_ONCE), k1 = row_of_half(group, half);
-            const long long n_parts = gridDim.x / BLOCKS_OF_PART;
+            const long long n_parts = gridDim.x / (BLOCKS_OF_PART * N_GROUPS);
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
                 shared.z[row], lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
-{% if config.TWIDDLES == "shared" %}
-                [&](int i) { return shared.twiddles[half][i]; },
-                [&](int i) { return shared.twiddles[half][RADIX_1 / 2 + i]; });
-{% else %}
                 [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); },
                 [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + i); });
-{% endif %}
         }
         Finish finish(splits, polar, group, turn, thread_again());
         __syncthreads();  // the bins of all rows, and turns, are complete
-{% if shape.keeps_in_shared %}
-        const auto of_first = [&](int i, int bin, int w) -> unsigned& {
-            return shared.kept[(i * 2 + bin) * WORDS + w][finish.thread];
-        };
-{% else %}
-        const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
-{% endif %}
-        finish.store(shared.z, shared.turns, output, saturated, of_first);
+        finish.store(shared.z, shared.turns, output, saturated, kept);
     }
 }

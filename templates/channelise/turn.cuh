@@ -67,6 +67,18 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
+// Voltages of the first of two polarisations in turn, which wait for the second's: a thread's, in registers, or those of N
+// threads in shared memory.
+template <int N>
+struct Kept {
+    unsigned words[UNITS_PER_THREAD * 2 * WORDS][N];
+
+    __device__ __forceinline__ unsigned& of(int unit, int bin, int w, int thread)
+    {
+        return words[(unit * 2 + bin) * WORDS + w][N == 1 ? 0 : thread];
+    }
+};
+
 // What the calling thread knows of the pairs of its units of work in a turn, and makes of them.
 struct Finish {
     static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
@@ -86,11 +98,10 @@ struct Finish {
                 load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
     }
 
-    // Makes and stores voltages. z: the bins of all rows. of_first(i, bin, w): where word w of a unit's bin waits, of the
-    // first of two polarisations in turn.
-    template <class Kept>
+    // Makes and stores voltages. z: the bins of all rows.
+    template <int N>
     __device__ __forceinline__ void store(
-        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, const Kept& of_first)
+        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, Kept<N>& kept)
     {
         unsigned n_saturated[POLS_AT_ONCE] = {};
 #pragma unroll
@@ -121,9 +132,9 @@ struct Finish {
 #pragma unroll
                     for (int w = 0; w < WORDS; ++w) {
                         if (turn == 0)
-                            of_first(i, bin, w) = words[0][bin][w];
+                            kept.of(i, bin, w, thread) = words[0][bin][w];
                         else
-                            before[w] = of_first(i, bin, w);
+                            before[w] = kept.of(i, bin, w, thread);
                     }
                     if (turn != 0)
                         output.store(

@@ -18,10 +18,10 @@ from .common import check, check_golden, check_mutant, first_is_quick, write_gol
 
 KERNEL = Channelise()
 BOTH: dict[str, Any] = dict(
-    SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4, TWIDDLES="global",
+    SPECTRA=4, POLS="together", THREADS=128, MIN_BLOCKS=1, FIR_SPECTRA=4, FIR_TAPS=8, POST_SPECTRA=4,
     UNPACKING="in_place",
 )  # fmt: skip
-ONE = BOTH | dict(ALGORITHM="one", SAMPLES="when_read")
+ONE = BOTH | dict(ALGORITHM="one", SAMPLES="when_read", TWIDDLES="global")
 TWO = BOTH | dict(
     ALGORITHM="two", COLUMN_POINTS=2, COLUMNS=32, COLUMN_THREADS=128, COLUMN_BLOCKS=1, ROW_SPECTRA=4,
     BETWEEN="float32",
@@ -31,7 +31,7 @@ PAIRED = dict(
     SPECTRA=8, FIR_SPECTRA=8, POST_SPECTRA=8, POLS="in_turn", KEPT="registers"
 )  # with 256 channels, 128 threads
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, TWIDDLES="shared", UNPACKING="shifted")),
+    (dict(n_channels=256), TWO | dict(COLUMN_POINTS=4, COLUMNS=64, UNPACKING="shifted")),
     (
         dict(n_channels=128, taps=6, spectra_per_heap=70, n_heaps=1),
         TWO | dict(SPECTRA=32, FIR_SPECTRA=32, COLUMNS=64),  # more spectra than sums at once

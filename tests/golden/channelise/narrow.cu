@@ -1,4 +1,4 @@
-// channelise[taps=8,n_channels=128,sample_bits=64,n_pols=2,bits=8,layout=blocks,times_per_block=16,spectra_per_heap=32,precision=single|SPECTRA=4,POLS=together,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,TWIDDLES=global,UNPACKING=in_place,ALGORITHM=one,SAMPLES=when_read]
+// channelise[taps=8,n_channels=128,sample_bits=64,n_pols=2,bits=8,layout=blocks,times_per_block=16,spectra_per_heap=32,precision=single|SPECTRA=4,POLS=together,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,UNPACKING=in_place,ALGORITHM=one,SAMPLES=when_read,TWIDDLES=global]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -1104,6 +1104,18 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
+// Voltages of the first of two polarisations in turn, which wait for the second's: a thread's, in registers, or those of N
+// threads in shared memory.
+template <int N>
+struct Kept {
+    unsigned words[UNITS_PER_THREAD * 2 * WORDS][N];
+
+    __device__ __forceinline__ unsigned& of(int unit, int bin, int w, int thread)
+    {
+        return words[(unit * 2 + bin) * WORDS + w][N == 1 ? 0 : thread];
+    }
+};
+
 // What the calling thread knows of the pairs of its units of work in a turn, and makes of them.
 struct Finish {
     static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
@@ -1123,11 +1135,10 @@ struct Finish {
                 load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
     }
 
-    // Makes and stores voltages. z: the bins of all rows. of_first(i, bin, w): where word w of a unit's bin waits, of the
-    // first of two polarisations in turn.
-    template <class Kept>
+    // Makes and stores voltages. z: the bins of all rows.
+    template <int N>
     __device__ __forceinline__ void store(
-        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, const Kept& of_first)
+        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, Kept<N>& kept)
     {
         unsigned n_saturated[POLS_AT_ONCE] = {};
 #pragma unroll
@@ -1158,9 +1169,9 @@ struct Finish {
 #pragma unroll
                     for (int w = 0; w < WORDS; ++w) {
                         if (turn == 0)
-                            of_first(i, bin, w) = words[0][bin][w];
+                            kept.of(i, bin, w, thread) = words[0][bin][w];
                         else
-                            before[w] = of_first(i, bin, w);
+                            before[w] = kept.of(i, bin, w, thread);
                     }
                     if (turn != 0)
                         output.store(
@@ -1236,7 +1247,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     }
     __syncthreads();  // the first plan, and the twiddles, are complete
 
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+    Kept<1> kept;
 #pragma unroll 1
     for (int slot = 0; shared.plans[slot].part.has_any(); slot = 1 - slot) {
         const Plan& plan = shared.plans[slot];
@@ -1284,8 +1295,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
                 put_plan(following, part_of_ticket(), start, turning);
             Finish finish(splits, polar, 0, turn, thread_again());
             __syncthreads();  // the bins of all rows, and the following plan, are complete
-            const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
-            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, of_first);
+            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, kept);
             if (!PAIRED)
                 __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
         }

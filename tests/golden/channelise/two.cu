@@ -1,4 +1,4 @@
-// channelise[taps=16,n_channels=8192,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|SPECTRA=8,POLS=in_turn,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,TWIDDLES=global,UNPACKING=in_place,ALGORITHM=two,COLUMN_POINTS=8,COLUMNS=32,COLUMN_THREADS=128,COLUMN_BLOCKS=1,ROW_SPECTRA=4,BETWEEN=float32,KEPT=registers]
+// channelise[taps=16,n_channels=8192,sample_bits=10,n_pols=2,bits=8,layout=batches,times_per_block=16,spectra_per_heap=256,precision=single|SPECTRA=8,POLS=in_turn,THREADS=128,MIN_BLOCKS=1,FIR_SPECTRA=4,FIR_TAPS=8,POST_SPECTRA=4,UNPACKING=in_place,ALGORITHM=two,COLUMN_POINTS=8,COLUMNS=32,COLUMN_THREADS=128,COLUMN_BLOCKS=1,ROW_SPECTRA=4,BETWEEN=float32,KEPT=registers]
 // z[s][p][c] = sum over t < TAPS of w[t][c] x[p][o[s][p] + t STEP + c],  c < STEP;  X = DFT of z
 // v[s][p][k] = X[k] e^(i (phase - pi delay (k - C/2) / C)) gain,  k < C = N_CHANNELS
 //   voltages     inout  int8    batches: [n_heaps][C][SPECTRA_PER_HEAP][N_POLS][2]
@@ -1101,6 +1101,18 @@ __device__ __forceinline__ Pair pair_of(
     return pair;
 }
 
+// Voltages of the first of two polarisations in turn, which wait for the second's: a thread's, in registers, or those of N
+// threads in shared memory.
+template <int N>
+struct Kept {
+    unsigned words[UNITS_PER_THREAD * 2 * WORDS][N];
+
+    __device__ __forceinline__ unsigned& of(int unit, int bin, int w, int thread)
+    {
+        return words[(unit * 2 + bin) * WORDS + w][N == 1 ? 0 : thread];
+    }
+};
+
 // What the calling thread knows of the pairs of its units of work in a turn, and makes of them.
 struct Finish {
     static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
@@ -1120,11 +1132,10 @@ struct Finish {
                 load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
     }
 
-    // Makes and stores voltages. z: the bins of all rows. of_first(i, bin, w): where word w of a unit's bin waits, of the
-    // first of two polarisations in turn.
-    template <class Kept>
+    // Makes and stores voltages. z: the bins of all rows.
+    template <int N>
     __device__ __forceinline__ void store(
-        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, const Kept& of_first)
+        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, Kept<N>& kept)
     {
         unsigned n_saturated[POLS_AT_ONCE] = {};
 #pragma unroll
@@ -1155,9 +1166,9 @@ struct Finish {
 #pragma unroll
                     for (int w = 0; w < WORDS; ++w) {
                         if (turn == 0)
-                            of_first(i, bin, w) = words[0][bin][w];
+                            kept.of(i, bin, w, thread) = words[0][bin][w];
                         else
-                            before[w] = of_first(i, bin, w);
+                            before[w] = kept.of(i, bin, w, thread);
                     }
                     if (turn != 0)
                         output.store(
@@ -1253,9 +1264,10 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_colum
 }
 
 // The second of two launches: a block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all polarisations
-//   grid = (parts, and blocks of SPECTRA of each; groups of pairs)
+//   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
+// The last part comes first: what the launch before has stored last is still in the L2 cache.
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
-constexpr int N_ROW_TWIDDLES = RADIX_1 / 2 + RADIX_2 / 2 * RADIX_1;  // of both passes
+constexpr int N_GROUPS = 4;  // of pairs; a block has the rows of one
 
 // k1 of the rows of which a block has one half of each pair.
 __device__ __forceinline__ int row_of_half(int group, int half)
@@ -1277,14 +1289,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
 {
     extern __shared__ uint4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
-    const int group = blockIdx.y;
-    const long long index = static_cast<long long>(blockIdx.x) / BLOCKS_OF_PART;
-    const int skipped = blockIdx.x % BLOCKS_OF_PART * SPECTRA;
+    const unsigned from_end = gridDim.x - 1 - blockIdx.x;
+    const int skipped = from_end % BLOCKS_OF_PART * SPECTRA, group = from_end / BLOCKS_OF_PART % N_GROUPS;
+    const long long index = from_end / (BLOCKS_OF_PART * N_GROUPS);
     const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
     const Output output = {voltages, n_times, part};
     Turning(part, delays, phases).put(shared.turns);
 
-    unsigned kept[UNITS_PER_THREAD][2][WORDS];  // of the first of two polarisations in turn
+    Kept<1> kept;
 #pragma unroll 1
     for (int turn = 0; turn < TURNS; ++turn) {
         if (turn > 0)
@@ -1294,7 +1306,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
             const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
             const int half = row / (SPECTRA * POLS_AT_ONCE), k1 = row_of_half(group, half);
-            const long long n_parts = gridDim.x / BLOCKS_OF_PART;
+            const long long n_parts = gridDim.x / (BLOCKS_OF_PART * N_GROUPS);
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
@@ -1304,7 +1316,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
         }
         Finish finish(splits, polar, group, turn, thread_again());
         __syncthreads();  // the bins of all rows, and turns, are complete
-        const auto of_first = [&](int i, int bin, int w) -> unsigned& { return kept[i][bin][w]; };
-        finish.store(shared.z, shared.turns, output, saturated, of_first);
+        finish.store(shared.z, shared.turns, output, saturated, kept);
     }
 }
