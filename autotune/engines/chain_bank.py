@@ -59,8 +59,8 @@ class ChainBank:
         self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
         self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
         self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
-        self._offsets_sent = Staging(backend, (MOST_RUNS, n_pols), np.int64)
-        self._turns_sent = Staging(backend, (2, n, n_pols), np.float32)
+        self._offsets_sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64))
+        self._turns_sent = Staging(backend, ((2, n, n_pols), np.float32))
         of = stages(info, settings)
         self._filter, self._filter_problem = kernels.launcher("pfb_fir", **of["pfb_fir"])
         self._quantise, self._quantise_problem = kernels.launcher("postproc", **of["postproc"])
@@ -72,7 +72,7 @@ class ChainBank:
             place = number % MOST_RUNS
             if place == 0:
                 first = [some.first for some in runs[number : number + MOST_RUNS]]
-                self._offsets_sent.send(np.array(first) - loaded.zero, self._offsets, self._stream)
+                self._offsets_sent.send(self._stream, (np.array(first) - loaded.zero, self._offsets))
             arrays = {
                 "filtered": self._filtered[:, run.place : run.place + run.n],
                 "samples": loaded.rows,
@@ -89,7 +89,7 @@ class ChainBank:
         if not buffer.heaps.any():
             return
         fine = 2 * batch.fine if self._info.is_complex else batch.fine
-        self._turns_sent.send((fine, batch.phase), self._turns, self._stream)
+        self._turns_sent.send(self._stream, ((fine, batch.phase), self._turns))
         self._transform(self._spectra[0], self._filtered, self._stream)
         for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
             self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))

@@ -56,7 +56,7 @@ class ChanneliseBank:
         self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
         self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
-        self._sent = {name: Staging(backend, (n, n_pols), dtype) for name, dtype in types.items()}
+        self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
         self._make, self._problem = kernels.launcher("channelise", **fields_of(info, settings))
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
@@ -71,13 +71,10 @@ class ChanneliseBank:
                 first = np.array(run.first) - loaded.zero
                 np.add(self._steps[: run.n], first, out=offsets[run.place - begin : run.place - begin + run.n])
             fine = batch.fine[place]
-            values = {
-                "offsets": offsets,
-                "delays": 2 * fine if self._info.is_complex else fine,
-                "phases": batch.phase[place],
-            }
-            for name, staging in self._sent.items():
-                staging.send(values[name], self._of_spectra[name][place], self._stream)
+            delays = 2 * fine if self._info.is_complex else fine
+            values = offsets, delays, batch.phase[place]
+            to = (array[place] for array in self._of_spectra.values())
+            self._sent.send(self._stream, *zip(values, to, strict=True))
             self._launch(begin, end, batch, loaded, buffer)
 
     def finish(self, batch: Batch, buffer: Voltages) -> None:

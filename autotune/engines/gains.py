@@ -58,11 +58,11 @@ class SentGains:
 
     def __init__(self, backend: Backend, stream: Stream, n_channels: int, n_pols: int) -> None:
         self.array = backend.empty((n_channels, n_pols), np.complex64)
-        self._stream, self._staging = stream, Staging(backend, (n_channels, n_pols), np.complex64)
+        self._stream, self._staging = stream, Staging(backend, ((n_channels, n_pols), np.complex64))
         self._number: int | None = None  # of the gains that are there
 
     def send(self, number: int, values: np.ndarray) -> None:
         """Send what ``Gains.at`` returned, unless it is there."""
         if number != self._number:
-            self._staging.send(values, self.array, self._stream)
+            self._staging.send(self._stream, (values, self.array))
             self._number = number

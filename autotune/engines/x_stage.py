@@ -78,7 +78,7 @@ class XStage:
     ) -> None:
         s = self.settings = settings
         self._deliver, self.stream, self._activity, self._counters = deliver, backend.stream(), activity, counters
-        self._present_sent = Staging(backend, (s.n_baselines,), np.uint8)
+        self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
         self.plan = XPlan(s.n_antennas, s.batch_samples, s.threshold)
         fields = {
             "bits": s.bits,
@@ -139,7 +139,7 @@ class XStage:
         if buffer.free is not None:
             stream.after(buffer.free)
         buffer.time, buffer.good = dump.time, dump.good
-        self._present_sent.send(dump.present(), buffer.present, stream)
+        self._present_sent.send(stream, (dump.present(), buffer.present))
         stream.zero(buffer.saturated)
         arrays = {
             "visibilities": buffer.visibilities,
