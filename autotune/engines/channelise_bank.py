@@ -71,10 +71,12 @@ class ChanneliseBank:
                 first = np.array(run.first) - loaded.zero
                 np.add(self._steps[: run.n], first, out=offsets[run.place - begin : run.place - begin + run.n])
             fine = batch.fine[place]
-            delays = 2 * fine if self._info.is_complex else fine
-            values = offsets, delays, batch.phase[place]
-            to = (array[place] for array in self._of_spectra.values())
-            self._sent.send(self._stream, *zip(values, to, strict=True))
+            values = {
+                "offsets": offsets,
+                "delays": 2 * fine if self._info.is_complex else fine,
+                "phases": batch.phase[place],
+            }
+            self._sent.send(self._stream, *((values[name], to[place]) for name, to in self._of_spectra.items()))
             self._launch(begin, end, batch, loaded, buffer)
 
     def finish(self, batch: Batch, buffer: Voltages) -> None:

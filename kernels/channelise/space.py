@@ -119,7 +119,7 @@ def columns_worth_it(problem: Problem, config: Config, device: Device) -> bool:
     return bool(config.SPECTRA <= 32 and (config.SPECTRA >= 8 or problem.spectra_per_heap <= 4))
 
 
-@SPACE.heuristic("a thread makes the sums of all spectra of a part, or of 16 of them; of 32, where there are more taps")
+@SPACE.heuristic("a thread makes the sums of at most 16 spectra of a part, or of 32 with more than 16 taps")
 def runs_long(problem: Problem, config: Config, device: Device) -> bool:
     is_long = min(16, config.SPECTRA) == config.FIR_SPECTRA or (problem.taps > 16 and config.FIR_SPECTRA == 32)
     return bool(is_long or (config.ALGORITHM == "two" and config.FIR_SPECTRA == 8))
