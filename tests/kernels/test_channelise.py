@@ -198,6 +198,8 @@ def test_variants_are_right_on_a_gpu(values: dict[str, Any], config: dict[str, A
             pytest.param(ONE, "even.x, -first.x", "even.x, first.x", id="split"),
             pytest.param(ONE | PAIRED, "pair + N2 / 2 : N2 - pair", "pair + N2 / 2 : N2 - 1 - pair", id="partner"),
             pytest.param(ONE | PAIRED, "__syncwarp();  // all have read", "// all have read", id="exchange"),
+            pytest.param(ONE | PAIRED | dict(KEPT="shared"), "[N == 1 ? 0 : thread]", "[0]", id="kept"),
+            pytest.param(TWO, "from_end / BLOCKS_OF_PART % N_GROUPS", "from_end / BLOCKS_OF_PART % 1", id="group"),
             pytest.param(
                 TWO, "i / EACH * (1.0f / (N1 * RADIX_1))", "i / EACH * (0.5f / (N1 * RADIX_1))", id="row's twiddle"
             ),
