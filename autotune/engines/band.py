@@ -70,6 +70,10 @@ class Band:
         """Returns the samples of the engine's input from one heap to the next."""
         return self.settings.spectra_per_heap * self.shape.step * self.unit
 
+    def first_heap(self, time: int) -> int:
+        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        return self.plan.first_heap(time) * self.unit
+
     def take(self, loaded: Loaded) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
         for event in loaded.ready:
@@ -99,6 +103,7 @@ class Band:
     def _describe(self, buffer: Voltages, batch: Batch) -> None:
         buffer.read_at, buffer.time = self._read_at, batch.time * self.unit
         buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
+        buffer.n_missing = batch.n_missing(self.settings.spectra_per_heap)
         buffer.n_present = int(np.count_nonzero(batch.present))
 
     def _hand_on(self) -> None:

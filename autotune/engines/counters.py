@@ -20,7 +20,7 @@ class FCounters:
     packets_missing: int = 0
     chunks_dropped: int = 0  # chunks of a live source that found no free buffer
     heaps_out: int = 0
-    heaps_missing: int = 0  # heaps that were left out because samples were missing
+    heaps_missing: int = 0  # heaps amid the samples that were left out, because some of theirs did not come
     saturated: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_pols]: voltages that were clipped
     power: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [n_pols]: sums of squares
     power_samples: int = 0  # samples of each polarisation that ``power`` is the sum of
@@ -75,10 +75,11 @@ class XCounters:
     """The counts of an X-engine."""
 
     batches_in: int = 0
-    heaps_missing: int = 0
+    heaps_missing: int = 0  # heaps that did not come, between the first one and the last one of their antenna
     chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
     dumps_out: int = 0  # dumps with at least one good antenna
-    dumps_empty: int = 0
+    dumps_empty: int = 0  # dumps without one, of which something came
+    dumps_skipped: int = 0  # dumps of which nothing came, in a gap of all antennas: they are not written
     saturated: int = 0  # visibilities that were clipped to 32 bits
     began: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -94,6 +95,8 @@ class XCounters:
         parts = [f"{si(rate)}batches/s", f"{self.dumps_out} dumps"]
         if self.dumps_empty:
             parts.append(f"{self.dumps_empty} without a good antenna")
+        if self.dumps_skipped:
+            parts.append(f"{self.dumps_skipped} not there, in gaps")
         if self.heaps_missing:
             parts.append(f"{self.heaps_missing} heaps missing")
         if self.chunks_dropped:

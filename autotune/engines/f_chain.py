@@ -39,7 +39,6 @@ class FChain:
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
         joins: takes voltages on the device, besides; returns the events after which they are not needed.
-        fills_gaps: whether a gap is gone through in steps of a chunk.
     """
 
     def __init__(
@@ -52,12 +51,11 @@ class FChain:
         ending: Ending,
         activity: Activity,
         joins: Deliver | None = None,
-        fills_gaps: bool = False,
     ) -> None:
         info = source.info
         self.counters = [FCounters(info.sample_bits, info.n_pols) for _ in outputs]
         self.outputs: list[FOutput] = []
-        bands: list[Band | NarrowBand] = []
+        self._bands: list[Band | NarrowBand] = []
         for output, counters in zip(outputs, self.counters, strict=True):
             made = voltage_info(info, output.settings)
             settings = bank(output.settings)
@@ -67,14 +65,19 @@ class FChain:
             given = output.delays, output.gains, deliver, activity
             if isinstance(output.settings, NarrowSettings):
                 chunk = chunk_packets * info.packet
-                bands.append(NarrowBand(backend, kernels, info, output.settings, *given, chunk))
+                self._bands.append(NarrowBand(backend, kernels, info, output.settings, *given, chunk))
             else:
-                bands.append(Band(backend, kernels, info, settings, *given))
-        self.input = FInput(backend, source, bands, self.counters, chunk_packets, ending, activity, fills_gaps)
+                self._bands.append(Band(backend, kernels, info, settings, *given))
+        self.input = FInput(backend, source, self._bands, self.counters, chunk_packets, ending, activity)
+        self._begin = info.first_timestamp
 
     def threads(self) -> dict[str, Callable[[], None]]:
         """Returns what runs beside the caller's thread, by name."""
         return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)} | {"reads": self.input.read}
+
+    def first_heap(self) -> int:
+        """Returns when the first heap of any band leaves."""
+        return min(band.first_heap(self._begin) for band in self._bands)
 
     def steps(self) -> Iterator[None]:
         """Yields after each chunk that was taken; ends when all voltages were delivered."""

@@ -23,8 +23,6 @@ class FInput:
 
     Args:
         chunk_packets: packets of each polarisation that go to the device together.
-        fills_gaps: whether a gap is gone through in steps of a chunk at most; else a step goes past it, once bands ask
-            for nothing before it any more.
     """
 
     def __init__(
@@ -36,14 +34,12 @@ class FInput:
         chunk_packets: int,
         ending: Ending,
         activity: Activity,
-        fills_gaps: bool = False,
     ) -> None:
         info = self._info = source.info
         self._source, self._bands, self._counters, self._ending = source, bands, counters, ending
         self._chunk_packets, self._activity = chunk_packets, activity
         head, chunk = max(band.head for band in bands), chunk_packets * info.packet
         self._reach = max(band.reach for band in bands)
-        self._fills_gaps = fills_gaps
         self._buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, head, chunk, N_LOADED, info.packet)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
@@ -74,11 +70,14 @@ class FInput:
             band.finish()
 
     def _missing_before(self, time: int) -> Iterator[Samples]:
-        """Yields chunks of missing packets for a gap that ends at ``time``."""
+        """Yields chunks of missing packets for the beginning of a gap that ends at ``time``.
+
+        A chunk behind them goes past the rest, since bands ask for nothing from before the gap any more.
+        """
         begin, packet = self._buffers.end, self._info.packet
         if begin is None:
             return
-        end = time if self._fills_gaps else min(time, begin + -(-self._reach // packet) * packet)
+        end = min(time, begin + -(-self._reach // packet) * packet)
         while begin < end:
             n = min(self._chunk_packets, (end - begin) // packet)
             yield Samples(begin, np.zeros((self._info.n_pols, n), bool))

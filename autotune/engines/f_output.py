@@ -25,6 +25,7 @@ class Heaps:
     total_power: np.ndarray  # uint64 [n_pols]
     time: int = 0
     whole: np.ndarray | None = None  # bool [n_heaps]
+    n_missing: int = 0
     n_present: int = 0
     read_at: float = 0.0
     copied: Event | None = None
@@ -72,8 +73,8 @@ class FOutput:
                 self._copies.copy_out(bucket.memory, made.memory)
             else:
                 self._copies.copy_out(bucket.counts, made.counts)
-        bucket.time, bucket.whole, bucket.n_present = made.time, made.heaps, made.n_present
-        bucket.read_at, bucket.copied = made.read_at, self._copies.record()
+        bucket.time, bucket.whole, bucket.n_missing = made.time, made.heaps, made.n_missing
+        bucket.n_present, bucket.read_at, bucket.copied = made.n_present, made.read_at, self._copies.record()
         self.buckets.give(bucket)
         return (bucket.copied,)
 
@@ -94,10 +95,10 @@ class FOutput:
             self.buckets.give_back(bucket)
 
     def _count(self, bucket: Heaps, whole: np.ndarray) -> None:
-        counters, n_whole = self._counters, int(np.count_nonzero(whole))
+        counters = self._counters
         with counters.lock:
-            counters.heaps_out += n_whole
-            counters.heaps_missing += len(whole) - n_whole
+            counters.heaps_out += int(np.count_nonzero(whole))
+            counters.heaps_missing += bucket.n_missing
             counters.saturated += bucket.saturated[whole, 0].sum(axis=0, dtype=np.int64)
             counters.power += bucket.total_power
             counters.power_samples += bucket.n_present * self._info.step

@@ -1,13 +1,14 @@
 """Plans an F-engine: chunks of samples in, launches of the front end and finished batches out. No device, no data.
 
-What is made of a stream does not depend on how it was cut into chunks. Batches start at absolute multiples of their
-length, so the place of a spectrum in a batch depends on its time alone. A spectrum is present if every packet under
-its window came, in all polarisations, and if its first sample is at most ``head`` older than the newest sample that was
-asked for before: neither rule has a chunk in it.
+What is made of a stream does not depend on how it was cut into chunks. Heaps and batches start at absolute multiples of
+their length, so the place of a spectrum in a batch depends on its time alone. The first batch is filled from the first
+heap on whose samples the stream has, and the last one as far as the samples go: what lies outside is not missing. A
+spectrum is present if every packet under its window came, in all polarisations, and if its first sample is at most
+``head`` older than the newest sample that was asked for before: neither rule has a chunk in it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -53,16 +54,29 @@ class FShape:
 
 @dataclass(frozen=True)
 class Batch:
-    """Spectra that are ready for the back end. Those that are not present have any content."""
+    """Spectra that are ready for the back end. Those that are not present have any content.
+
+    ``fine``: float32 [n_spectra, n_pols], samples. ``phase``: likewise, radians: the centre channel's, which coarse
+    delays do not change. ``present``: bool [n_spectra].
+    """
 
     time: int  # when the first of them leaves
-    fine: np.ndarray  # float32 [n_spectra, n_pols], samples
-    phase: np.ndarray  # float32 [n_spectra, n_pols], radians: the centre channel's, which coarse delays do not change
-    present: np.ndarray  # bool [n_spectra]
+    fine: np.ndarray
+    phase: np.ndarray
+    present: np.ndarray
+    begin: int = 0  # the first spectrum that the stream has samples for; it is the first one of a heap
+    end: int = 0  # one past the last such spectrum
+    n_skipped: int = 0  # spectra of whole batches before this one, all of them in a gap
 
     def heaps(self, spectra_per_heap: int) -> np.ndarray:
         """Returns which heaps have all of their spectra: bool [n_heaps]."""
         return np.asarray(self.present.reshape(-1, spectra_per_heap).all(axis=1))
+
+    def n_missing(self, spectra_per_heap: int) -> int:
+        """Returns the heaps in and before this batch that the stream should have made, and that lack spectra."""
+        inside = self.end // spectra_per_heap - self.begin // spectra_per_heap
+        n_whole = int(np.count_nonzero(self.heaps(spectra_per_heap)))
+        return self.n_skipped // spectra_per_heap + inside - n_whole
 
 
 @dataclass(frozen=True)
@@ -86,16 +100,17 @@ class FPlan:
         self._low = 0  # the first sample of which the flags are kept
         self._came: np.ndarray | None = None  # bool [n_pols, n_packets] from there on
         self._batch: Batch | None = None
+        self._n_skipped = 0  # spectra of batches in a gap since the batch before
 
-    def chunk(self, time: int, received: np.ndarray, ready: int | None = None) -> Iterator[Run | Batch]:
+    def chunk(self, time: int, received: np.ndarray) -> Iterator[Run | Batch]:
         """Yields what can be made now that the packets from sample ``time`` on are here.
 
         Packets between the chunk before and this one never came, and what was before them is not asked for any more.
-        Whoever still has it gives chunks of missing packets first, for ``shape.head`` samples of a gap at least.
+        Whoever still has it gives chunks of missing packets first, for ``shape.head`` samples of a gap at least. What
+        a gap costs does not depend on its length.
 
         Args:
             received: bool [n_pols, n_packets], False where a packet is missing.
-            ready: samples before it can be used; by default all of the chunk (a narrow band's filter holds some back).
 
         Raises:
             UsageError: when the chunk does not start whole packets after the first one, or starts before the end of
@@ -103,32 +118,33 @@ class FPlan:
         """
         shape = self.shape
         if self._came is None:
-            self._next = -(-time // shape.batch_samples) * shape.batch_samples
+            self._next = self.first_heap(time)
             self._low = self._ready = time
             self._came = np.zeros((len(self.delays), 0), bool)
         if (time - self._low) % shape.packet:
             raise UsageError(f"a chunk starts at sample {time}, in the middle of a packet of {shape.packet}")
         if time < self._end:
             raise UsageError(f"a chunk starts at sample {time}, before the end of the one before, {self._end}")
-        if ready is None:
-            ready = time + received.shape[1] * shape.packet
-        while self._end < time:
-            n = min(MOST_MISSING, (time - self._end) // shape.packet)
-            for item in self._take(np.zeros((len(self.delays), n), bool), ready, is_gap=True):
-                assert isinstance(item, Batch)
-                yield item
-        yield from self._take(received, ready)
+        yield from self._gap(time)
+        yield from self._take(received)
+
+    def first_heap(self, time: int) -> int:
+        """Returns when the first heap leaves that can be made of a stream which begins with sample ``time``."""
+        length = self.shape.spectra_per_heap * self.shape.step
+
+        def first_by_delays_at(now: int) -> int:
+            coarse = max(model.at(now, 1, self.shape.step).coarse for model in self.delays)
+            return -(-(time + coarse) // length) * length
+
+        heap = first_by_delays_at(time)
+        while (later := first_by_delays_at(heap)) > heap:
+            heap = later
+        return heap
 
     def finish(self) -> Iterator[Batch]:
-        """Yields the last batch as far as it came."""
+        """Yields the last batch, as far as the stream has samples for it."""
         if self._batch is not None:
-            yield self._batch
-            self._batch = None
-
-    @property
-    def oldest(self) -> int:
-        """Returns the first sample that the next chunk may ask for: whoever holds samples keeps those from here on."""
-        return self._ready - self.shape.head
+            yield self._closed(self._batch)
 
     # ------------------------------------------------------------------ spectra whose samples are here
     @property
@@ -136,17 +152,17 @@ class FPlan:
         assert self._came is not None
         return self._low + int(self._came.shape[1]) * self.shape.packet
 
-    def _take(self, received: np.ndarray, ready: int, is_gap: bool = False) -> Iterator[Run | Batch]:
-        """Yields the runs of all spectra whose samples are before ``ready``, and the batches that they fill.
+    def _take(self, received: np.ndarray, is_gap: bool = False) -> Iterator[Run | Batch]:
+        """Yields the runs of all spectra whose samples are here, and the batches that they fill.
 
         ``is_gap``: none of these spectra is present.
         """
         assert self._came is not None
         shape = self.shape
-        n_old = max(0, (self.oldest - self._low) // shape.packet)
+        n_old = max(0, (self._ready - shape.head - self._low) // shape.packet)
         self._came = np.concatenate([self._came[:, n_old:], received], axis=1)
         self._low += n_old * shape.packet
-        ready = min(ready, self._end)
+        ready = self._end
         sums = None if self._came.all() else np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
         while True:
             batch = self._batch or self._open()
@@ -167,17 +183,59 @@ class FPlan:
             self._next += n * shape.step
             self._newest = max(self._newest, end + (n - 1) * shape.step)
             if n == n_left:
-                self._batch = None
-                yield batch
+                yield self._closed(batch)
             elif n < n_same:
                 break
         self._ready = max(self._ready, ready)
 
+    def _gap(self, time: int) -> Iterator[Batch]:
+        """Yields the batches of missing spectra up to sample ``time``, but for whole ones amid a long gap."""
+        packet = self.shape.packet
+        near = self.shape.head // packet
+        if (time - self._end) // packet > near:
+            yield from self._missing(near)  # from here on nothing is asked for that came before the gap
+            yield from self._skip(time)
+        while self._end < time:
+            yield from self._missing(min(MOST_MISSING, (time - self._end) // packet))
+
+    def _missing(self, n_packets: int) -> Iterator[Batch]:
+        for item in self._take(np.zeros((len(self.delays), n_packets), bool), is_gap=True):
+            assert isinstance(item, Batch)
+            yield item
+
+    def _skip(self, time: int) -> Iterator[Batch]:
+        """Goes on with the last batch whose spectra all end before ``time``, and yields the one under way.
+
+        Delays differ by ``max_delay_diff``, which the head has room for, so no spectrum before it can be present.
+        """
+        shape = self.shape
+        coarse = min(model.at(time, 1, shape.step).coarse for model in self.delays)
+        to = (time + coarse - shape.head) // shape.batch_samples * shape.batch_samples
+        if to <= self._next:
+            return
+        if self._batch is not None:
+            self._next = self._batch.time + shape.batch_samples
+            yield self._closed(self._batch)
+        self._n_skipped += (to - self._next) // shape.step
+        self._next = to
+        first = max(model.at(to - shape.step, 1, shape.step).first for model in self.delays)
+        self._newest = max(self._newest, first + shape.window)
+        self._came, self._low = np.zeros((len(self.delays), 0), bool), time
+        self._ready = time
+
     def _open(self) -> Batch:
         n, n_pols = self.shape.spectra_per_batch, len(self.delays)
         fine, phase = np.zeros((n, n_pols), np.float32), np.zeros((n, n_pols), np.float32)
-        self._batch = Batch(self._next, fine, phase, np.zeros(n, bool))
+        time = self._next // self.shape.batch_samples * self.shape.batch_samples
+        begin = (self._next - time) // self.shape.step
+        self._batch = Batch(time, fine, phase, np.zeros(n, bool), begin, n_skipped=self._n_skipped)
+        self._n_skipped = 0
         return self._batch
+
+    def _closed(self, batch: Batch) -> Batch:
+        """Returns the batch under way as it is now; the next spectrum opens another one."""
+        self._batch = None
+        return replace(batch, end=(self._next - batch.time) // self.shape.step)
 
     def _fill(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int, sums: np.ndarray | None) -> None:
         """Writes delays, phases and presence of ``n`` spectra from ``place`` on.

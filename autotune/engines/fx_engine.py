@@ -63,15 +63,14 @@ class FXEngine:
         self._output = XOutput(backend, settings, sink, send_empty, self.counters, self._ending, activity)
         stage = XStage(backend, kernels, settings, self._output.deliver, activity, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
-        starts = [source.info.first_timestamp for source in sources]
-        self._joiner = Joiner(backend, stage, starts, -(-chunk_samples // length) + 3)
-        self._stage = stage
+        self._joiner = Joiner(backend, stage, -(-chunk_samples // length) + 3)
         self._chains = []
         for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
             joins = partial(self._joiner.deliver, antenna)
             chunk_packets = max(1, chunk_samples // source.info.packet)
             given = kernels, self._ending, activity
-            self._chains.append(FChain(backend, source, [output], chunk_packets, *given, joins, fills_gaps=True))
+            self._chains.append(FChain(backend, source, [output], chunk_packets, *given, joins))
+            self._joiner.begins(antenna, self._chains[-1].first_heap())
         self.f_counters = [chain.counters[0] for chain in self._chains]
         queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
         self.progress = Progress(activity, queues, report, trace)
@@ -107,7 +106,6 @@ class FXEngine:
             if next(steps[antenna], self) is self:
                 self._joiner.ended(antenna)
             self.progress.tick(self._line)
-        self._stage.finish()
         self._output.finish()
 
     def _line(self) -> str:

@@ -1,6 +1,5 @@
 """Puts the voltages of several antennas together on the device, into chunks for an X-engine."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -28,20 +27,23 @@ class Joiner:
     only few chunks are open.
 
     Args:
-        starts: the first time of each antenna.
         n_chunks: chunks that may be open, by what an antenna makes in one step.
     """
 
-    def __init__(self, backend: Backend, stage: XStage, starts: Sequence[int], n_chunks: int) -> None:
+    def __init__(self, backend: Backend, stage: XStage, n_chunks: int) -> None:
         settings = stage.settings
         self._stage, self._copies = stage, backend.stream()
         self._length = settings.batches_per_chunk * settings.batch_samples
-        self._reached: list[float] = [start // self._length * self._length for start in starts]
+        self._reached: list[float] = [-inf] * settings.n_antennas
         shape = settings.batches_per_chunk, settings.n_antennas
         self._free = [
             Joined(backend.empty(settings.chunk_shape, np.int8), np.zeros(shape, bool)) for _ in range(n_chunks)
         ]
         self._open: dict[int, Joined] = {}
+
+    def begins(self, antenna: int, time: int) -> None:
+        """Say when the first heap of an antenna leaves, before anything is delivered."""
+        self._reached[antenna] = time // self._length * self._length
 
     def behind(self) -> int | None:
         """Returns the antenna that has to go on, or None when all have ended."""

@@ -115,6 +115,10 @@ class NarrowBand:
         """Returns the missing samples after which nothing from before them is asked for."""
         return self.head + self._settings.decimation * (self._head + self._settings.outputs_per_batch)
 
+    def first_heap(self, time: int) -> int:
+        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        return self.band.first_heap(self._first_batch(time) * self._settings.outputs_per_batch)
+
     def take(self, loaded: Loaded) -> Event:
         """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
         self._keep_flags(loaded.samples)
@@ -145,12 +149,18 @@ class NarrowBand:
                     f"the stream starts at sample {samples.time} of {self._info.sample_bits} bits, which is not a "
                     "whole byte: a narrow band cannot be made of it"
                 )
-            self._next = -(-samples.time // (self._settings.outputs_per_batch * self._settings.decimation))
+            self._next = self._first_batch(samples.time)
             self._low = end = samples.time
-        gap = np.zeros((self._info.n_pols, (samples.time - end) // packet), bool)
-        keep = max(0, (samples.time - self.head - self._low) // packet)
-        joined = np.concatenate([self._came, gap, samples.received], axis=1)
-        self._came, self._low = joined[:, keep:], self._low + keep * packet
+        n_kept = self.head // packet  # in front of the chunk; of a gap no more than that is of interest
+        n_gap = min(n_kept, (samples.time - end) // packet)
+        before = np.concatenate([self._came, np.zeros((self._info.n_pols, n_gap), bool)], axis=1)
+        before = before[:, max(0, before.shape[1] - n_kept) :]
+        self._low = samples.time - before.shape[1] * packet
+        self._came = np.concatenate([before, samples.received], axis=1)
+
+    def _first_batch(self, time: int) -> int:
+        """Returns the number of the first batch of outputs that can be made of samples from ``time`` on."""
+        return -(-time // (self._settings.outputs_per_batch * self._settings.decimation))
 
     def _ready(self, samples: Samples) -> tuple[int, int]:
         """Returns the first batch of outputs that the chunk completes, and how many there are."""

@@ -76,6 +76,7 @@ class Voltages:
     read_at: float = 0.0  # time.monotonic() when the last samples for it had been read
     time: int = 0  # time of the first spectrum
     heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
+    n_missing: int = 0  # heaps of it, and of a gap before it, that lack samples which should have come
     n_present: int = 0  # spectra
     done: Event | None = None
     free: tuple[Event, ...] = ()  # the events after which the buffer may be used again

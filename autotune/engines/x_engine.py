@@ -97,7 +97,6 @@ class XEngine:
         while (chunk := self._chunks.take()) is not None:
             self._take(chunk)
             self.progress.tick(self.counters.line)
-        self._stage.finish()
         self._output.finish()
 
     def _take(self, chunk: Chunk[Batches]) -> None:

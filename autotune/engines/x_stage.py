@@ -114,20 +114,15 @@ class XStage:
                 self._do(item, voltages)
         with self._counters.lock:
             self._counters.batches_in += len(present)
-            self._counters.heaps_missing += int(present.size - np.count_nonzero(present))
+            self._counters.heaps_missing = self.plan.n_missing
+            self._counters.dumps_skipped = self.plan.n_skipped
         return self.stream.record()
 
-    def finish(self) -> None:
-        """Make the dump under way: it is not whole."""
-        for item in self.plan.finish():
-            self._do(item, None)
-
     # ------------------------------------------------------------------ steps
-    def _do(self, item: Correlate | Dump, voltages: DeviceArray | None) -> None:
+    def _do(self, item: Correlate | Dump, voltages: DeviceArray) -> None:
         if isinstance(item, Dump):
             self._dump(item)
             return
-        assert voltages is not None
         arrays = {"voltages": voltages, "accumulators": self._accumulators}
         for first in range(item.first, item.first + item.n, self._most):
             n = min(self._most, item.first + item.n - first)

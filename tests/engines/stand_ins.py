@@ -133,6 +133,4 @@ def x_engine(
         some = np.where(flags.T[:, :, np.newaxis, np.newaxis, np.newaxis, np.newaxis], v[at : at + flags.shape[1]], 77)
         for item in plan.chunk((first_batch + at) * batch_samples, flags.T):
             act(item, some)
-    for item in plan.finish():
-        act(item, v[:0])
     return dumps

@@ -28,28 +28,83 @@ HEAPS = {
     "holes do not cut": ("f_plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
     "the last packet does not count": ("f_plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
     "one polarisation suffices": ("f_plan", "present[n_lost:] &= sums[", "present[n_lost:] = sums["),
-    "batches begin with the stream": ("f_plan", "-(-time // shape.batch_samples) * shape.batch_samples", "time"),
+    "batches begin with the stream": (
+        "f_plan",
+        "self._next // self.shape.batch_samples * self.shape.b",
+        "self._next or b",
+    ),
     "a heap with a hole is sent": ("f_plan", ".all(axis=1))", ".any(axis=1))"),
-    "a gap is closed": ("f_plan", "while self._end < time:", "while False:"),
-    "the last batch is lost": ("f_plan", "            yield self._batch\n", "            pass\n"),
+    "a gap is closed": ("f_plan", "        yield from self._gap(time)\n", ""),
+    "the last batch is lost": ("f_plan", "            yield self._closed(self._batch)\n\n", "            pass\n\n"),
 }
 BACK = {"what was kept by chance is asked for again": ("f_plan", "self._newest - shape.head, ", "self._low, ")}
 APART = {"what was kept by chance is used": ("f_plan", "n if d.first < end - shape.head else ", "")}
-HEADS = {"the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)")}
+HEADS = {
+    "the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)"),
+    "the first batch is dropped": (
+        "f_plan",
+        "= self.first_heap(time)",
+        "= -(-time // shape.batch_samples) * shape.batch_samples",
+    ),
+    "the first heap is dropped": ("f_plan", "        return heap\n", "        return heap + length\n"),
+}
+EARLIER = {"delays do not move the first heap": ("f_plan", "-(-(time + coarse) // length)", "-(-time // length)")}
+GAPS = {
+    "a gap is left a batch too late": (
+        "f_plan",
+        "        self._next = to\n",
+        "        self._next = to + shape.batch_samples\n",
+    ),
+    "spectra of a gap are not counted": ("f_plan", "self._n_skipped += ", "self._n_skipped = 0 * "),
+    "a heap outside is missing": (
+        "f_plan",
+        "end=(self._next - batch.time) // self.shape.step",
+        "end=len(batch.present)",
+    ),
+    "heaps before the first are missing": (
+        "f_plan",
+        "// spectra_per_heap - self.begin // spectra_per_heap",
+        "// spectra_per_heap",
+    ),
+    "a long gap is gone through": ("f_plan", "            yield from self._skip(time)\n", ""),
+}
+GAPS_OF_ALL = {
+    "the first dump is not whole": ("x_plan", "-(-self._next // self.threshold)\n", "self._next // self.threshold\n"),
+    "a dump is counted that came": ("x_plan", "if self._n_came and n:", "if False:"),
+    "gaps are not counted": ("x_plan", "self.n_skipped += len(over)", "pass"),
+    "an antenna's absence in a gap is forgotten": ("x_plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
+}
 DELAYS = {"the quantum is forgotten": ("delays", "quantum * round(delay_here / quantum)", "round(delay_here)")}
 DUMPS = {
     "dumps begin with the stream": ("x_plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
     "flags of the last range only": ("x_plan", "self._good &= some", "self._good = some"),
     "missing batches are not counted": ("x_plan", "if self._n_came == self.threshold else", "if self._n_came else"),
+    "one dump more at the end": ("x_plan", "int(came[-1]) + 1  #", "len(present)  #"),
+    "one dump more at the beginning": ("x_plan", "int(came[0]), int", "0, int"),
     "either antenna suffices": ("x_plan", "self.good[i] & self.good[j]", "self.good[i] | self.good[j]"),
     "a range begins early": ("x_plan", "yield Correlate(first, n)", "yield Correlate(max(first - 1, 0), n)"),
 }
+
+
+def in_gaps() -> None:
+    for n_gap in test_plans.GAPS:
+        test_plans.test_a_gap_of_any_length_is_counted_and_costs_the_same(n_gap, 90.25)
+
+
+def in_gaps_of_all() -> None:
+    for n_gap in test_plans.GAPS:
+        test_plans.test_dumps_of_a_gap_are_counted_and_cost_nothing(n_gap)
+
+
 FOUND_BY: dict[Callable[[], object], dict[str, tuple[str, str, str]]] = {
     test_plans.test_heaps_do_not_depend_on_how_a_stream_is_cut: HEAPS,
     test_plans.test_delays_are_exact: DELAYS,
     test_plans.test_a_delay_that_grows_asks_for_what_is_gone: BACK,
     test_plans.test_polarisations_that_are_too_far_apart_give_nothing: APART,
-    partial(test_plans.test_no_heap_is_lost_without_a_cause, 16, 0.0): HEADS,
+    partial(test_plans.test_no_heap_is_lost_without_a_cause, delay=0.0, packet=16): HEADS,
+    partial(test_plans.test_no_heap_is_lost_without_a_cause, delay=-100.0, packet=16): EARLIER,
+    in_gaps: GAPS,
+    in_gaps_of_all: GAPS_OF_ALL,
     test_plans.test_dumps_do_not_depend_on_how_a_stream_is_cut: DUMPS,
 }
 

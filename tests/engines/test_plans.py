@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from autotune import UsageError, unpack_samples
 from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_plan import FPlan, FShape
-from autotune.engines.x_plan import XPlan
+from autotune.engines.f_plan import Batch, FPlan, FShape
+from autotune.engines.x_plan import Dump, XPlan
 
 from .stand_ins import BITS, correlate, f_engine, voltages, x_engine
 
@@ -81,18 +81,63 @@ def test_heaps_do_not_depend_on_how_a_stream_is_cut(data: Any) -> None:
 
 
 @pytest.mark.parametrize("packet", [16, 32, 64])
-@pytest.mark.parametrize("delay", [0.0, 37.25])
+@pytest.mark.parametrize("delay", [0.0, 37.25, -37.25, -100.0])
 def test_no_heap_is_lost_without_a_cause(packet: int, delay: float) -> None:
     shape = FShape(step=8, window=32, packet=packet, spectra_per_heap=2, heaps_per_batch=3)
     delays = [DelayModel(Piece(-5, delay)) for _ in range(2)]
-    rng, origin, n_packets = np.random.default_rng(packet), 1 << 40, 40
+    rng, n_packets = np.random.default_rng(packet), 40
+    origin = (1 << 40) + int(rng.integers(1000))
     packed = rng.integers(0, 256, (2, n_packets * packet * BITS // 8), dtype=np.uint8)
     weights, received = np.ones((4, 8), np.float32), np.ones((2, n_packets), bool)
     begin, end = origin + round(delay), origin + n_packets * packet + round(delay)
-    heaps = range(-(-origin // 48) * 48, end, 16)
-    expected = [t for t in heaps if t >= begin and t + 8 + shape.window <= end]
+    expected = [t for t in range(-(-begin // 16) * 16, end, 16) if t + 8 + shape.window <= end]
     for cuts in ([n_packets], cut(rng, n_packets), [1] * n_packets):
         assert sorted(f_engine(shape, delays, weights, packed, received, origin, cuts)) == expected
+
+
+GAPS = [1, 5, 11, 12, 40, 1000, 1 << 17, 1 << 45]
+
+
+@pytest.mark.parametrize("n_gap", GAPS)
+@pytest.mark.parametrize("delay", [0.0, -43.0, 90.25])
+def test_a_gap_of_any_length_is_counted_and_costs_the_same(n_gap: int, delay: float) -> None:
+    shape = FShape(step=8, window=24, packet=16, spectra_per_heap=3, heaps_per_batch=2, max_delay_diff=20)
+    rng = np.random.default_rng(n_gap)
+    origin, n = int(rng.integers(1 << 50)), 30
+    plan = FPlan(shape, [DelayModel(Piece(-5, delay)), DelayModel(Piece(-5, delay + 9))])
+    flags, later = np.ones((2, n), bool), origin + (n + n_gap) * 16
+    missing = np.zeros((2, min(n_gap, shape.head // 16)), bool)
+    chunks = [(origin, flags), (origin + n * 16, missing), (later, flags)]
+    items = [item for time, some in chunks for item in plan.chunk(time, some)] + list(plan.finish())
+    batches = [item for item in items if isinstance(item, Batch)]
+    assert len(items) < 60
+    made = {batch.time + 24 * heap for batch in batches for heap in np.flatnonzero(batch.heaps(3)).tolist()}
+    late, early = round(delay + 9), round(delay)  # a heap needs the samples of both polarisations
+    ranges = [(origin, origin + n * 16), (later, later + n * 16)]
+    expected = {t for b, e in ranges for t in range(-(-(b + late) // 24) * 24, e + 99, 24) if t - early + 40 <= e}
+    assert made == expected
+    first, last = min(made), max(made)
+    assert sum(batch.n_missing(3) for batch in batches) == (last - first) // 24 + 1 - len(made)
+
+
+@pytest.mark.parametrize("n_gap", GAPS)
+def test_dumps_of_a_gap_are_counted_and_cost_nothing(n_gap: int) -> None:
+    rng = np.random.default_rng(n_gap)
+    first, threshold, n = int(rng.integers(1 << 40)), 7, 20
+    plan, later = XPlan(2, 32, threshold), first + n + n_gap
+    came = np.ones((n, 2), bool)
+    came[3:, 1] = False  # one antenna is silent from here on, and returns after the gap
+    items = list(plan.chunk(first * 32, came)) + list(plan.chunk(later * 32, np.ones((n, 2), bool)))
+    dumps = [item for item in items if isinstance(item, Dump)]
+    here = set(range(first, first + n)) | set(range(later, later + n))
+    inside = range(-(-first // threshold), (later + n) // threshold)
+    some = [range(d * threshold, (d + 1) * threshold) for d in (inside if len(inside) < 1000 else [])]
+    if some:
+        assert [d.time // 32 for d in dumps] == [d[0] for d in some if here & set(d)]
+        whole = [here.issuperset(d) for d in some if here & set(d)]
+        assert [bool(d.good[0]) for d in dumps] == whole
+    assert len(items) < 20 and len(dumps) + plan.n_skipped == len(inside)
+    assert plan.n_missing == n_gap + n - 3 + n_gap
 
 
 def test_a_delay_that_grows_asks_for_what_is_gone() -> None:
@@ -168,11 +213,11 @@ def test_dumps_do_not_depend_on_how_a_stream_is_cut(data: Any) -> None:
         present[hole : hole + draw(st.integers(1, 20))] = False
     whole = x_engine(v, present, batch_samples, threshold, first, [n_batches])
     in_chunks = x_engine(v, present, batch_samples, threshold, first, cut(rng, n_batches))
-    common = whole.keys() & in_chunks.keys()  # chunks of nothing do not arrive: nobody knows of dumps at the end
-    for time in whole.keys() ^ in_chunks.keys():
-        both = whole | in_chunks
-        assert (both[time][..., 0] == -(2**31)).all()
-    for time in common:
+    came, length = first + np.flatnonzero(present.any(axis=1)), threshold * batch_samples
+    dumps = range(-(-came[0] // threshold), (came[-1] + 1) // threshold) if len(came) else range(0)
+    expected_times = [n * length for n in dumps if (came // threshold == n).any()]
+    assert sorted(whole) == sorted(in_chunks) == expected_times
+    for time in whole:
         assert time % (threshold * batch_samples) == 0
         assert np.array_equal(whole[time], in_chunks[time])
         at = time // batch_samples - first
