@@ -133,10 +133,3 @@ def up_to_batches(items: list[Run | Batch]) -> list[list[Run | Batch]]:
     ends = [i + 1 for i, item in enumerate(items) if isinstance(item, Batch)]
     bounds = [0, *ends, len(items)]
     return [items[begin:end] for begin, end in pairwise(bounds) if begin < end]
-
-
-def complex_weights(weights: np.ndarray) -> np.ndarray:
-    """Returns the weights for complex samples: signs that alternate put frequency 0 into channel C / 2."""
-    if weights.dtype != np.float32:
-        raise UsageError(f"weights are {weights.dtype}; they must be float32")
-    return weights * np.where(np.arange(weights.shape[1]) % 2, -1, 1).astype(np.float32)

@@ -52,7 +52,7 @@ class ChainBank:
         shape = settings.shape(info)
         n, n_pols, n_channels, length = shape.spectra_per_batch, info.n_pols, settings.n_channels, shape.step
         self._heap_samples = settings.spectra_per_heap * length * unit
-        self._weights = settings.weights_on(backend, stream)
+        self._weights = settings.weights_on(backend, stream, info.is_complex)
         self._filtered = backend.empty((n_pols, n, length), np.complex64 if info.is_complex else np.float32)
         n_made = n_channels if info.is_complex else n_channels + 1
         self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)

@@ -52,7 +52,7 @@ class ChanneliseBank:
         shape = settings.shape(info)
         n, n_pols = shape.spectra_per_batch, info.n_pols
         self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
-        self._weights = settings.weights_on(backend, stream)
+        self._weights = settings.weights_on(backend, stream, info.is_complex)
         self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
         self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}

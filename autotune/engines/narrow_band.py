@@ -14,7 +14,7 @@ import numpy as np
 from ..core.errors import UsageError
 from .activity import Activity
 from .backend import Backend, Event
-from .band import KERNELS, Band, complex_weights
+from .band import KERNELS, Band
 from .choice import Kernels
 from .delays import Decimated, DelayModel
 from .gains import Gains
@@ -27,7 +27,7 @@ from .voltages import BandSettings, Voltages
 class NarrowSettings:
     """What a narrow band makes of real samples.
 
-    ``band.weights``: float32 [taps, n_channels], whose signs need not alternate: that is done here.
+    ``band.weights``: float32 [taps, n_channels].
     ``low_pass``: float32 [n], weights of the filter in front of the decimation.
     """
 
@@ -85,8 +85,7 @@ class NarrowBand:
             n_samples=self._window,
         )
         baseband = SampleInfo(COMPLEX_BITS, info.n_pols, info.sample_rate_hz / decimation, packet=n_outputs)
-        narrow = replace(settings.band, weights=complex_weights(settings.band.weights))
-        narrow = replace(narrow, max_delay_diff=-(-narrow.max_delay_diff // decimation))
+        narrow = replace(settings.band, max_delay_diff=-(-settings.band.max_delay_diff // decimation))
         made = [Decimated(model, decimation) for model in delays]
         self.band = Band(backend, kernels, baseband, narrow, made, gains, deliver, activity, unit=decimation)
         self._head = self.band.shape.head

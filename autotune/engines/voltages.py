@@ -15,7 +15,8 @@ from .stream import SampleInfo
 class BandSettings:
     """Says what a band makes of samples.
 
-    ``weights``: float32 [taps, L], the prototype filter; L is 2 n_channels, or n_channels of complex samples.
+    ``weights``: float32 [taps, L], the prototype filter; L is 2 n_channels, or n_channels of complex samples. Of those
+    frequency 0 comes to channel n_channels / 2: signs that alternate, which puts it there, are given to weights here.
     """
 
     n_channels: int
@@ -46,11 +47,13 @@ class BandSettings:
             is_complex=info.is_complex,
         )
 
-    def weights_on(self, backend: Backend, stream: Stream) -> DeviceArray:
-        """Returns a copy of the weights on the device."""
+    def weights_on(self, backend: Backend, stream: Stream, is_complex: bool) -> DeviceArray:
+        """Returns the weights on the device, with the signs that they have for such samples."""
         pinned = backend.pinned(self.weights.shape, np.float32)
         made = backend.empty(self.weights.shape, np.float32)
         pinned[...] = self.weights
+        if is_complex:
+            pinned.reshape(-1)[1::2] *= -1  # exp(-pi i n): channels are counted from half the sampling rate below
         stream.copy_in(made, pinned)
         stream.record().wait()
         return made
