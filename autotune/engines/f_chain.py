@@ -71,9 +71,9 @@ class FChain:
         self.input = FInput(backend, source, self._bands, self.counters, chunk_packets, ending, activity)
         self._begin = info.first_timestamp
 
-    def threads(self) -> dict[str, Callable[[], None]]:
-        """Returns what runs beside the caller's thread, by name."""
-        return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)} | {"reads": self.input.read}
+    def writers(self) -> dict[str, Callable[[], None]]:
+        """Returns what runs beside the caller's thread and ``input.read``, by name."""
+        return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)}
 
     def first_heap(self) -> int:
         """Returns when the first heap of any band leaves."""

@@ -47,12 +47,12 @@ class FEngine:
         backend.finish()
 
     def stop(self) -> None:
-        """Read no more; what has come is finished. Another thread may call it."""
+        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
         self._ending.asked.set()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to read no more, by ``stop`` or Ctrl-C."""
+        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
         return self._ending.asked.is_set()
 
     def run(self) -> list[FCounters]:
@@ -63,7 +63,8 @@ class FEngine:
         """
         for counters in self.counters:
             counters.began = time.monotonic()
-        run_beside(self._ending, self._chain.threads(), self._compute, self._backend.finish)
+        reads, writes = {"reads": self._chain.input.read}, self._chain.writers()
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
         return self.counters
 
     def _compute(self) -> None:

@@ -44,7 +44,7 @@ class FInput:
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
         chunks = [Chunk[Samples](backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
-        self.chunks = Buckets(chunks, ending)
+        self.chunks = Buckets(chunks, ending, is_input=True)
         self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
 
     def read(self) -> None:

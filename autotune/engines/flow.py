@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 from typing import Generic, Protocol, TypeVar
@@ -20,8 +20,10 @@ from .backend import Event
 B = TypeVar("B")
 T = TypeVar("T")
 R = TypeVar("R")  # the source's answer about a chunk, such as Samples
+Work = Mapping[str, Callable[[], None]]  # what threads run, by their names
 R_co = TypeVar("R_co", covariant=True)
 POLL_S = 0.1  # how often a thread that waits looks whether it must stop
+GRACE_S = 0.5  # how long a source may go on reading when the engine has ended
 
 
 class Stopped(Exception):
@@ -32,7 +34,7 @@ class Stopped(Exception):
 class Ending:
     """Why an engine ends before its source does: asked to, or a thread's error."""
 
-    asked: threading.Event = field(default_factory=threading.Event)  # read no more; finish what has come
+    asked: threading.Event = field(default_factory=threading.Event)  # take no more chunks; finish the one in flight
     failed: threading.Event = field(default_factory=threading.Event)  # give up
     error: BaseException | None = None
 
@@ -43,10 +45,13 @@ class Ending:
 
 
 class Buckets(Generic[B]):
-    """A fixed number of buckets that go round between two threads."""
+    """A fixed number of buckets that go round between two threads.
 
-    def __init__(self, buckets: list[B], ending: Ending) -> None:
-        self._ending, self._n = ending, len(buckets)
+    ``is_input``: they hold what a source gave, of which no more is taken when the engine is asked to end.
+    """
+
+    def __init__(self, buckets: list[B], ending: Ending, is_input: bool = False) -> None:
+        self._ending, self._n, self._is_input = ending, len(buckets), is_input
         self._free: Queue[B] = Queue()
         self._filled: Queue[B | None] = Queue()
         for bucket in buckets:
@@ -69,7 +74,12 @@ class Buckets(Generic[B]):
 
     def take(self) -> B | None:
         """Returns the next filled bucket, or None at the end; waits for it. Raises Stopped."""
-        return self._get(self._filled)
+        try:
+            return self._get(self._filled)
+        except Stopped:
+            if self._ending.failed.is_set():
+                raise
+            return None
 
     def give_back(self, bucket: B) -> None:
         self._free.put(bucket)
@@ -79,11 +89,9 @@ class Buckets(Generic[B]):
         return f"{self._filled.qsize()}/{self._n}"
 
     def _get(self, queue: Queue[T]) -> T:
-        while not self._ending.failed.is_set():
-            try:
+        while not (self._ending.failed.is_set() or (self._is_input and self._ending.asked.is_set())):
+            with suppress(Empty):
                 return queue.get(timeout=POLL_S)
-            except Empty:
-                continue
         raise Stopped
 
 
@@ -136,19 +144,26 @@ def read_chunks(
 
 
 def run_beside(
-    ending: Ending, others: Mapping[str, Callable[[], None]], compute: Callable[[], None], finish: Callable[[], None]
+    ending: Ending,
+    readers: Work,
+    writers: Work,
+    compute: Callable[[], None],
+    finish: Callable[[], None],
 ) -> None:
-    """Runs ``compute`` with each of ``others`` in a thread, autotune-NAME, and ``finish`` when all have ended.
+    """Runs ``compute`` beside readers and writers, each in a thread, autotune-NAME, and ``finish`` when all have ended.
 
-    The first Ctrl-C lets the engine read no more; what has come is finished.
+    The first Ctrl-C lets the engine take no more chunks; the one in flight is finished. A reader whose source is silent
+    then is left behind: its thread ends when the source does.
 
     Raises:
         Exception: the first error of any of them.
     """
     try:
         with ended_by_ctrl_c(ending.asked.set), ExitStack() as stack:
-            for name, work in others.items():
+            for name, work in writers.items():
                 stack.enter_context(thread(f"autotune-{name}", work, ending))
+            for name, work in readers.items():
+                stack.enter_context(thread(f"autotune-{name}", work, ending, is_reader=True))
             compute()
     except Stopped:  # the error of a thread is raised below
         pass
@@ -178,8 +193,11 @@ def ended_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def thread(name: str, run: Callable[[], None], ending: Ending) -> Iterator[threading.Thread]:
-    """Runs ``run`` beside the block, and ends with it; an error in it ends the engine."""
+def thread(name: str, run: Callable[[], None], ending: Ending, is_reader: bool = False) -> Iterator[threading.Thread]:
+    """Runs ``run`` beside the block, and ends with it; an error in it ends the engine.
+
+    ``is_reader``: it may be waiting for a source that gives nothing, and is not waited for when the engine ends early.
+    """
 
     def guarded() -> None:
         try:
@@ -197,4 +215,6 @@ def thread(name: str, run: Callable[[], None], ending: Ending) -> Iterator[threa
         ending.failed.set()
         raise
     finally:
-        worker.join()
+        while worker.is_alive() and not (is_reader and (ending.asked.is_set() or ending.failed.is_set())):
+            worker.join(POLL_S)
+        worker.join(GRACE_S)

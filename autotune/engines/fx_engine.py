@@ -77,12 +77,12 @@ class FXEngine:
         backend.finish()
 
     def stop(self) -> None:
-        """Read no more; what has come is finished. Another thread may call it."""
+        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
         self._ending.asked.set()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to read no more, by ``stop`` or Ctrl-C."""
+        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
         return self._ending.asked.is_set()
 
     def run(self) -> tuple[list[FCounters], XCounters]:
@@ -94,10 +94,11 @@ class FXEngine:
         self.counters.began = time.monotonic()
         for counters in self.f_counters:
             counters.began = time.monotonic()
-        threads: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
+        reads = {f"reads-{antenna}": chain.input.read for antenna, chain in enumerate(self._chains)}
+        writes: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
         for antenna, chain in enumerate(self._chains):
-            threads |= {f"{name}-{antenna}": run for name, run in chain.threads().items()}
-        run_beside(self._ending, threads, self._compute, self._backend.finish)
+            writes |= {f"{name}-{antenna}": run for name, run in chain.writers().items()}
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
         return self.f_counters, self.counters
 
     def _compute(self) -> None:

@@ -63,19 +63,19 @@ class XEngine:
         ]
         self._number = 0
         chunks = [Chunk[Batches](backend.pinned(settings.chunk_shape, np.int8)) for _ in range(N_CHUNKS)]
-        self._chunks = Buckets(chunks, self._ending)
+        self._chunks = Buckets(chunks, self._ending, is_input=True)
         self._spare = np.empty(settings.chunk_shape, np.int8) if source.is_live else np.empty(0)
         queues: dict[str, Buckets[Any]] = {"in": self._chunks, "dumps": self._output.buckets}
         self.progress = Progress(self._activity, queues, report, trace)
         backend.finish()
 
     def stop(self) -> None:
-        """Read no more; what has come is finished. Another thread may call it."""
+        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
         self._ending.asked.set()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to read no more, by ``stop`` or Ctrl-C."""
+        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
         return self._ending.asked.is_set()
 
     def run(self) -> XCounters:
@@ -85,9 +85,8 @@ class XEngine:
             UsageError: of the source or the sink; what was written stands.
         """
         self.counters.began = time.monotonic()
-        run_beside(
-            self._ending, {"writes": self._output.write, "reads": self._read}, self._compute, self._backend.finish
-        )
+        reads, writes = {"reads": self._read}, {"writes": self._output.write}
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
         return self.counters
 
     def _read(self) -> None:

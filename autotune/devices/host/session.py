@@ -3,6 +3,7 @@
 import _ctypes
 import ctypes
 import struct
+import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_o
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
+ONE_LAUNCH = threading.Lock()  # the runtime has one launch at a time, and a library one shared and constant memory
 MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, filled up to the 128 bytes of a tensor map
 
 
@@ -79,20 +81,22 @@ class HostFunction:
         Raises:
             TrialFailure: resources, before anything runs; launch_failed, for what the runtime or the checker found.
         """
-        for prepared in self._prepare(launch, arguments, seed):
-            self._call(*prepared)
+        with ONE_LAUNCH:
+            for prepared in self._prepare(launch, arguments, seed):
+                self._call(*prepared)
 
     def samples(
         self, launch: Launch, arguments: Sequence[Argument | HostMemory], n: int, *, cold: bool
     ) -> list[Sample]:
         """Times ``n`` launches by the wall clock. ``cold`` has no effect: a CPU's caches differ from the GPU's."""
-        prepared = self._prepare(launch, arguments, 0)
         taken = []
-        for _ in range(n):
-            start = time.perf_counter()
-            for each in prepared:
-                self._call(*each)
-            taken.append(Sample(time.perf_counter() - start))
+        with ONE_LAUNCH:
+            prepared = self._prepare(launch, arguments, 0)
+            for _ in range(n):
+                start = time.perf_counter()
+                for each in prepared:
+                    self._call(*each)
+                taken.append(Sample(time.perf_counter() - start))
         return taken
 
     def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> Streamed:
