@@ -11,8 +11,6 @@ import argparse
 import ast
 import io
 import re
-import subprocess
-import tarfile
 import tempfile
 import tokenize
 from collections import Counter
@@ -21,6 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import median
+
+from commits import unpack
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, TOP = "autotune", "(top)"
@@ -253,12 +253,8 @@ def lacks_subject(text: str) -> bool:
 def _at(commit: str) -> House:
     """The tree of a commit, unpacked into a folder that goes when it has been read."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["git", "archive", "--format=tar", commit, "--", *CODE, "docs"]
-        packed = subprocess.run(words, cwd=ROOT, capture_output=True)
-        if packed.returncode:
-            raise SystemExit(f"{commit} cannot be measured: {packed.stderr.decode().strip()}")
-        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-            archive.extractall(folder, filter="data")
+        if (why_not := unpack(ROOT, commit, (*CODE, "docs"), Path(folder))) is not None:
+            raise SystemExit(f"{commit} cannot be measured: {why_not}")
         return House(Path(folder))
 
 

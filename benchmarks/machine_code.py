@@ -15,12 +15,10 @@ Prints Markdown: a table by kernel, and one of the variants that differ. Exits w
 
 import argparse
 import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -28,6 +26,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from commits import unpack
 
 from autotune import Config, Kernel, TrialFailure
 from autotune.core.definition import baked_values
@@ -175,12 +175,8 @@ def rendered(cases: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def rendered_at(commit: str, cases: list[dict[str, Any]]) -> list[str]:
     """Returns what the tree of ``commit`` makes of the cases, in a process that imports that tree."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["git", "archive", "--format=tar", commit, "--", "autotune", "kernels", "templates"]
-        packed = subprocess.run(words, cwd=ROOT, capture_output=True)
-        if packed.returncode:
-            raise SystemExit(f"{commit} cannot be compared with: {packed.stderr.decode().strip()}")
-        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-            archive.extractall(folder, filter="data")
+        if (why_not := unpack(ROOT, commit, ("autotune", "kernels", "templates"), Path(folder))) is not None:
+            raise SystemExit(f"{commit} cannot be compared with: {why_not}")
         for part in ("kernels", "templates"):  # as they lie in a wheel: an editable install would add this tree's
             (Path(folder) / part).rename(Path(folder) / "autotune" / part)
         words = [sys.executable, __file__, "--render"]

@@ -26,7 +26,8 @@ FILES = {
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A tree of two rooms with the script, as one commit; the page is longer afterwards."""
-    for name, text in {**FILES, "benchmarks/house.py": (ROOT / "benchmarks" / "house.py").read_text()}.items():
+    scripts = {name: (ROOT / name).read_text() for name in ("benchmarks/house.py", "benchmarks/commits.py")}
+    for name, text in {**FILES, **scripts}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]

@@ -27,6 +27,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)  # where dataclasses look for it
+    monkeypatch.syspath_prepend(SCRIPT.parent)  # as when it is run: it imports from the files beside it
     spec.loader.exec_module(module)
     return module
 
