@@ -65,3 +65,27 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert len(commands) == 2
     assert commands[0].endswith("autotune sweep --kernel ddc") and commands[1].endswith("pytest -n 2")
     assert "README.md" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_ci_runs_it_as_a_newcomer_does(tmp_path: Path) -> None:
+    """The caller's environment is not there, but for pip's settings; the home is new, and goes; the status stays."""
+    command = "python3 -m venv --help >help && touch ~/pytest && env >told && exit 7"
+    config = tmp_path / "old" / ".config" / "pip" / "pip.conf"
+    for path in (config, tmp_path / ".ci" / "run"):
+        path.parent.mkdir(parents=True)
+    config.touch()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    (tmp_path / "README.md").write_text(f"    {command}\n")
+    pip = {"PIP_EXTRA_INDEX_URL": "a b", "PIP_X": "'$Y\""}
+    given = {"HOME": str(tmp_path / "old"), "PATH": "/usr/bin:/bin", "LANG": "C", **pip}
+
+    def told(**more: str) -> dict[str, str]:
+        done = subprocess.run([tmp_path / ".ci" / "run"], env=given | more, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (7, f"{command}\n", "")
+        found = dict(line.split("=", 1) for line in (tmp_path / "told").read_text().splitlines())
+        assert not Path(found.pop("HOME")).exists() and found.pop("PATH") == "/usr/bin:/bin"
+        return {name: value for name, value in found.items() if name not in ("PWD", "OLDPWD", "SHLVL", "_")}
+
+    assert told() == {**pip, "PIP_CONFIG_FILE": str(config)}
+    assert told(PIP_CONFIG_FILE="/dev/null") == {**pip, "PIP_CONFIG_FILE": "/dev/null"}
+    assert not (tmp_path / "old" / "pytest").exists()
