@@ -5,9 +5,12 @@ A file, an array in memory or a network is a ``Source`` or a sink. Times are sam
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+
+from .times import exact_time
 
 COMPLEX_BITS = 64  # sample_bits of complex float32
 
@@ -25,7 +28,12 @@ class SampleInfo:
     antenna: str = ""
     position_m: tuple[float, float, float] | None = None  # geocentric: x, y, z
     centre_frequency_hz: float | None = None
-    sync_time_unix: float | None = None
+    sync_time_unix: Fraction | None = None  # UTC when the stream's time was 0, exactly; given as exact_time takes it
+    is_turned: bool = False  # the band of the recording fell with frequency, and was turned round when it was read
+
+    def __post_init__(self) -> None:
+        if self.sync_time_unix is not None:
+            object.__setattr__(self, "sync_time_unix", exact_time(self.sync_time_unix))
 
     @property
     def is_complex(self) -> bool:

@@ -73,7 +73,7 @@ ChunkOption = Annotated[
     ),
 ]
 
-NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "sync_time_unix": float, "n_pols": int}
+NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
 
 
 def records(given: Path | None) -> Path | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...core import schema
 from ..stream import COMPLEX_BITS
+from ..times import moment
 
 MOST_RATE_HZ = 1e13
 MOST_TIME = 1 << 62  # timestamps are exact up to it
@@ -84,6 +85,6 @@ SAMPLES = {
     "antenna": schema.word,
     "position_m": POSITION,
     "centre_frequency_hz": real,
-    "sync_time_unix": real,
+    "sync_time_unix": moment,
 }
 NEEDED = ("sample_bits", "n_pols", "sample_rate_hz", "first_timestamp")

@@ -7,11 +7,13 @@ and polarisations, ORDER (TFP: time, channel, polarisation; TPF).
 
 import re
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from ..stream import SampleInfo, Samples
+from ..times import exact_time
 from . import checks
 from .interleaved import Layout, centre_of
 from .reading import Bytes, Given, Header, came, cut_off, packet_of, packets_in, refuse, unix_of_mjd
@@ -148,12 +150,12 @@ def _centre(header: Header, layout: Layout) -> float | None:
     return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
 
 
-def _start(header: Header) -> float | None:
+def _start(header: Header) -> Fraction | None:
     """Returns when OBS_OFFSET is 0, in seconds; None if the header says it not, or unreadably."""
     try:
         whole, _, part = header.text("UTC_START").partition(".")
         start = datetime.strptime(whole, "%Y-%m-%d-%H:%M:%S").replace(tzinfo=UTC)
-        return start.timestamp() + float(f"0.{part or 0}")
+        return exact_time(start.timestamp() + float(f"0.{part or 0}"))
     except ValueError:
         pass
-    return unix_of_mjd(header.number("MJD_START")) if "MJD_START" in header else None
+    return exact_time(unix_of_mjd(header.number("MJD_START"))) if "MJD_START" in header else None

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..stream import SampleInfo, Samples
+from ..times import exact_time
 from . import checks
 from .interleaved import Layout, centre_of
 from .reading import (
@@ -234,9 +235,9 @@ def _centre(header: Header, layout: Layout) -> float | None:
     return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
 
 
-def _start(header: Header) -> float | None:
+def _start(header: Header) -> Fraction | None:
     """Returns when PKTIDX is 0, in seconds; None if the header does not say it."""
     if "STT_IMJD" not in header:
         return None
     day = unix_of_mjd(header.integer("STT_IMJD", 0, 1 << 20))
-    return day + header.number("STT_SMJD", 0.0) + header.number("STT_OFFS", 0.0)
+    return exact_time(day + header.number("STT_SMJD", 0.0) + header.number("STT_OFFS", 0.0))

@@ -12,12 +12,14 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import schema
+from ..times import stored_time
 from . import checks
 from .reading import refuse
 
@@ -262,10 +264,11 @@ def _set(group: "h5py.Group", values: Mapping[str, Any]) -> None:
             group.attrs[name] = np.bytes_(value.encode()) if isinstance(value, str) else value
 
 
-SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME)}
+SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME), "is_turned": schema.flag}
 SAMPLE_NEEDED = (*checks.NEEDED, "packet")
 
 
 def attributes(info: Any, but: str = "") -> dict[str, Any]:
-    """Returns the fields of a dataclass as attributes, but for one."""
-    return {field.name: getattr(info, field.name) for field in fields(info) if field.name != but}
+    """Returns the fields of a dataclass as attributes, but for one. Times are floats where exact, else text."""
+    values = {field.name: getattr(info, field.name) for field in fields(info) if field.name != but}
+    return {name: stored_time(value) if isinstance(value, Fraction) else value for name, value in values.items()}

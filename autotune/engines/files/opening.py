@@ -1,5 +1,6 @@
 """Opens recordings of samples, whatever their format."""
 
+from fractions import Fraction
 from pathlib import Path
 
 from ..stream import Source
@@ -19,7 +20,7 @@ def open_samples(
     antenna: str | None = None,
     position_m: tuple[float, float, float] | None = None,
     centre_frequency_hz: float | None = None,
-    sync_time_unix: float | None = None,
+    sync_time_unix: Fraction | float | str | None = None,
     channel: int | tuple[int, int] | None = None,
     threads: tuple[int, ...] | None = None,
     n_pols: int | None = None,
@@ -32,7 +33,7 @@ def open_samples(
         antenna: its name.
         position_m: of the antenna, geocentric x, y, z.
         centre_frequency_hz: of the band that the samples hold.
-        sync_time_unix: when the stream's time was 0.
+        sync_time_unix: when the stream's time was 0, in seconds since 1970; as text with all of its digits.
         channel: which one to read, of a file with several. Two, of VDIF: they are the polarisations.
         threads: of VDIF, which are the polarisations, if there are others.
         n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.

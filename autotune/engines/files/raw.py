@@ -25,6 +25,7 @@ from ...core import schema
 from ...core.errors import UsageError
 from ...core.files import write_whole
 from ..stream import SampleInfo, Samples
+from ..times import stored_time
 from . import checks
 from .reading import Bytes, Given, came, cut_off, packet_of, packets_in, refuse
 from .toml import checked, read_toml, written
@@ -230,7 +231,7 @@ def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, i
         "antenna": info.antenna or None,
         "position_m": info.position_m and [float(x) for x in info.position_m],
         "centre_frequency_hz": info.centre_frequency_hz,
-        "sync_time_unix": info.sync_time_unix,
+        "sync_time_unix": None if info.sync_time_unix is None else stored_time(info.sync_time_unix),
         "missing": [list(each) for each in missing] or None,
     }
     return "".join(written(name, value) for name, value in said.items() if value is not None)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
 
 CHECKS = {
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("sample_rate_hz", "antenna", "position_m", "n_pols")},
-    **{name: schema.optional(checks.real) for name in ("centre_frequency_hz", "sync_time_unix")},
+    **{name: schema.optional(checks.SAMPLES[name]) for name in ("centre_frequency_hz", "sync_time_unix")},
     "threads": schema.optional(schema.sequence(schema.count)),
 }
 
@@ -34,7 +35,7 @@ class Given:
     antenna: str | None = None
     position_m: tuple[float, float, float] | None = None
     centre_frequency_hz: float | None = None
-    sync_time_unix: float | None = None
+    sync_time_unix: Fraction | float | str | None = None
     channel: int | tuple[int, int] | None = None  # that is read, of several; two: they are the polarisations
     threads: tuple[int, ...] | None = None  # of VDIF: that are the polarisations
     n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from fractions import Fraction
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -32,7 +33,7 @@ AT_ONCE = 1 << 26  # bytes of visibilities that are converted together
 PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # that a file takes at most
 SHORTEST_S = 1e-3  # of a dump: Julian dates of 64 bits are 40 microseconds apart
 LEAST_RADIUS_M, MOST_RADIUS_M = 6.3e6, 6.4e6
-JULIAN_1970 = 2440587.5
+JULIAN_1970 = Fraction("2440587.5")
 
 
 class UvData:
@@ -150,7 +151,8 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         antenna_names=[antenna.antenna for antenna in info.antennas],
     )
     assert first.sync_time_unix is not None and info.centre_frequency_hz is not None
-    middles = first.sync_time_unix + (times + info.dump_samples / 2) / first.sample_rate_hz
+    rate = Fraction(first.sample_rate_hz)
+    middles = [first.sync_time_unix + Fraction(2 * time + info.dump_samples, 2) / rate for time in times.tolist()]
     channels = np.arange(info.n_channels) - info.n_channels / 2
     return UVData.new(
         freq_array=info.centre_frequency_hz + channels * info.channel_width_hz,
@@ -158,7 +160,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         polarization_array=list(POLARISATIONS),
         telescope=telescope,
         update_telescope_from_known=False,
-        times=JULIAN_1970 + middles / 86400,
+        times=np.array([float(JULIAN_1970 + middle / 86400) for middle in middles]),
         antpairs=[(j, i) for j in numbers for i in range(j + 1)],
         do_blt_outer=True,
         time_axis_faster_than_bls=False,

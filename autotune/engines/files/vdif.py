@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..stream import COMPLEX_BITS, SampleInfo, Samples
+from ..times import exact_time
 from . import checks
 from .reading import MOST_GAP_S, Bytes, Given, cut_off, packets_in, refuse
 
@@ -164,7 +165,7 @@ class VdifSamples:
                 packet=self._n_samples,
                 first_timestamp=self._next * self._n_samples,
                 antenna=_station(frame.station),
-                sync_time_unix=datetime(2000 + year, 1 + 6 * half, 1, tzinfo=UTC).timestamp(),
+                sync_time_unix=exact_time(datetime(2000 + year, 1 + 6 * half, 1, tzinfo=UTC).timestamp()),
             )
         )
 

@@ -7,6 +7,7 @@ Attributes of the file say what ``VoltageInfo`` does, and those of the group ``s
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..stream import Batches, SampleInfo, VoltageInfo
+from ..times import time_text
 from . import checks
 from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
 from .reading import refuse
@@ -191,10 +193,9 @@ class _Heaps:
 
     def _same(self, name: str, own: object, others: object, other: "_Heaps") -> None:
         if own != others:
-            refuse(
-                self._file.path,
-                f"{name} is {own}, and of {other._file.path.name} it is {others}: they must be the same",
-            )
+            here, there = (time_text(each) if isinstance(each, Fraction) else each for each in (own, others))
+            first = other._file.path.name
+            refuse(self._file.path, f"{name} is {here}, and of {first} it is {there}: they must be the same")
 
 
 def _runs(rows: np.ndarray, most: int) -> Iterator[tuple[int, int, int]]:

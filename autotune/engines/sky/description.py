@@ -10,6 +10,7 @@ from ...core import schema
 from ..files import checks
 from ..files.reading import refuse
 from ..files.toml import checked, read_toml
+from ..times import moment
 from .geometry import EAST_WEST, RANDOM, array_positions
 from .spec import Antenna, Hole, PointSource, Sky, Tone
 
@@ -81,7 +82,7 @@ SKY = schema.fields(
         "n_samples": checks.integer(8, checks.MOST_TIME),
         "duration_s": schema.amount,
         "first_timestamp": checks.integer(-(1 << 61), 1 << 61),
-        "sync_time_unix": checks.real,
+        "sync_time_unix": moment,
         "seed": COUNT,
         "phase_centre": PHASE_CENTRE,
         "noise": schema.fields({"level": _from_to(0, 1e6)}, needed=("level",)),

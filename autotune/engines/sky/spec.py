@@ -1,6 +1,7 @@
 """What a simulated sky is: antennas, sources, tones, holes, and how they are sampled."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import radians
 
 import numpy as np
@@ -74,7 +75,7 @@ class Sky:
     tones: tuple[Tone, ...] = ()
     holes: tuple[Hole, ...] = ()
     centre_frequency_hz: float | None = None
-    sync_time_unix: float | None = None
+    sync_time_unix: Fraction | None = None
 
     @property
     def centre(self) -> float:

@@ -123,7 +123,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
         ({"n_channels": 64}, "n_channels is 64"),
         ({"step": 128}, "step is 128"),
         ({"bits": 4}, "bits is 4"),
-        ({"samples": replace(SAMPLES, sync_time_unix=3.0)}, "sync_time_unix is 3.0"),
+        ({"samples": replace(SAMPLES, sync_time_unix=3.0)}, "sync_time_unix is 3, and of"),
         ({"samples": replace(SAMPLES, sample_rate_hz=3.0)}, "sample_rate_hz is 3.0"),
         ({"n_pols": 1}, "one polarisation"),
     ],
@@ -142,6 +142,28 @@ def test_what_is_said_of_samples_is_read(tmp_path: Path, name: str) -> None:
     write(tmp_path / "v.h5", info, np.arange(2), heaps(info, 2))
     source = VoltageFiles([tmp_path / "v.h5"])
     assert source.antennas == (info,)
+    source.close()
+
+
+@pytest.mark.parametrize("time", [None, 1.6e9, "1600000000.5", "1600000000.000000000007", "4800000001/3"])
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_the_exact_time_of_samples_is_read(tmp_path: Path, time: float | str | None, is_turned: bool) -> None:
+    info = replace(VOLTAGES, samples=replace(SAMPLES, sync_time_unix=time, is_turned=is_turned))
+    write(tmp_path / "v.h5", info, np.arange(2), heaps(info, 2))
+    with h5py.File(tmp_path / "v.h5", "r") as file:
+        stored = file["samples"].attrs.get("sync_time_unix")
+        assert type(stored) is (type(None) if time is None else np.float64 if str(time)[-1] in "05" else np.bytes_)
+    source = VoltageFiles([tmp_path / "v.h5"])
+    assert source.antennas == (info,)
+    source.close()
+
+
+def test_a_file_of_before_there_were_turned_bands_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "v.h5", VOLTAGES, np.arange(2), heaps(VOLTAGES, 2))
+    with h5py.File(tmp_path / "v.h5", "r+") as file:
+        del file["samples"].attrs["is_turned"]
+    source = VoltageFiles([tmp_path / "v.h5"])
+    assert source.antennas == (VOLTAGES,)
     source.close()
 
 

@@ -1,5 +1,7 @@
 """Packed samples and their TOML header: round trips, files that are cut off, grow, are damaged, or fill the disk."""
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,22 @@ def test_what_is_given_takes_the_place_of_the_header(tmp_path: Path) -> None:
     source = open_samples(tmp_path / "x.toml", antenna="m063", sample_rate_hz=5.0, position_m=(1, 2, 3))
     assert (source.info.antenna, source.info.sample_rate_hz, source.info.position_m) == ("m063", 5.0, (1, 2, 3))
     assert source.info.centre_frequency_hz == INFO.centre_frequency_hz
+
+
+@pytest.mark.parametrize(
+    ("time", "line"),
+    [
+        (1.6e9, "sync_time_unix = 1600000000.0\n"),
+        ("1600000000.000000000007", 'sync_time_unix = "1600000000.000000000007"\n'),
+        ("4800000001/3", 'sync_time_unix = "4800000001/3"\n'),
+    ],
+)
+def test_a_time_is_written_exactly(tmp_path: Path, time: float | str, line: str) -> None:
+    info = replace(INFO, sync_time_unix=time)
+    write(tmp_path / "x.toml", info, packed(info))
+    assert line in (tmp_path / "x.toml").read_text()
+    assert open_samples(tmp_path / "x.toml").info.sync_time_unix == info.sync_time_unix
+    assert open_samples(tmp_path / "x.toml", sync_time_unix="1/3").info.sync_time_unix == Fraction(1, 3)
 
 
 @given(cut=st.integers(0, 60_000), packets=st.lists(st.integers(1, 400), min_size=1, max_size=4))
@@ -193,6 +211,8 @@ GOOD = {
         ("first_timestamp", "0.5", "integer"),
         ("first_timestamp", str(2**62 + 1), "integer"),
         ("antenna", '"a\\u001b[2Jb"', "printable"),
+        ("sync_time_unix", '"today"', "sync_time_unix is 'today', must be seconds since 1970"),
+        ("sync_time_unix", "inf", "sync_time_unix is inf"),
         ("position_m", "[1, 2]", "list of 3"),
         ("missing", "[[0, 1]]", "list of 3"),
         ("missing", "[[0, -1, 5]]", "-1"),

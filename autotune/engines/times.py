@@ -1,0 +1,61 @@
+"""Times of streams, exactly: rational numbers of seconds since 1970, UTC."""
+
+import math
+import re
+from fractions import Fraction
+from numbers import Rational
+from typing import Any
+
+from ..core import schema
+from ..core.errors import UsageError
+
+MOST_S = 10**12  # before and after 1970
+MOST_DIGITS = 20  # behind the point, of what is written as a decimal number
+DECIMAL = re.compile(r"[+-]?(\d{1,40}\.?\d{0,60}|\.\d{1,60})([eE][+-]?\d{1,2})?")
+RATIO = re.compile(r"[+-]?\d{1,60}/0*[1-9]\d{0,59}")
+
+
+def moment(value: Any) -> Fraction:
+    """Checks for a time: an integer, a float or a Fraction, or text, as "1700000000.123456789012" or "p/q".
+
+    A float is taken as what it is, the nearest multiple of 2^-22 s or so; text as what it says.
+
+    Raises:
+        Unsound: for anything else.
+    """
+    is_text = isinstance(value, str) and (DECIMAL.fullmatch(value) or RATIO.fullmatch(value))
+    is_number = isinstance(value, Rational) and not isinstance(value, bool)
+    is_float = isinstance(value, float) and math.isfinite(value)
+    time = Fraction(value) if is_text or is_number or is_float else None
+    if time is None or abs(time) > MOST_S:
+        raise schema.Unsound(
+            f"is {schema.shown(value)}, must be seconds since 1970, at most {MOST_S:g}: a number, or text for all of "
+            'its digits, as "1700000000.123456789012" or "5100000000/3"'
+        )
+    return time
+
+
+def exact_time(value: int | float | Fraction | str) -> Fraction:
+    """Returns a time that is given as ``moment`` takes it.
+
+    Raises:
+        UsageError: when it is none, in one line.
+    """
+    try:
+        return moment(value)
+    except schema.Unsound as error:
+        raise UsageError(f"a time {error}") from None
+
+
+def time_text(time: Fraction) -> str:
+    """Returns a time as text that ``exact_time`` reads: its decimal digits if they end behind 20, else as "p/q"."""
+    if 10**MOST_DIGITS % time.denominator:
+        return f"{time.numerator}/{time.denominator}"
+    digits = f"{abs(time.numerator) * 10**MOST_DIGITS // time.denominator:0{MOST_DIGITS + 1}d}"
+    whole, part = digits[:-MOST_DIGITS], digits[-MOST_DIGITS:].rstrip("0")
+    return f"{'-' if time < 0 else ''}{whole}{part and '.'}{part}"
+
+
+def stored_time(time: Fraction) -> float | str:
+    """Returns what a file holds of a time, which ``exact_time`` turns back: a float where that is exact, else text."""
+    return float(time) if Fraction(float(time)) == time else time_text(time)
