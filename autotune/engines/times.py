@@ -1,4 +1,7 @@
-"""Times of streams, exactly: rational numbers of seconds since 1970, UTC."""
+"""Times of streams, exactly: rational numbers of seconds since 1970, UTC.
+
+Those count 86400 seconds a day, as POSIX has it; a leap second has the number of the second behind it.
+"""
 
 import math
 import re
@@ -9,9 +12,12 @@ from typing import Any
 from ..core import schema
 from ..core.errors import UsageError
 
+# The first seconds behind the leap seconds since 2000 (IERS, Bulletin C 30, 36, 43, 49 and 52,
+# https://hpiers.obspm.fr/eoppc/bul/bulc): beginnings of 2006, 2009, July 2012, July 2015 and 2017. None is announced.
+LEAPS = (1136073600, 1230768000, 1341100800, 1435708800, 1483228800)
 MOST_S = 10**12  # before and after 1970
 MOST_DIGITS = 20  # behind the point, of what is written as a decimal number
-DECIMAL = re.compile(r"[+-]?(\d{1,40}\.?\d{0,60}|\.\d{1,60})([eE][+-]?\d{1,2})?")
+DECIMAL = re.compile(r"[+-]?(?:\d{1,40}\.?(\d{0,60})|\.(\d{1,60}))(?:[eE]([+-]?\d{1,2}))?")
 RATIO = re.compile(r"[+-]?\d{1,60}/0*[1-9]\d{0,59}")
 
 
@@ -59,3 +65,24 @@ def time_text(time: Fraction) -> str:
 def stored_time(time: Fraction) -> float | str:
     """Returns what a file holds of a time, which ``exact_time`` turns back: a float where that is exact, else text."""
     return float(time) if Fraction(float(time)) == time else time_text(time)
+
+
+def step_of(number: str | float | Fraction) -> Fraction:
+    """Returns how far apart numbers lie that are written or stored so: 10^-3 for "1.250", 2^-52 for the float 1.25.
+
+    Whole numbers and fractions are what they say: 0.
+    """
+    if isinstance(number, float):
+        return Fraction(0) if number.is_integer() else Fraction(math.ulp(number))
+    found = DECIMAL.fullmatch(number) if isinstance(number, str) else None
+    if found is None or Fraction(number).denominator == 1:
+        return Fraction(0)
+    return Fraction(10) ** (int(found[3] or 0) - len(found[1] or found[2] or ""))
+
+
+def leap_seconds(start: Fraction, elapsed_s: Fraction) -> int:
+    """Returns how many leap seconds passed in ``elapsed_s`` seconds since ``start``."""
+    n = 0
+    for leap in LEAPS:
+        n += start < leap <= start + elapsed_s - n - 1
+    return n

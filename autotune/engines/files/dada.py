@@ -6,20 +6,35 @@ and polarisations, ORDER (TFP: time, channel, polarisation; TPF).
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from ..stream import SampleInfo, Samples
-from ..times import exact_time
+from ..times import DECIMAL, step_of
 from . import checks
 from .interleaved import Layout, centre_of
-from .reading import Bytes, Given, Header, came, cut_off, packet_of, packets_in, refuse, unix_of_mjd
+from .reading import (
+    COARSE,
+    Bytes,
+    Given,
+    Header,
+    Start,
+    Tell,
+    came,
+    cut_off,
+    packet_of,
+    packets_in,
+    refuse,
+    settled,
+    unix_of_mjd,
+)
 
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096
+UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
 ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
 
 
@@ -28,7 +43,7 @@ def is_dada(start: bytes) -> bool:
     return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", start, re.MULTILINE) is not None
 
 
-def open_dada(path: Path, given: Given) -> "DadaSamples":
+def open_dada(path: Path, given: Given, tell: Tell) -> "DadaSamples":
     """Opens a file.
 
     Raises:
@@ -36,7 +51,7 @@ def open_dada(path: Path, given: Given) -> "DadaSamples":
     """
     file = Bytes(path)
     try:
-        return DadaSamples(file, given)
+        return DadaSamples(file, given, tell)
     except BaseException:
         file.close()
         raise
@@ -51,7 +66,7 @@ class DadaSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: Given) -> None:
+    def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
         self._file = file
         header = _header(file)
         if header.integer("NBIT", 1, 64) != 8:
@@ -68,19 +83,17 @@ class DadaSamples:
         stated = header.integer("FILE_SIZE", 0, checks.MOST_TIME, 0)
         self._stated = stated // layout.sample_bytes or None
         n_samples = self._stated or self._n_here()
-        self.info = given.over(
-            SampleInfo(
-                sample_bits=layout.sample_bits,
-                n_pols=n_pols,
-                sample_rate_hz=given.sample_rate_hz or _rate(header),
-                packet=packet_of(file.path, n_samples),
-                n_samples=n_samples,
-                first_timestamp=offset,
-                antenna=header.text("TELESCOPE"),
-                centre_frequency_hz=_centre(header, layout),
-                sync_time_unix=_start(header),
-            )
+        info = SampleInfo(
+            sample_bits=layout.sample_bits,
+            n_pols=n_pols,
+            sample_rate_hz=given.sample_rate_hz or _rate(header),
+            packet=packet_of(file.path, n_samples),
+            n_samples=n_samples,
+            first_timestamp=offset,
+            antenna=header.text("TELESCOPE"),
+            centre_frequency_hz=_centre(header, layout),
         )
+        self.info = settled(file.path, info, _start(header, info.sample_rate_hz), given, tell)
         self._done = 0  # packets
 
     def read(self, out: np.ndarray) -> Samples | None:
@@ -139,23 +152,45 @@ def _order(header: Header, given: Given) -> str:
 def _rate(header: Header) -> float:
     microseconds = header.number("TSAMP", instead="sample_rate_hz")
     if microseconds < 1e6 / checks.MOST_RATE_HZ:
-        refuse(header.path, f"its header has TSAMP={microseconds:g}, must be the microseconds of a sample")
-    return 1e6 / microseconds
+        refuse(header.path, f"its header has TSAMP={header.text('TSAMP')}, must be the microseconds of a sample")
+    return float(10**6 / microseconds)
 
 
 def _centre(header: Header, layout: Layout) -> float | None:
     if "FREQ" not in header or (layout.n_channels > 1 and "BW" not in header):
         return None
-    centre_hz, bandwidth_hz = 1e6 * header.number("FREQ"), 1e6 * header.number("BW", 0.0)
+    centre_hz, bandwidth_hz = 10**6 * header.number("FREQ"), 10**6 * header.number("BW", 0.0)
     return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
 
 
-def _start(header: Header) -> Fraction | None:
-    """Returns when OBS_OFFSET is 0, in seconds; None if the header says it not, or unreadably."""
+def _start(header: Header, rate: float) -> Start | None:
+    """Returns when OBS_OFFSET is 0; None if the header says it not, or unreadably.
+
+    UTC_START says it, unless it has too few digits, and MJD_START the same with more of them.
+    """
+    utc, mjd = _utc_start(header), _mjd_start(header)
+    if utc is None or mjd is None:
+        return utc or mjd
+    is_finer = utc.step_s * Fraction(rate) > COARSE and mjd.step_s < utc.step_s
+    return mjd if is_finer and abs(mjd.time - utc.time) <= utc.step_s else utc
+
+
+def _utc_start(header: Header) -> Start | None:
+    text = header.text("UTC_START")
+    if (found := UTC_START.fullmatch(text)) is None:
+        return None
     try:
-        whole, _, part = header.text("UTC_START").partition(".")
-        start = datetime.strptime(whole, "%Y-%m-%d-%H:%M:%S").replace(tzinfo=UTC)
-        return exact_time(start.timestamp() + float(f"0.{part or 0}"))
+        whole = datetime.fromisoformat(f"{found[1]}T{found[2]}+00:00")
     except ValueError:
-        pass
-    return exact_time(unix_of_mjd(header.number("MJD_START"))) if "MJD_START" in header else None
+        return None
+    part = f"0{found[3] or '.'}"
+    time = Fraction(int(whole.timestamp())) + Fraction(part)
+    return Start(time, f"UTC_START={text}", step_of(part))
+
+
+def _mjd_start(header: Header) -> Start | None:
+    text = header.text("MJD_START")
+    if DECIMAL.fullmatch(text) is None:
+        return None
+    time = unix_of_mjd(header.number("MJD_START"))
+    return Start(time, f"MJD_START={text}", step_of(text) * 86400 if time.denominator > 1 else Fraction(0))

@@ -3,7 +3,8 @@
 Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations of two parts; 2 means either, so that
 ``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
 time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
-(headers padded to 512 bytes), STT_IMJD, STT_SMJD and STT_OFFS, OBSFREQ and OBSBW (MHz), and TELESCOP.
+(headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX
+was 0), OBSFREQ and OBSBW (MHz), and TELESCOP.
 """
 
 import math
@@ -16,7 +17,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..stream import SampleInfo, Samples
-from ..times import exact_time
+from ..times import step_of
 from . import checks
 from .interleaved import Layout, centre_of
 from .reading import (
@@ -25,9 +26,12 @@ from .reading import (
     Bytes,
     Given,
     Header,
+    Start,
+    Tell,
     cut_off,
     packets_in,
     refuse,
+    settled,
     unix_of_mjd,
 )
 
@@ -43,7 +47,7 @@ def is_guppi(start: bytes) -> bool:
     return re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
 
 
-def open_guppi(path: Path, given: Given) -> "GuppiSamples":
+def open_guppi(path: Path, given: Given, tell: Tell) -> "GuppiSamples":
     """Opens a file.
 
     Raises:
@@ -51,7 +55,7 @@ def open_guppi(path: Path, given: Given) -> "GuppiSamples":
     """
     file = Bytes(path)
     try:
-        return GuppiSamples(file, given)
+        return GuppiSamples(file, given, tell)
     except BaseException:
         file.close()
         raise
@@ -77,7 +81,7 @@ class GuppiSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: Given) -> None:
+    def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
         self._file, self._given = file, given
         header, data = self._header(0, 0)
         if header.integer("NBITS", 1, 64) != 8:
@@ -93,18 +97,16 @@ class GuppiSamples:
         self._tick = self._ticks(header)
         rate = given.sample_rate_hz or _rate(header)
         self._block: Block | None = self._at(0, header, data)
-        self.info = given.over(
-            SampleInfo(
-                sample_bits=self._layout.sample_bits,
-                n_pols=n_pols,
-                sample_rate_hz=rate,
-                packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
-                first_timestamp=self._block.time,
-                antenna=header.text("TELESCOP"),
-                centre_frequency_hz=_centre(header, self._layout),
-                sync_time_unix=_start(header),
-            )
+        info = SampleInfo(
+            sample_bits=self._layout.sample_bits,
+            n_pols=n_pols,
+            sample_rate_hz=rate,
+            packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
+            first_timestamp=self._block.time,
+            antenna=header.text("TELESCOP"),
+            centre_frequency_hz=_centre(header, self._layout),
         )
+        self.info = settled(file.path, info, _start(header), given, tell)
         self._time = self._block.time  # of the next packet
 
     def read(self, out: np.ndarray) -> Samples | None:
@@ -224,20 +226,29 @@ def _n_pols(header: Header) -> int:
 def _rate(header: Header) -> float:
     seconds = header.number("TBIN", instead="sample_rate_hz")
     if seconds < 1 / checks.MOST_RATE_HZ:
-        refuse(header.path, f"{header.where} has TBIN={seconds:g}, must be the seconds of a sample")
-    return 1 / seconds
+        refuse(header.path, f"{header.where} has TBIN={header.text('TBIN')}, must be the seconds of a sample")
+    return float(1 / seconds)
 
 
 def _centre(header: Header, layout: Layout) -> float | None:
     if "OBSFREQ" not in header or "OBSBW" not in header:
         return None
-    centre_hz, bandwidth_hz = 1e6 * header.number("OBSFREQ"), 1e6 * header.number("OBSBW")
+    centre_hz, bandwidth_hz = 10**6 * header.number("OBSFREQ"), 10**6 * header.number("OBSBW")
     return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
 
 
-def _start(header: Header) -> Fraction | None:
-    """Returns when PKTIDX is 0, in seconds; None if the header does not say it."""
+def _start(header: Header) -> Start | None:
+    """Returns when PKTIDX is 0; None if the header does not say it.
+
+    Where PKTIDX counts from SYNCTIME, STT_IMJD and its like are the time at which recording started, PKTSTART.
+    """
+    if "SYNCTIME" in header:
+        text = header.text("SYNCTIME")
+        return Start(header.number("SYNCTIME"), f"SYNCTIME={text}", step_of(text))
     if "STT_IMJD" not in header:
         return None
-    day = unix_of_mjd(header.integer("STT_IMJD", 0, 1 << 20))
-    return exact_time(day + header.number("STT_SMJD", 0.0) + header.number("STT_OFFS", 0.0))
+    time, step_s = unix_of_mjd(header.integer("STT_IMJD", 0, 1 << 20)), Fraction(0)
+    for name in ("STT_SMJD", "STT_OFFS"):
+        time += header.number(name, 0.0)
+        step_s = max(step_s, step_of(header.text(name)))
+    return Start(time, f"STT_OFFS={header.text('STT_OFFS')}", step_s)

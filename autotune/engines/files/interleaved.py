@@ -1,6 +1,7 @@
 """Samples of 8 bits that lie time by time, with several channels and polarisations, in one piece of a file."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -61,6 +62,6 @@ class Layout:
             out.view(np.int8)[...] = wanted[..., 0].T
 
 
-def centre_of(channel: int, n_channels: int, centre_hz: float, bandwidth_hz: float) -> float:
+def centre_of(channel: int, n_channels: int, centre_hz: Fraction, bandwidth_hz: Fraction) -> float:
     """Returns the centre of one of the channels that a band is divided into."""
-    return centre_hz + ((channel + 0.5) / n_channels - 0.5) * bandwidth_hz
+    return float(centre_hz + (Fraction(2 * channel + 1, 2 * n_channels) - Fraction(1, 2)) * bandwidth_hz)

@@ -7,7 +7,7 @@ from ..stream import Source
 from .dada import is_dada, open_dada
 from .guppi import is_guppi, open_guppi
 from .raw import open_raw
-from .reading import Bytes, Given, refuse
+from .reading import Bytes, Given, Tell, refuse, untold
 from .vdif import is_vdif, open_vdif
 
 START = 4096  # bytes that say what a file is
@@ -25,6 +25,7 @@ def open_samples(
     threads: tuple[int, ...] | None = None,
     n_pols: int | None = None,
     order: str | None = None,
+    tell: Tell = untold,
 ) -> Source:
     """Opens a recording: packed samples by their TOML header (``x.toml``), VDIF, DADA or GUPPI RAW by content.
 
@@ -38,6 +39,7 @@ def open_samples(
         threads: of VDIF, which are the polarisations, if there are others.
         n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.
         order: of DADA with several channels and polarisations that does not say it, TFP or TPF.
+        tell: takes lines about what was found: a start that is not known to a tenth of a sample.
 
     Raises:
         UsageError: for a file that is not there, is of no known format, or whose header is wrong or lacks what was not
@@ -48,16 +50,16 @@ def open_samples(
         sample_rate_hz, antenna, position_m, centre_frequency_hz, sync_time_unix, channel, threads, n_pols, order
     )
     if path.suffix == ".toml":
-        return open_raw(path, given)
+        return open_raw(path, given, tell)
     file = Bytes(path)
     try:
         start, size = file.take(0, START), file.size()
     finally:
         file.close()
     if is_dada(start.tobytes()):
-        return open_dada(path, given)
+        return open_dada(path, given, tell)
     if is_guppi(start.tobytes()):
-        return open_guppi(path, given)
+        return open_guppi(path, given, tell)
     if path.suffix == ".vdif" or is_vdif(start, size):
-        return open_vdif(path, given)
+        return open_vdif(path, given, tell)
     refuse(path, "its content is none of VDIF, DADA and GUPPI RAW, and its name is not that of a TOML header, x.toml")

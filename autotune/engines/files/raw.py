@@ -27,7 +27,7 @@ from ...core.files import write_whole
 from ..stream import SampleInfo, Samples
 from ..times import stored_time
 from . import checks
-from .reading import Bytes, Given, came, cut_off, packet_of, packets_in, refuse
+from .reading import Bytes, Given, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
 from .toml import checked, read_toml, written
 
 MOST_HEADER = 1 << 16  # bytes
@@ -43,13 +43,17 @@ HEADER = schema.fields(
 )
 
 
-def open_raw(path: Path, given: Given) -> "RawSamples":
+def open_raw(path: Path, given: Given, tell: Tell) -> "RawSamples":
     """Opens a recording by its header, ``path``.
 
     Raises:
         UsageError: when the header is wrong, or its file is not there.
     """
-    return RawSamples(path, checked(path, "the header", HEADER, read_toml(path, MOST_HEADER)), given)
+    found = read_toml(path, MOST_HEADER)
+    source = RawSamples(path, checked(path, "the header", HEADER, found), given)
+    time = given.sync_time_unix if given.sync_time_unix is not None else found.get("sync_time_unix")
+    tell_coarse(path, source.info, None if time is None else start_of(time), tell)
+    return source
 
 
 class RawSamples:

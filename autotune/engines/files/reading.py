@@ -1,7 +1,7 @@
-"""Reads binary files by position, which may grow meanwhile, and the header fields of text headers."""
+"""Reads binary files by position, which may grow meanwhile, the header fields of text headers, and times in them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,12 +12,20 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError, one_line
 from ..stream import SampleInfo, Samples
+from ..times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
 from . import checks
 
 MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
 LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
 MOST_GAP_S = 3600  # that a recording may have; times further apart are damage
 MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
+COARSE = Fraction(1, 10)  # of a sample: starts that are known less exactly are told
+
+Tell = Callable[[str], None]
+
+
+def untold(line: str) -> None:
+    """Takes a line for people, and shows it to nobody."""
 
 
 CHECKS = {
@@ -144,17 +152,18 @@ class Header:
             refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be an integer, {least} to {most}")
         return value
 
-    def number(self, name: str, default: float | None = None, instead: str = "") -> float:
-        """Returns a finite number; ``instead`` names the argument that may say it.
+    def number(self, name: str, default: float | None = None, instead: str = "") -> Fraction:
+        """Returns a finite number, exactly as it is written; ``instead`` names the argument that may say it.
 
         Raises:
             UsageError: when it is none, or lacks where there is no default.
         """
         text = self._found(name, None if default is None else str(default), instead)
         try:
-            return float(schema.number(float(text)))
+            value = schema.number(float(text))
         except (ValueError, schema.Unsound):
             refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be a number")
+        return Fraction(text if DECIMAL.fullmatch(text) else value)
 
     def _found(self, name: str, default: str | None, instead: str = "") -> str:
         text = self.values.get(name, default)
@@ -168,9 +177,57 @@ def cut_off(file: Bytes, where: str) -> NoReturn:
     refuse(file.path, f"it ends at byte {file.size()}, {where}: it was cut off, or is still being written")
 
 
-def unix_of_mjd(day: float) -> float:
+# ---------------------------------------------------------------------- times
+@dataclass(frozen=True)
+class Start:
+    """When a stream's time was 0, UTC, as a file or a caller says it."""
+
+    time: Fraction  # seconds since 1970
+    said: str  # NAME=VALUE
+    step_s: Fraction = Fraction(0)  # between times that could have been said; 0: it is exact
+
+
+def unix_of_mjd(day: Fraction | int) -> Fraction:
     """Returns the seconds since 1970 of a modified Julian date, UTC."""
-    return (day - 40587) * 86400.0
+    return Fraction((day - 40587) * 86400)
+
+
+def settled(path: Path, info: SampleInfo, start: Start | None, given: Given, tell: Tell) -> SampleInfo:
+    """Returns ``info`` with the start that a header says, as UTC has it, and with what is given instead.
+
+    Leap seconds between the start and the first sample are counted by samples, but not by UTC. A start that is known to
+    less than a tenth of a sample is told.
+    """
+    if start is not None:
+        if abs(start.time) > MOST_S:
+            refuse(path, f"{start.said} is no time of a recording")
+        elapsed_s = info.first_timestamp / Fraction(info.sample_rate_hz)
+        info = replace(info, sync_time_unix=start.time - leap_seconds(start.time, elapsed_s))
+    info = given.over(info)
+    if given.sync_time_unix is not None:
+        start = start_of(given.sync_time_unix)
+    tell_coarse(path, info, start, tell)
+    return info
+
+
+def start_of(value: Any) -> Start:
+    """Returns what ``sync_time_unix`` says, as text or as a number. Floats lie some 10^-7 s apart; text is exact."""
+    step_s = step_of(value) if isinstance(value, float) else Fraction(0)
+    return Start(exact_time(value), f"sync_time_unix={value}", step_s)
+
+
+def tell_coarse(path: Path, info: SampleInfo, start: Start | None, tell: Tell) -> None:
+    """Tells a start whose resolution is more than a tenth of a sample."""
+    if start is not None and (samples := start.step_s * Fraction(info.sample_rate_hz)) > COARSE:
+        tell(
+            one_line(
+                f"{path}: {start.said} says its start to {float(start.step_s):.2g} s, which are {float(samples):.2g} "
+                "samples: give sync_time_unix as text with all of its digits"
+            )
+        )
+
+
+# ---------------------------------------------------------------------- packets
 
 
 def packet_of(path: Path, n_samples: int) -> int:

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ..stream import COMPLEX_BITS, SampleInfo, Samples
-from ..times import exact_time
 from . import checks
-from .reading import MOST_GAP_S, Bytes, Given, cut_off, packets_in, refuse
+from .reading import MOST_GAP_S, Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
 
 LEGACY_BYTES, HEADER_BYTES = 16, 32
 AT_ONCE = 1 << 22  # bytes that are read together
@@ -85,7 +84,7 @@ def is_vdif(start: np.ndarray, size: int) -> bool:
     return frame.header_bytes < frame.n_bytes <= size and frame.bits <= 16 and frame.n_channels <= 1 << 16
 
 
-def open_vdif(path: Path, given: Given) -> "VdifSamples":
+def open_vdif(path: Path, given: Given, tell: Tell) -> "VdifSamples":
     """Opens a file.
 
     Raises:
@@ -93,7 +92,7 @@ def open_vdif(path: Path, given: Given) -> "VdifSamples":
     """
     file = Bytes(path)
     try:
-        return VdifSamples(file, given)
+        return VdifSamples(file, given, tell)
     except BaseException:
         file.close()
         raise
@@ -127,7 +126,7 @@ class VdifSamples:
 
     is_live = False
 
-    def __init__(self, file: Bytes, given: Given) -> None:
+    def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
         self._file = file
         start = file.take(0, HEADER_BYTES)
         if len(start) < HEADER_BYTES:
@@ -156,18 +155,18 @@ class VdifSamples:
         self._next = int(slot[np.abs(slot - slot[0]) <= MOST_EARLY].min())  # slot of the next chunk
         if self._next * self._n_samples > checks.MOST_TIME:
             refuse(file.path, "its first frame is of a time after 2^62 samples: it is damaged, or no VDIF")
-        year, half = divmod(frame.epoch, 2)
-        self.info = given.over(
-            SampleInfo(
-                sample_bits=COMPLEX_BITS if frame.is_complex else 4 if frame.bits == 2 else 8,
-                n_pols=len(self._threads) * len(self._channels),
-                sample_rate_hz=float(rate),
-                packet=self._n_samples,
-                first_timestamp=self._next * self._n_samples,
-                antenna=_station(frame.station),
-                sync_time_unix=exact_time(datetime(2000 + year, 1 + 6 * half, 1, tzinfo=UTC).timestamp()),
-            )
+        info = SampleInfo(
+            sample_bits=COMPLEX_BITS if frame.is_complex else 4 if frame.bits == 2 else 8,
+            n_pols=len(self._threads) * len(self._channels),
+            sample_rate_hz=float(rate),
+            packet=self._n_samples,
+            first_timestamp=self._next * self._n_samples,
+            antenna=_station(frame.station),
         )
+        year, half = divmod(frame.epoch, 2)
+        epoch = datetime(2000 + year, 1 + 6 * half, 1, tzinfo=UTC)
+        zero = Start(Fraction(int(epoch.timestamp())), f"epoch={frame.epoch}")
+        self.info = settled(file.path, info, zero, given, tell)
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``.

@@ -1,7 +1,7 @@
 """Turns what people have into sources of samples: paths of recordings, NumPy arrays, or a source of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..files.opening import open_samples
-from ..files.reading import Given, packet_of
+from ..files.reading import Given, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.toml import read_toml
 from ..memory import ArraySource
 from ..stream import COMPLEX_BITS, SampleInfo, Source
@@ -32,7 +32,7 @@ class Input:
         return self.source.info
 
 
-def antenna_input(samples: Any, header: Said, name: str = "") -> Input:
+def antenna_input(samples: Any, header: Said, name: str = "", tell: Tell = untold) -> Input:
     """Opens the samples of one antenna.
 
     Args:
@@ -41,6 +41,7 @@ def antenna_input(samples: Any, header: Said, name: str = "") -> Input:
         header: what the file's header lacks, or an array has none of: the fields of ``SampleInfo`` that
             ``open_samples`` takes, by name.
         name: of an antenna that has none of its own.
+        tell: takes lines about what was found.
 
     Raises:
         UsageError: for anything else, and for what ``open_samples`` refuses.
@@ -50,16 +51,19 @@ def antenna_input(samples: Any, header: Said, name: str = "") -> Input:
         known = ", ".join(field.name for field in fields(Given))
         raise UsageError(f"{unknown[0]!r} is nothing that a header says; it says {known}")
     if isinstance(samples, str | Path):
-        return _recording(Path(samples), header, name)
+        return _recording(Path(samples), header, name, tell)
     if isinstance(samples, np.ndarray):
-        make = partial(ArraySource, *_packed(samples, header, name))
+        rows, info = _packed(samples, header, name)
+        if header.get("sync_time_unix") is not None:
+            tell_coarse(Path("the array"), info, start_of(header["sync_time_unix"]), tell)
+        make = partial(ArraySource, rows, info)
         return Input(make(), make)
     if hasattr(samples, "read") and hasattr(samples, "info"):
         return Input(samples, None)
     raise UsageError(f"samples are a path, a NumPy array or a source of samples, not {type(samples).__name__}")
 
 
-def recordings(paths: Sequence[str | Path], tell: Callable[[str], None]) -> list[Path]:
+def recordings(paths: Sequence[str | Path], tell: Tell) -> list[Path]:
     """Returns the paths that may be recordings: a folder stands for its headers, and TOML of another use is left out.
 
     Raises:
@@ -82,13 +86,11 @@ def _is_other_toml(path: Path) -> bool:
     return path.suffix == ".toml" and path.is_file() and "file" not in read_toml(path, MOST_TOML)
 
 
-def _recording(path: Path, header: Said, name: str) -> Input:
-    source = open_samples(path, **header)
+def _recording(path: Path, header: Said, name: str, tell: Tell) -> Input:
+    source = open_samples(path, **header, tell=tell)
     if not source.info.antenna:
-        source.close()
-        header = {**header, "antenna": name or path.stem}
-        source = open_samples(path, **header)
-    return Input(source, partial(open_samples, path, **header))
+        source.info = replace(source.info, antenna=name or path.stem)
+    return Input(source, partial(open_samples, path, **{**header, "antenna": source.info.antenna}))
 
 
 def _packed(samples: np.ndarray, header: Said, name: str) -> tuple[np.ndarray, SampleInfo]:
