@@ -89,6 +89,10 @@ class DelayModel:
             )
         )
 
+    def later(self, delay: float, phase: float) -> "DelayModel":
+        """Returns a model with a constant delay, samples, and a constant phase, radians, besides, at all times."""
+        return DelayModel(*(replace(each, delay=each.delay + delay, phase=each.phase + phase) for each in self.pieces))
+
     def extremes(self, begin: int, end: int) -> list[float]:
         """Returns the delays at both ends of each piece, as far as it holds from ``begin`` to ``end``; in samples."""
         pieces, found = self._pieces, []

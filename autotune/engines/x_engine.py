@@ -4,6 +4,7 @@ One thread reads chunks of batches into pinned memory. The caller's thread copie
 kernels, and waits for neither. One thread writes dumps.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from .stream import Batches, VisibilityInfo, VisibilitySink, VoltageInfo, Voltag
 from .x_output import XOutput
 from .x_stage import XSettings, XStage
 
+ROUNDING = 1e-12  # of frequencies
 N_CHUNKS = 4  # chunks in pinned memory
 N_LOADED = 3  # chunks on the device
 
@@ -121,13 +123,15 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
         UsageError: when antennas have one polarisation, or differ in more than their samples.
     """
     first = antennas[0]
+    names = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step", "centre_frequency_hz", "channel_width_hz")
     if first.n_pols != 2:
         raise UsageError(f"an X-engine correlates two polarisations of each antenna; there is {first.n_pols}")
     for antenna in antennas[1:]:
-        for name in ("n_channels", "n_pols", "bits", "spectra_per_heap", "step"):
-            if getattr(antenna, name) != getattr(first, name):
-                known, found = (f"{a.samples.antenna or 'antenna'}: {getattr(a, name)}" for a in (first, antenna))
-                raise UsageError(f"antennas must have the same {name} to be correlated; {known}, {found}")
+        for name in names:
+            _must_be_alike(name, (first, antenna), (getattr(first, name), getattr(antenna, name)))
+        for name in ("sample_rate_hz", "sync_time_unix", "is_complex"):
+            values = getattr(first.samples, name), getattr(antenna.samples, name)
+            _must_be_alike(name, (first, antenna), values)
     return XSettings(
         n_antennas=len(antennas),
         n_channels=first.n_channels,
@@ -138,6 +142,15 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
         bits=first.bits,
         n_slices=n_slices,
     )
+
+
+def _must_be_alike(name: str, antennas: Sequence[VoltageInfo], values: tuple[Any, Any]) -> None:
+    """Raises UsageError when two antennas differ; numbers that came out of headers may differ by their rounding."""
+    both = all(isinstance(value, float) for value in values)
+    if values[0] == values[1] or (both and math.isclose(*values, rel_tol=ROUNDING)):
+        return
+    first, other = (f"{a.samples.antenna or 'antenna'}: {value}" for a, value in zip(antennas, values, strict=True))
+    raise UsageError(f"antennas must have the same {name} to be correlated; {first}, {other}")
 
 
 def visibility_info(antennas: Sequence[VoltageInfo], threshold: int) -> VisibilityInfo:

@@ -20,6 +20,7 @@ from .level import told
 from .running import Running, Tell, share_taken
 from .settings import Bands
 from .sinks import HDF5
+from .stations import stations
 
 Engine = FXEngine | XEngine
 CHUNK_BYTES = 1 << 28  # of voltages that go to the device together, about
@@ -57,9 +58,12 @@ def of_samples(
     for number, samples in enumerate(_each(inputs, running.tell)):
         given.append(antenna_input(samples, header, f"m{number:03}"))
         stack.callback(given[-1].source.close)
-    infos = [each.info for each in given]
+    aligned = stations(given, running.tell)
+    infos = [each.input.info for each in aligned]
     n_chunk = running.chunk_samples(infos)
-    opened = [bands.outputs(each, n_chunk) for each in given]
+    opened = [bands.outputs(each.input, n_chunk) for each in aligned]
+    for station, (some, _) in zip(aligned, opened, strict=True):
+        some[0].delays = station.on_time(some[0].delays)
     outputs = [some[0] for some, _ in opened]
     if levels := [level for _, some in opened for level in some]:
         running.tell(told(levels))
@@ -71,7 +75,7 @@ def of_samples(
         def say(line: str) -> None:
             running.report(line, share_taken(infos, made.f_counters))
 
-        sources = [each.source for each in given]
+        sources = [each.input.source for each in aligned]
         made = FXEngine(running.backend, sources, outputs, sink, threshold, kernels, n_chunk, report=say)
         return made
 
