@@ -126,6 +126,12 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
     names = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step", "centre_frequency_hz", "channel_width_hz")
     if first.n_pols != 2:
         raise UsageError(f"an X-engine correlates two polarisations of each antenna; there is {first.n_pols}")
+    if (each := 32 // first.bits) and first.spectra_per_heap % each:
+        some = first.spectra_per_heap // each * each
+        raise UsageError(
+            f"spectra_per_heap={first.spectra_per_heap}: heaps that are correlated have a multiple of {each} spectra, "
+            f"with bits={first.bits}; choose {f'{some} or ' if some else ''}{some + each}"
+        )
     for antenna in antennas[1:]:
         for name in names:
             _must_be_alike(name, (first, antenna), (getattr(first, name), getattr(antenna, name)))

@@ -42,7 +42,7 @@ class XPlan:
     """The state between chunks: the dump under way, how many of its batches came, and of which antennas all.
 
     ``n_missing``: heaps that did not come between the first one and the last one of their antenna.
-    ``n_skipped``: dumps amid the stream of which nothing came.
+    ``n_skipped``: dumps between the first and the last that were made, of which nothing came.
 
     Args:
         n_antennas: heaps of a batch.
@@ -59,6 +59,7 @@ class XPlan:
         self._end: int | None = None  # number of the batch behind the last chunk
         self._next: int | None = None  # number of the next batch of the stream; None: it has not begun
         self._first_dump = 0  # number of the first dump that is whole
+        self._last_dump: int | None = None  # number of the last one that was made
         self._n_came = 0  # batches of the dump under way
         self._good = np.ones(n_antennas, bool)
         self._began = np.zeros(n_antennas, bool)  # antennas of which a heap came
@@ -118,8 +119,11 @@ class XPlan:
         assert self._next is not None
         self._next += n
         if self._next % self.threshold == 0:
+            number = self._next // self.threshold - 1
+            self.n_skipped += 0 if self._last_dump is None else number - self._last_dump - 1
+            self._last_dump = number
             good = self._good if self._n_came == self.threshold else np.zeros(self.n_antennas, bool)
-            yield Dump((self._next - self.threshold) * self.batch_samples, good)
+            yield Dump(number * self.threshold * self.batch_samples, good)
             self._n_came, self._good = 0, np.ones(self.n_antennas, bool)
 
     def _pass(self, n: int) -> Iterator[Dump]:
@@ -129,8 +133,6 @@ class XPlan:
             n_here = min(n, self._n_left)
             yield from self._advance(n_here)
             n -= n_here
-        over = range(max(self._first_dump, self._next // self.threshold), (self._next + n) // self.threshold)
-        self.n_skipped += len(over)
         self._next += n
 
     def _count(self, n_gap: int, present: np.ndarray) -> None:

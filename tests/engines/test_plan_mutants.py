@@ -71,7 +71,7 @@ GAPS = {
 GAPS_OF_ALL = {
     "the first dump is not whole": ("x_plan", "-(-self._next // self.threshold)\n", "self._next // self.threshold\n"),
     "a dump is counted that came": ("x_plan", "if self._n_came and n:", "if False:"),
-    "gaps are not counted": ("x_plan", "self.n_skipped += len(over)", "pass"),
+    "gaps are not counted": ("x_plan", "number - self._last_dump - 1", "0"),
     "an antenna's absence in a gap is forgotten": ("x_plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
 }
 DELAYS = {"the quantum is forgotten": ("delays", "quantum * round(delay_here / quantum)", "round(delay_here)")}

@@ -130,7 +130,7 @@ def test_dumps_of_a_gap_are_counted_and_cost_nothing(n_gap: int) -> None:
     items = list(plan.chunk(first * 32, came)) + list(plan.chunk(later * 32, np.ones((n, 2), bool)))
     dumps = [item for item in items if isinstance(item, Dump)]
     here = set(range(first, first + n)) | set(range(later, later + n))
-    inside = range(-(-first // threshold), (later + n) // threshold)
+    inside = range(-(-first // threshold), (later + n) // threshold)  # dumps that are whole
     some = [range(d * threshold, (d + 1) * threshold) for d in (inside if len(inside) < 1000 else [])]
     if some:
         assert [d.time // 32 for d in dumps] == [d[0] for d in some if here & set(d)]

@@ -31,7 +31,9 @@ from .engine_options import (
     followed,
     header_of,
     narrow_bands,
+    nothing,
     records,
+    told_in_options,
 )
 from .options import DeviceOption
 
@@ -71,7 +73,7 @@ def channelise(
     if out is None and plot is None:
         raise UsageError("give --out x.h5 for the voltages, or --plot x.png to look at them, or both")
     bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow), with_whole)
-    with followed() as report:
+    with told_in_options(), followed() as report:
         made = run(
             samples,
             bands,
@@ -89,14 +91,17 @@ def channelise(
             report=report,
         )
     for band in made.bands:
-        stdout.print(_told(band), markup=False)
+        if not band.why_nothing:
+            stdout.print(_told(band), markup=False)
     n = made.bands[0].counters.samples_in
     rate = f"{si(n / made.seconds)}S/s" if made.seconds else ""
     note(f"{seconds(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
-    if plot is not None:
+    if plot is not None and made.bands[0].counters.heaps_out:
         stdout.print(str(plot), markup=False)
     if made.is_stopped:
         raise stopped("what was read until then is finished and written; to do it all, give another output")
+    if lacking := next((band for band in made.bands if band.why_nothing), None):
+        raise nothing(f"{lacking.path or plot}: {lacking.why_nothing}")
 
 
 def _told(band: Made) -> str:

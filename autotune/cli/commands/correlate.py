@@ -31,7 +31,9 @@ from .engine_options import (
     followed,
     header_of,
     narrow_bands,
+    nothing,
     records,
+    told_in_options,
 )
 from .options import DeviceOption
 
@@ -79,7 +81,7 @@ def correlate(
     bands = None
     if channels is not None:
         bands = Bands(channels, taps, window, bits, spectra_per_heap, delays, gains, narrow_bands(narrow))
-    with followed() as report:
+    with told_in_options(), followed() as report:
         made = run(
             inputs,
             bands,
@@ -98,21 +100,26 @@ def correlate(
             tell=note,
             report=report,
         )
-    stdout.print(_told(made), markup=False)
+    if not (why := made.why_nothing):
+        stdout.print(_told(made), markup=False)
     note(_pace(made))
-    if plot is not None:
+    if plot is not None and not why:
         stdout.print(str(plot), markup=False)
     if made.is_stopped:
         raise stopped("what was read until then is finished and written; to do it all, give another output")
+    if why:
+        raise nothing(why)
 
 
 def _told(made: Correlated) -> str:
     info, counters = made.info, made.counters
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x 4 products"
     length = seconds(info.dump_samples / info.antennas[0].sample_rate_hz)
-    parts = [f"{counters.dumps_out} dumps of {length}, {shape}"]
+    parts = [f"{counters.dumps_out + counters.dumps_empty} dumps of {length}, {shape}"]
     if counters.dumps_empty:
-        parts.append(f"{counters.dumps_empty} without a whole antenna")
+        parts.append(f"{counters.dumps_empty} of them without a whole antenna")
+    if counters.dumps_skipped:
+        parts.append(f"{counters.dumps_skipped} missing, of which nothing came")
     missing = sum(each.heaps_missing for each in made.f_counters) or counters.heaps_missing
     if missing:
         parts.append(f"{missing} heaps missing")

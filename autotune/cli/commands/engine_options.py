@@ -1,5 +1,6 @@
 """What `channelise` and `correlate` share: options, the line of progress, and how a run is told."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +11,11 @@ import typer
 from ...core.errors import UsageError
 from ...engines.filters import WINDOWS
 from ...engines.jobs import Narrow
+from ...engines.jobs.settings import MOST_TAPS
 from ..console import Line, Told, note
 
 TapsOption = Annotated[
-    int, typer.Option("--taps", min=1, max=256, help="Taps of the filter bank: spectra that a filter spans.")
+    int, typer.Option("--taps", min=1, max=MOST_TAPS, help="Taps of the filter bank: spectra that a filter spans.")
 ]
 WindowOption = Annotated[str, typer.Option("--window", help=f"Window of the filter: {', '.join(WINDOWS)}.")]
 BitsOption = Annotated[
@@ -73,6 +75,11 @@ ChunkOption = Annotated[
     ),
 ]
 
+OPTIONS = {"n_channels": "--channels"} | {
+    name: f"--{name.replace('_', '-')}"
+    for name in ("accumulate", "bits", "chunk", "filter_bank", "spectra_per_heap", "taps", "tune", "window")
+}
+NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # an argument and its value
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
 
 
@@ -116,6 +123,21 @@ def _value(name: str, value: str) -> Any:
         parts = tuple(int(part) for part in value.split(","))
         return parts if name == "threads" or len(parts) > 1 else parts[0]
     return value
+
+
+@contextmanager
+def told_in_options() -> Iterator[None]:
+    """Has errors of the block name the options that were typed in place of the arguments that they become."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(NAMED.sub(lambda found: f"{OPTIONS[found[1]]} ", str(error))) from error
+
+
+def nothing(why: str) -> typer.Exit:
+    """Returns what ends a command that made nothing, after saying why."""
+    note(f"autotune: {why}")
+    return typer.Exit(1)
 
 
 @contextmanager

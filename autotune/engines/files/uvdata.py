@@ -49,9 +49,11 @@ class UvData:
         _must_be_possible(self._path, info)
         self._first = Path(f"{path}.h5")
         self._file = VisibilityFile(self._first, info)
+        self._has_dumps = False  # one has a whole antenna: else there is nothing to make a file of
 
     def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
         """Append a dump; see ``VisibilitySink``."""
+        self._has_dumps |= bool(present.any())
         self._file.write(timestamp, visibilities, present, saturated)
 
     def close(self) -> None:
@@ -62,7 +64,8 @@ class UvData:
         """
         self._file.close()
         if self._first.exists():  # not when it was closed before
-            convert(self._first, self._path)
+            if self._has_dumps:
+                convert(self._first, self._path)
             self._first.unlink()
 
 

@@ -68,7 +68,7 @@ def of_samples(
     if levels := [level for _, some in opened for level in some]:
         running.tell(told(levels))
     antennas = [voltage_infos(info, *each)[0] for info, each in zip(infos, opened, strict=True)]
-    _must_fill(antennas[0], threshold)
+    _must_fill(antennas, threshold)
     kernels = running.kernels()
 
     def engine(sink: VisibilitySink) -> FXEngine:
@@ -124,11 +124,12 @@ def _each(inputs: Any, tell: Tell) -> list[Any]:
     return list(recordings(given, tell)) if all(isinstance(each, str | Path) for each in given) else given
 
 
-def _must_fill(antenna: VoltageInfo, threshold: int) -> None:
-    """Raises UsageError when the samples are not enough for one dump."""
-    n, needed = antenna.samples.n_samples, threshold * antenna.heap_samples
-    if n is not None and n < needed:
+def _must_fill(antennas: Sequence[VoltageInfo], threshold: int) -> None:
+    """Raises UsageError when no antenna has samples for one dump."""
+    known = [antenna.samples.n_samples for antenna in antennas if antenna.samples.n_samples is not None]
+    length = antennas[0].heap_samples
+    if len(known) == len(antennas) and max(known) < threshold * length:
         raise UsageError(
-            f"a dump is {threshold} batches of {antenna.heap_samples} samples, and there are {n} samples: choose fewer "
-            "batches (accumulate), channels or spectra_per_heap"
+            f"accumulate={threshold} batches of {length} samples are more than the {max(known)} samples that there "
+            "are: choose fewer batches, channels, or spectra of a heap"
         )

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ..choice import AUTO
 from ..counters import FCounters
-from ..f_chain import Output, voltage_info
+from ..f_chain import Output, bank, voltage_info
 from ..f_engine import FEngine
 from ..memory import KeptVoltages
 from ..plots.drawing import check_path
@@ -32,8 +32,22 @@ class Made:
 
     info: VoltageInfo
     counters: FCounters
-    path: Path | None  # of the file that they were written to
+    path: Path | None  # of the file that they were written to; there is none if no heap came
     kept: KeptVoltages | None  # the voltages, where no file was written
+
+    @property
+    def why_nothing(self) -> str:
+        """Returns why no heap came, for people; empty if one did."""
+        counted, info = self.counters, self.info
+        if counted.heaps_out:
+            return ""
+        if counted.heaps_missing:
+            lost = f"{counted.packets_missing} packets of {info.samples.packet} samples did not come"
+            return f"no heap is whole: {lost}, and each of {counted.heaps_missing} heaps lacks some of them"
+        return (
+            f"no heap lies within the {counted.samples_in} samples that were read: it begins at a multiple of "
+            f"{info.heap_samples} samples and is made of more than that; choose fewer channels or spectra of a heap"
+        )
 
 
 @dataclass(frozen=True)
@@ -133,9 +147,12 @@ def channelise(
         counters = engine.run()
         seconds = time.monotonic() - began
     if picture is not None and summary is not None and counters[0].heaps_out:
-        plot_voltages(summary, picture)
+        plot_voltages(summary, picture, counters[0].heaps_missing)
     elif picture is not None:
         tell(f"{picture}: not drawn, since no heap came")
+    for counted, path in zip(counters, paths, strict=True):
+        if path is not None and not counted.heaps_out:
+            path.unlink()  # it holds nothing, and would be in the way
     made = tuple(Made(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
     return Channelised(made, seconds, engine.progress.idle_share(), engine.is_stopped)
 
@@ -162,6 +179,6 @@ def must_fill(info: SampleInfo, outputs: Sequence[Output]) -> None:
         needed = heap_samples(output.settings)
         if info.n_samples is not None and info.n_samples < needed:
             raise UsageError(
-                f"{info.n_samples} samples of each polarisation are fewer than a heap is made of, {needed}: choose "
-                "fewer channels or spectra_per_heap"
+                f"spectra_per_heap={bank(output.settings).spectra_per_heap} spectra are made of {needed} samples, more "
+                f"than the {info.n_samples} that there are of each polarisation: choose fewer, or fewer channels"
             )

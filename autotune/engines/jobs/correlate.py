@@ -33,11 +33,27 @@ class Correlated:
     info: VisibilityInfo
     counters: XCounters
     f_counters: tuple[FCounters, ...]  # of each antenna, where samples were taken
-    path: Path | None  # of the file that was written
+    path: Path | None  # of the file that was written; there is none if no dump has a whole antenna
     kept: KeptVisibilities | None  # the dumps, where no file was written
     seconds: float
     kernels_idle: float  # share of the time in which the device ran no kernel
     is_stopped: bool  # by Ctrl-C, before the input ended
+
+    @property
+    def why_nothing(self) -> str:
+        """Returns why no dump has a whole antenna, for people; empty if one has."""
+        counted, length = self.counters, self.info.dump_samples
+        if counted.dumps_out:
+            return ""
+        if counted.dumps_empty:
+            return (
+                f"no antenna is whole in any of {counted.dumps_empty} dumps, since samples or heaps did not come: "
+                "choose fewer batches of a dump, or fewer spectra of a heap"
+            )
+        return (
+            f"no dump lies within the input: one begins at a multiple of {length} samples and lasts as long; choose "
+            "fewer batches of a dump, channels, or spectra of a heap"
+        )
 
     @property
     def visibilities(self) -> np.ndarray:
@@ -123,10 +139,12 @@ def correlate(
         began = time.monotonic()
         engine.run()
         seconds = time.monotonic() - began
-    if picture is not None and summary is not None and summary.n_dumps:
+    if picture is not None and summary is not None and engine.counters.dumps_out:
         plot_visibilities(summary, picture, theory)
     elif picture is not None:
-        tell(f"{picture}: not drawn, since no dump came")
+        tell(f"{picture}: not drawn, since no dump has a whole antenna")
+    if path is not None and not engine.counters.dumps_out:
+        path.unlink(missing_ok=True)  # it holds nothing, and would be in the way
     idle = engine.progress.idle_share()
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)

@@ -23,6 +23,7 @@ from .inputs import Input
 from .level import RMS, Level, level_of, rms_of
 
 LEAST_DELAY_DIFF = 1 << 12  # samples that delays may differ by in any case
+MOST_TAPS = 64  # of pfb_fir and channelise
 MOST_DELAY_DIFF = 1 << 26
 LEAST_OUTPUTS, MOST_OUTPUTS = 64, 1 << 13  # of a batch of a narrow band's ddc; otherwise a quarter of a heap
 
@@ -63,6 +64,8 @@ class Bands:
     def __post_init__(self) -> None:
         if self.bits not in RMS:
             raise UsageError(f"bits={self.bits} of a voltage's part: there are 8 and 4")
+        if not 1 <= self.taps <= MOST_TAPS:
+            raise UsageError(f"taps={self.taps} of the filter bank: there are 1 to {MOST_TAPS}")
         if self.spectra_per_heap < 1:
             raise UsageError(f"spectra_per_heap={self.spectra_per_heap} must be at least 1")
 

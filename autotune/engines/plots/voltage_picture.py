@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 UNIT = "dB of one step²"  # of the quantiser
 
 
-def plot_voltages(summary: VoltageSummary, path: str | Path) -> None:
+def plot_voltages(summary: VoltageSummary, path: str | Path, n_missing: int | None = None) -> None:
     """Writes the picture of what a summary saw; ``drawing.SUFFIXES`` are its formats.
+
+    Args:
+        n_missing: heaps that were left out; None: those that are missing between the first and the last that came.
 
     Raises:
         UsageError: as ``drawing.check_path`` does, when the file cannot be written, or when no heap came.
@@ -27,12 +30,14 @@ def plot_voltages(summary: VoltageSummary, path: str | Path) -> None:
         raise UsageError(f"{path}: there is nothing to draw, for no heap came")
     n_pols = summary.info.n_pols
     with drawn(path, 3.6 + 4.2 * n_pols, 7.2) as figure:
-        _Voltages(summary, figure).draw()
+        _Voltages(summary, figure, n_missing).draw()
 
 
 class _Voltages:
-    def __init__(self, summary: VoltageSummary, figure: "Figure") -> None:
+    def __init__(self, summary: VoltageSummary, figure: "Figure", n_missing: int | None) -> None:
         info = summary.info
+        between = int(summary.heaps.units.sum()) - summary.n_heaps
+        self._n_missing = between if n_missing is None else n_missing
         self._summary, self._figure = summary, figure
         self._frequencies = FrequencyAxis(info.n_channels, info.centre_frequency_hz, info.channel_width_hz)
         self._row_s = summary.power.row_samples / info.samples.sample_rate_hz
@@ -66,13 +71,11 @@ class _Voltages:
     def _title(self) -> str:
         info, summary = self._summary.info, self._summary
         antenna = f" of {info.samples.antenna}" if info.samples.antenna else ""
-        heaps = summary.heaps
-        n_missing = int(heaps.units.sum()) - summary.n_heaps
         n_voltages = summary.n_heaps * info.spectra_per_heap * info.n_channels * info.n_pols
         share = summary.saturated.values.sum() / max(1, n_voltages)
         return (
             f"Voltages{antenna}: {self._frequencies.about}, {info.bits} bits, {seconds(self._span_s)}\n"
-            f"{summary.n_heaps} heaps of {info.spectra_per_heap} spectra, {n_missing} missing; "
+            f"{summary.n_heaps} heaps of {info.spectra_per_heap} spectra, {self._n_missing} missing; "
             f"{100 * share:.2g} % of voltages saturated"
         )
 

@@ -165,8 +165,8 @@ def test_other_things_that_cannot_be_are_told(tmp_path: Path, monkeypatch: pytes
     with refused("differ in sync_time_unix"):
         UvData(tmp_path / "x.ms", replace(INFO, antennas=(replace(ANTENNAS[0], sync_time_unix=1.0), *ANTENNAS[1:])))
     sink = UvData(tmp_path / "y.uvh5", INFO)
-    with refused("y.uvh5", "would be empty"):
-        sink.close()
+    sink.close()  # without a dump there is nothing to write
+    assert not list(tmp_path.glob("y.*"))
     monkeypatch.setitem(sys.modules, "casacore.tables", None)
     with refused("x.ms", "pip install python-casacore", "write x.uvh5"):
         UvData(tmp_path / "x.ms", INFO)

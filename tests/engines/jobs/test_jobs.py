@@ -177,8 +177,14 @@ def test_arrays_and_folders_are_antennas(night: Path) -> None:
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--header", "rate"], "--header rate: must be NAME=VALUE"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--header", "rate=1"], "'rate' is nothing that a header"),
         (["channelise", "m0.toml", *WORDS, "--out", "OUT", "--plot", "x.gif"], "x.gif"),
-        (["channelise", "m0.toml", "--channels", "65536", "--device", "host", "--out", "OUT"], "fewer than a heap"),
-        (["correlate", "m0.toml", *WORDS, "--accumulate", "90", "--out", "OUT"], "a dump is 90 batches of 1024"),
+        (
+            ["channelise", "m0.toml", "--channels", "65536", "--device", "host", "--out", "OUT"],
+            "--spectra-per-heap 256 spectra are made of",
+        ),
+        (
+            ["correlate", "m0.toml", *WORDS, "--accumulate", "90", "--out", "OUT"],
+            "--accumulate 90 batches of 1024 samples",
+        ),
         (["correlate", "delays.toml", "other.toml", *WORDS, "--accumulate", "2", "--out", "OUT"], "no recording in"),
         (["correlate", "m0.toml", "--accumulate", "2", "--out", "OUT"], "number of channels must be given"),
         (["correlate", "a.h5", *WORDS, "--accumulate", "2", "--out", "OUT"], "voltages have their channels"),
@@ -210,18 +216,18 @@ class Interrupted(ArraySource):
 
     def read(self, out: np.ndarray) -> Any:
         read = super().read(out)
-        if read is not None and read.time == 8 * 1024:
+        if read is not None and read.time == 12 * 1024:
             signal.raise_signal(signal.SIGINT)
         return read
 
 
-def test_ctrl_c_finishes_what_was_read(tmp_path: Path) -> None:
+def test_ctrl_c_finishes_what_was_taken(tmp_path: Path) -> None:
     samples = drawn(0).astype(np.int8).view(np.uint8)
     source = Interrupted(samples, SampleInfo(BITS, 2, RATE_HZ, 1024))
     made = channelise(source, Bands(C, 4, spectra_per_heap=HEAP, gains=0.1), device="host", chunk=1024)
     whole = channelise(drawn(0).astype(np.int8), Bands(C, 4, spectra_per_heap=HEAP, gains=0.1), device="host")
     n = len(made.timestamps)
-    assert made.is_stopped and 6 <= n < len(whole.timestamps)
+    assert made.is_stopped and 0 < n < len(whole.timestamps)
     assert np.array_equal(made.voltages, whole.voltages[:n])
 
 
