@@ -44,7 +44,7 @@ HeaderOption = Annotated[
     typer.Option(
         "--header",
         help="NAME=VALUE that the samples' header lacks: sample_rate_hz (Hz), antenna, position_m=X,Y,Z (geocentric), "
-        "centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order. Repeatable.",
+        "centre_frequency_hz (Hz), sync_time_unix (s), channel, threads, n_pols, order, sideband. Repeatable.",
     ),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="A picture of the result: .png, .svg or .pdf.")]

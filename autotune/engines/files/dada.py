@@ -94,6 +94,8 @@ class DadaSamples:
             centre_frequency_hz=_centre(header, layout),
         )
         self.info = settled(file.path, info, _start(header, info.sample_rate_hz), given, tell)
+        is_lower = "BW" in header and header.number("BW") < 0
+        self.falls = f"BW={header.text('BW')}" if is_lower else ""
         self._done = 0  # packets
 
     def read(self, out: np.ndarray) -> Samples | None:

@@ -107,6 +107,8 @@ class GuppiSamples:
             centre_frequency_hz=_centre(header, self._layout),
         )
         self.info = settled(file.path, info, _start(header), given, tell)
+        is_lower = "OBSBW" in header and header.number("OBSBW") < 0
+        self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
         self._time = self._block.time  # of the next packet
 
     def read(self, out: np.ndarray) -> Samples | None:

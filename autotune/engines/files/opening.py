@@ -3,12 +3,14 @@
 from fractions import Fraction
 from pathlib import Path
 
+from ...core.errors import one_line
 from ..stream import Source
-from .dada import is_dada, open_dada
-from .guppi import is_guppi, open_guppi
-from .raw import open_raw
+from .dada import DadaSamples, is_dada, open_dada
+from .guppi import GuppiSamples, is_guppi, open_guppi
+from .raw import RawSamples, open_raw
 from .reading import Bytes, Given, Tell, refuse, untold
-from .vdif import is_vdif, open_vdif
+from .turned import LOWER, Turned
+from .vdif import VdifSamples, is_vdif, open_vdif
 
 START = 4096  # bytes that say what a file is
 
@@ -25,6 +27,7 @@ def open_samples(
     threads: tuple[int, ...] | None = None,
     n_pols: int | None = None,
     order: str | None = None,
+    sideband: str | None = None,
     tell: Tell = untold,
 ) -> Source:
     """Opens a recording: packed samples by their TOML header (``x.toml``), VDIF, DADA or GUPPI RAW by content.
@@ -39,7 +42,10 @@ def open_samples(
         threads: of VDIF, which are the polarisations, if there are others.
         n_pols: of GUPPI RAW whose NPOL is 2, which may mean 1 or 2.
         order: of DADA with several channels and polarisations that does not say it, TFP or TPF.
-        tell: takes lines about what was found: a start that is not known to a tenth of a sample.
+        sideband: "lower", whose samples' band falls with frequency, is turned round; "upper" is not, whatever the
+            header says. Without it the sign of BW (DADA) or OBSBW (GUPPI RAW) says it, or the TOML header.
+        tell: takes lines about what was found: a start that is not known to a tenth of a sample, a band that
+            was turned round.
 
     Raises:
         UsageError: for a file that is not there, is of no known format, or whose header is wrong or lacks what was not
@@ -47,8 +53,27 @@ def open_samples(
     """
     path = Path(path)
     given = Given(
-        sample_rate_hz, antenna, position_m, centre_frequency_hz, sync_time_unix, channel, threads, n_pols, order
+        sample_rate_hz,
+        antenna,
+        position_m,
+        centre_frequency_hz,
+        sync_time_unix,
+        channel,
+        threads,
+        n_pols,
+        order,
+        sideband,
     )
+    source = _opened(path, given, tell)
+    falls = source.falls if sideband is None else f"sideband={LOWER}" if sideband == LOWER else ""
+    if not falls:
+        return source
+    tell(one_line(f"{path}: its band falls with frequency ({falls}): it is turned round"))
+    return Turned(source)
+
+
+def _opened(path: Path, given: Given, tell: Tell) -> RawSamples | DadaSamples | GuppiSamples | VdifSamples:
+    """Opens a recording as it is. ``falls`` of the source says how its header has that the band falls; "" if not."""
     if path.suffix == ".toml":
         return open_raw(path, given, tell)
     file = Bytes(path)

@@ -29,6 +29,7 @@ from ..times import stored_time
 from . import checks
 from .reading import Bytes, Given, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
 from .toml import checked, read_toml, written
+from .turned import LOWER, SIDEBANDS
 
 MOST_HEADER = 1 << 16  # bytes
 
@@ -37,6 +38,7 @@ HEADER = schema.fields(
     {
         "file": checks.beside,
         **checks.SAMPLES,
+        "sideband": schema.one_of(SIDEBANDS),
         "missing": schema.sequence(schema.sequence(checks.integer(0, checks.MOST_TIME), 3)),
     },
     needed=("file", *checks.NEEDED),
@@ -90,6 +92,7 @@ class RawSamples:
                 sync_time_unix=said.get("sync_time_unix"),
             )
         )
+        self.falls = f"sideband={LOWER}" if said.get("sideband") == LOWER else ""
         self._missing = _ranges(header, said.get("missing", ()), self.info)
         self._done = 0  # packets
 

@@ -14,6 +14,7 @@ from ...core.errors import UsageError, one_line
 from ..stream import SampleInfo, Samples
 from ..times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
 from . import checks
+from .turned import SIDEBANDS
 
 MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
 LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
@@ -32,6 +33,7 @@ CHECKS = {
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("sample_rate_hz", "antenna", "position_m", "n_pols")},
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("centre_frequency_hz", "sync_time_unix")},
     "threads": schema.optional(schema.sequence(schema.count)),
+    "sideband": schema.optional(schema.one_of(SIDEBANDS)),
 }
 
 
@@ -48,6 +50,7 @@ class Given:
     threads: tuple[int, ...] | None = None  # of VDIF: that are the polarisations
     n_pols: int | None = None  # of GUPPI RAW, where NPOL = 2 may mean 1 or 2
     order: str | None = None  # of DADA with several channels and polarisations: TFP or TPF
+    sideband: str | None = None  # lower: the samples' band falls with frequency; upper: it rises, whatever headers say
 
     def __post_init__(self) -> None:
         for name, check in CHECKS.items():

@@ -125,6 +125,7 @@ class VdifSamples:
     """
 
     is_live = False
+    falls = ""  # frames do not say it
 
     def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
         self._file = file

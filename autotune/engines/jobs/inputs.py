@@ -12,6 +12,7 @@ from ...core.errors import UsageError
 from ..files.opening import open_samples
 from ..files.reading import Given, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.toml import read_toml
+from ..files.turned import LOWER, Turned
 from ..memory import ArraySource
 from ..stream import COMPLEX_BITS, SampleInfo, Source
 
@@ -56,7 +57,7 @@ def antenna_input(samples: Any, header: Said, name: str = "", tell: Tell = untol
         rows, info = _packed(samples, header, name)
         if header.get("sync_time_unix") is not None:
             tell_coarse(Path("the array"), info, start_of(header["sync_time_unix"]), tell)
-        make = partial(ArraySource, rows, info)
+        make = partial(_array_source, rows, info, header.get("sideband") == LOWER)
         return Input(make(), make)
     if hasattr(samples, "read") and hasattr(samples, "info"):
         return Input(samples, None)
@@ -91,6 +92,11 @@ def _recording(path: Path, header: Said, name: str, tell: Tell) -> Input:
     if not source.info.antenna:
         source.info = replace(source.info, antenna=name or path.stem)
     return Input(source, partial(open_samples, path, **{**header, "antenna": source.info.antenna}))
+
+
+def _array_source(rows: np.ndarray, info: SampleInfo, falls: bool) -> Source:
+    source = ArraySource(rows, info)
+    return Turned(source) if falls else source
 
 
 def _packed(samples: np.ndarray, header: Said, name: str) -> tuple[np.ndarray, SampleInfo]:

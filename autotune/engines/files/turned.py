@@ -1,0 +1,82 @@
+"""Turns a band round that falls with frequency: what is sampled highest is lowest on the sky, a lower sideband.
+
+The conjugate of complex samples has their band turned about frequency 0. Real samples whose signs alternate have it
+turned about a quarter of the sample rate. Both leave the centre where it is.
+"""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from ...core.samples import unpack_samples
+from ..stream import SampleInfo, Samples, Source
+from .packing import pack_samples
+
+UPPER, LOWER = SIDEBANDS = "upper", "lower"
+AT_ONCE = 1 << 18  # samples that are unpacked together; a multiple of 8
+
+
+def _table(bits: int, first: int) -> np.ndarray:
+    """Returns of each byte the one with every second sample negated, from ``first`` on: uint8 [256]."""
+    samples = np.stack([unpack_samples(np.array([byte], np.uint8), bits, 0, 8 // bits) for byte in range(256)])
+    samples[:, first::2] = np.minimum(-samples[:, first::2], 2 ** (bits - 1) - 1)
+    return pack_samples(samples.astype(np.int16), bits)[:, 0]
+
+
+TABLES = {(bits, first): _table(bits, first) for bits in (2, 4) for first in (0, 1)}
+
+
+class Turned:
+    """A source of the samples of another one, whose band falls, with the band turned round.
+
+    Of real samples those at odd times are negated, as times count from 1970 where ``sync_time_unix`` is known: antennas
+    whose streams have different zeros keep the phase between them. The most negative value becomes the most positive
+    one.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source, self.is_live = source, source.is_live
+        info = source.info
+        self.info: SampleInfo = replace(info, is_turned=True)
+        zero = (info.sync_time_unix or 0) * Fraction(info.sample_rate_hz)
+        self._zero = math.floor(zero + Fraction(1, 2))  # of the stream's time, in samples since 1970
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        """Read the next packets; see ``Source``."""
+        samples = self._source.read(out)
+        if samples is not None:
+            n = samples.received.shape[1] * self.info.packet
+            turn(out, self.info.sample_bits, n, (samples.time + self._zero) % 2 == 0)
+        return samples
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def turn(rows: np.ndarray, bits: int, n: int, first_is_even: bool) -> None:
+    """Turns the band of the first ``n`` samples of each row round, in place.
+
+    Args:
+        rows: packed uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples].
+        bits: of a sample, as SampleInfo has it; n samples are whole bytes.
+        first_is_even: whether the time of the first one is.
+    """
+    if rows.dtype == np.complex64:
+        imaginary = rows[:, :n].imag
+        np.negative(imaginary, out=imaginary)
+        return
+    first, packed = int(first_is_even), rows[:, : n * bits // 8]
+    if bits in (8, 16):
+        odd = packed.view(f">i{bits // 8}")[:, first::2]
+        np.negative(np.maximum(odd, 1 - 2 ** (bits - 1)), out=odd)
+    elif bits in (2, 4):
+        packed[...] = TABLES[bits, first][packed]
+    else:
+        for row in packed:
+            for start in range(0, n, AT_ONCE):
+                some = unpack_samples(row, bits, start, min(AT_ONCE, n - start))
+                some[first::2] = np.minimum(-some[first::2], 2 ** (bits - 1) - 1)
+                part = pack_samples(some.astype(np.int16), bits)
+                row[start * bits // 8 :][: len(part)] = part
