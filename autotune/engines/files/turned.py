@@ -4,9 +4,7 @@ The conjugate of complex samples has their band turned about frequency 0. Real s
 turned about a quarter of the sample rate. Both leave the centre where it is.
 """
 
-import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -31,24 +29,20 @@ TABLES = {(bits, first): _table(bits, first) for bits in (2, 4) for first in (0,
 class Turned:
     """A source of the samples of another one, whose band falls, with the band turned round.
 
-    Of real samples those at odd times are negated, as times count from 1970 where ``sync_time_unix`` is known: antennas
-    whose streams have different zeros keep the phase between them. The most negative value becomes the most positive
-    one.
+    Of real samples those at odd times of the stream are negated; the most negative value becomes the most positive one.
+    Whoever shifts times by an odd number puts the sign back, as ``jobs.stations`` does.
     """
 
     def __init__(self, source: Source) -> None:
         self._source, self.is_live = source, source.is_live
-        info = source.info
-        self.info: SampleInfo = replace(info, is_turned=True)
-        zero = (info.sync_time_unix or 0) * Fraction(info.sample_rate_hz)
-        self._zero = math.floor(zero + Fraction(1, 2))  # of the stream's time, in samples since 1970
+        self.info: SampleInfo = replace(source.info, is_turned=True)
 
     def read(self, out: np.ndarray) -> Samples | None:
         """Read the next packets; see ``Source``."""
         samples = self._source.read(out)
         if samples is not None:
             n = samples.received.shape[1] * self.info.packet
-            turn(out, self.info.sample_bits, n, (samples.time + self._zero) % 2 == 0)
+            turn(out, self.info.sample_bits, n, samples.time % 2 == 0)
         return samples
 
     def close(self) -> None:

@@ -59,16 +59,6 @@ def test_complex_samples_are_conjugated(packets: tuple[int, ...]) -> None:
     assert (read_all(source, packets).rows == samples.conj()).all()
 
 
-def test_times_count_from_1970_where_that_is_known() -> None:
-    """Two streams of the same samples that have zeros an odd number of samples apart stay equal."""
-    samples = RNG.integers(-128, 128, (1, 64)).astype(np.int16)
-    packed, found = pack_samples(samples, 8), []
-    for start, first in (("1600000000", 10_003), ("1600000000.01", 3), ("1600000000.010003", 0), (None, 3)):
-        info = SampleInfo(8, 1, 1e6, 8, first_timestamp=first, sync_time_unix=start)
-        found.append(read_all(Turned(ArraySource(packed, info))).rows)
-    assert all((rows == found[0]).all() for rows in found)
-
-
 # ---------------------------------------------------------------------- formats
 def tone(path: Path, kind: str, sign: int, sideband: str | None = None) -> Mapping[str, object]:
     """Writes a tone at 1284.06 MHz in a band of 1 MHz about 1284 MHz, rising or falling; what must be given."""
