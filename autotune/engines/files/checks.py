@@ -87,4 +87,4 @@ SAMPLES = {
     "centre_frequency_hz": real,
     "sync_time_unix": moment,
 }
-NEEDED = ("sample_bits", "n_pols", "sample_rate_hz", "first_timestamp")
+NEEDED = ("sample_bits", "n_pols", "sample_rate_hz")

@@ -2,7 +2,8 @@
 
 Read are NBIT (8), NDIM (1: real, 2: complex), NPOL, NCHAN, TSAMP (microseconds), OBS_OFFSET (bytes since UTC_START),
 UTC_START or MJD_START, FREQ and BW (MHz), TELESCOPE, FILE_SIZE (bytes of samples) and, where there are several channels
-and polarisations, ORDER (TFP: time, channel, polarisation; TPF).
+and polarisations, ORDER (TFP: time, channel, polarisation; TPF). Files of INSTRUMENT MKBF lie in heaps, whatever they
+say.
 """
 
 import re
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ...core.errors import one_line
 from ..stream import SampleInfo, Samples
 from ..times import DECIMAL, step_of
 from . import checks
-from .interleaved import Layout, centre_of
+from .interleaved import Heaps, Layout, centre_of
 from .reading import (
     COARSE,
     Bytes,
@@ -35,6 +37,7 @@ from .reading import (
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096
 UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
+IN_HEAPS = "MKBF"  # INSTRUMENT of what MeerKAT's beamformer sends, as PTUSE records it
 ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
 
 
@@ -74,8 +77,10 @@ class DadaSamples:
         n_channels = header.integer("NCHAN", 1, checks.MOST_CHANNELS, 1)
         n_pols, n_parts = header.integer("NPOL", 1, 2), header.integer("NDIM", 1, 2)
         channel = given.one_channel(file.path, n_channels)
-        order = _order(header, given) if n_pols > 1 and n_channels > 1 else "TFP"
-        self._layout = layout = Layout(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
+        is_in_heaps = header.text("INSTRUMENT") == IN_HEAPS
+        order = _order(header, given) if n_pols > 1 and n_channels > 1 and not is_in_heaps else "TFP"
+        kind = Heaps if is_in_heaps else Layout
+        self._layout = layout = kind(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
         self._offset = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
         offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_TIME, 0), layout.sample_bytes)
         if rest:
@@ -87,13 +92,17 @@ class DadaSamples:
             sample_bits=layout.sample_bits,
             n_pols=n_pols,
             sample_rate_hz=given.sample_rate_hz or _rate(header),
-            packet=packet_of(file.path, n_samples),
+            packet=min(packet_of(file.path, n_samples), layout.n_together),
             n_samples=n_samples,
             first_timestamp=offset,
             antenna=header.text("TELESCOPE"),
             centre_frequency_hz=_centre(header, layout),
         )
-        self.info = settled(file.path, info, _start(header, info.sample_rate_hz), given, tell)
+        start = _start(header, info.sample_rate_hz)
+        self.info = settled(file.path, info, start, given, tell)
+        if start is not None and given.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
+            more = f"its header has PICOSECONDS={header.text('PICOSECONDS')}, which is not added to {start.said}"
+            tell(one_line(f"{file.path}: {more}: give sync_time_unix if it must be"))
         is_lower = "BW" in header and header.number("BW") < 0
         self.falls = f"BW={header.text('BW')}" if is_lower else ""
         self._done = 0  # packets
@@ -111,13 +120,13 @@ class DadaSamples:
             if (
                 n_here < (self._stated or 0)
                 or n_bytes < 0
-                or (not self._stated and n_bytes % self._layout.sample_bytes)
+                or (not self._stated and n_bytes != n_here * self._layout.sample_bytes)
             ):
                 what = f"after {n_here} of {self._stated} samples" if self._stated else "in the middle of a sample"
                 cut_off(self._file, what)
             return None
-        start = self._offset + self._done * packet * self._layout.sample_bytes
-        self._layout.read(self._file, start, out[:, : n * out.shape[1] // packets_in(out, self.info)])
+        some = out[:, : n * out.shape[1] // packets_in(out, self.info)]
+        self._layout.read(self._file, self._offset, self._done * packet, some)
         self._done += n
         return came(self.info.first_timestamp + (self._done - n) * packet, self.info.n_pols, n)
 
@@ -126,7 +135,7 @@ class DadaSamples:
 
     def _n_here(self) -> int:
         """Returns how many samples of each polarisation are in the file now."""
-        n_here = max(0, self._file.size() - self._offset) // self._layout.sample_bytes
+        n_here = self._layout.whole(max(0, self._file.size() - self._offset))
         return min(n_here, self._stated or n_here)
 
 

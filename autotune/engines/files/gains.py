@@ -17,7 +17,7 @@ from ...core import schema
 from ...core.errors import UsageError
 from ..gains import Gains
 from . import checks
-from .reading import refuse
+from .reading import must_be_file, refuse
 
 MAGIC = b"\x93NUMPY\x01\x00"  # with the version that np.save writes for all but very long headers
 HEADER = re.compile(r"\{'descr': (.+), 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
@@ -35,6 +35,7 @@ def read_gains(path: str | Path, n_channels: int, n_pols: int) -> dict[str, Gain
     path = Path(path)
     if path.suffix not in (".npz", ".npy"):
         refuse(path, "its name must end in .npz, an array for each antenna, or .npy, one array for all")
+    must_be_file(path)
     try:
         if path.suffix == ".npy":
             with open(path, "rb") as file:

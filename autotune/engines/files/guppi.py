@@ -9,7 +9,7 @@ was 0), OBSFREQ and OBSBW (MHz), and TELESCOP.
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -36,7 +36,8 @@ from .reading import (
 )
 
 CARD = 80
-MOST_HEADER = 1 << 20  # bytes
+MOST_HEADER, USUAL_HEADER = 1 << 20, 1 << 15  # bytes
+MOST_HOPS = 1 << 12  # blocks that are gone through to find the last one
 STRAIGHT = 512  # bytes of which headers are multiples with DIRECTIO
 N_POLS = {1: 1, 4: 2}  # of NPOL
 ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
@@ -106,7 +107,7 @@ class GuppiSamples:
             antenna=header.text("TELESCOP"),
             centre_frequency_hz=_centre(header, self._layout),
         )
-        self.info = settled(file.path, info, _start(header), given, tell)
+        self.info = settled(file.path, replace(info, n_samples=self._n_whole()), _start(header), given, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
         self._time = self._block.time  # of the next packet
@@ -147,11 +148,10 @@ class GuppiSamples:
     def _copy(self, block: Block, first: int, out: np.ndarray) -> None:
         """Fills ``out`` with samples of a block, from its ``first`` one on."""
         if block.header.text("PKTFMT") == "SIMPLE":
-            self._layout.read(self._file, block.data + first * self._layout.sample_bytes, out)
+            self._layout.read(self._file, block.data, first, out)
         else:
             alone = Layout(1, self._layout.n_pols, True, 0)  # a channel's samples lie together
-            start = block.data + (self._layout.channel * self._n_block + first) * alone.sample_bytes
-            alone.read(self._file, start, out)
+            alone.read(self._file, block.data, self._layout.channel * self._n_block + first, out)
 
     # ------------------------------------------------------------------ blocks
     def _next(self) -> Block | None:
@@ -180,9 +180,27 @@ class GuppiSamples:
         self._block = later
         return self._next()
 
+    def _n_whole(self) -> int | None:
+        """Returns the samples from the first block to the end of the last whole one; None where that is not found."""
+        first = self._block
+        assert first is not None
+        blocks = self._file.size() // first.end  # as long as the first one, if their headers are
+        try:
+            last = first if blocks == 1 else self._at(blocks - 1, *self._header(blocks - 1, (blocks - 1) * first.end))
+            for _ in range(MOST_HOPS):
+                if last.end + self._n_bytes >= self._file.size():
+                    break
+                last = self._at(last.number + 1, *self._header(last.number + 1, last.end))
+        except UsageError:
+            return None
+        is_whole = blocks and last.end <= self._file.size() < last.end + first.end
+        return last.time + self._step - first.time if is_whole and last.time >= first.time else None
+
     def _header(self, number: int, offset: int) -> tuple[Header, int]:
         """Returns the fields of a header, and where the samples behind it begin."""
-        text = self._file.take(offset, MOST_HEADER).tobytes()
+        text = self._file.take(offset, USUAL_HEADER).tobytes()
+        if len(text) == USUAL_HEADER and not re.search(rb"END {77}", text):
+            text = self._file.take(offset, MOST_HEADER).tobytes()
         values: dict[str, str] = {}
         for at in range(0, len(text) - CARD + 1, CARD):
             card = text[at : at + CARD].decode("latin-1")

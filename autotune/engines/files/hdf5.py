@@ -21,7 +21,7 @@ import numpy as np
 from ...core import schema
 from ..times import stored_time
 from . import checks
-from .reading import refuse
+from .reading import must_be_file, refuse
 
 if TYPE_CHECKING:
     import h5py
@@ -203,8 +203,7 @@ class GrownFile:
     def __init__(self, path: Path, kind: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> None:
         self.path = path
         h5py = package(path)
-        if not path.is_file():
-            refuse(path, "there is no such file")
+        must_be_file(path)
         with told(path, "it cannot be read as HDF5"):
             self._file = h5py.File(path, "r", swmr=_is_open(path))
         with told(path, "attributes cannot be read"):
@@ -265,7 +264,7 @@ def _set(group: "h5py.Group", values: Mapping[str, Any]) -> None:
 
 
 SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME), "is_turned": schema.flag}
-SAMPLE_NEEDED = (*checks.NEEDED, "packet")
+SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 
 def attributes(info: Any, but: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Samples of 8 bits that lie time by time, with several channels and polarisations, in one piece of a file."""
+"""Samples of 8 bits of several channels and polarisations in one piece of a file, time by time or in heaps."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..stream import COMPLEX_BITS
-from .reading import Bytes, refuse
+from .reading import MOST_PACKET, Bytes, refuse
 
 AT_ONCE = 1 << 22  # bytes that are read together
 
@@ -22,6 +22,11 @@ class Layout:
     pols_first: bool = False  # of the middle two
 
     @property
+    def n_together(self) -> int:
+        """Returns how many times lie together: a packet has no more of them."""
+        return MOST_PACKET
+
+    @property
     def parts(self) -> int:
         return 2 if self.is_complex else 1
 
@@ -35,13 +40,21 @@ class Layout:
         """Returns what SampleInfo says of them."""
         return COMPLEX_BITS if self.is_complex else 8
 
-    def read(self, file: Bytes, offset: int, out: np.ndarray) -> None:
-        """Fills ``out`` with the samples from byte ``offset`` on: int8 as uint8, or complex64 [n_pols, n].
+    def whole(self, n_bytes: int) -> int:
+        """Returns how many times are in so many bytes."""
+        return n_bytes // self.sample_bytes
+
+    def read(self, file: Bytes, begin: int, first: int, out: np.ndarray) -> None:
+        """Fills ``out`` with samples, int8 as uint8, or complex64 [n_pols, n].
+
+        Args:
+            begin: byte where samples begin.
+            first: time to begin with, counted from there.
 
         Raises:
             UsageError: when the file is shorter than that.
         """
-        n = out.shape[1]
+        n, offset = out.shape[1], begin + first * self.sample_bytes
         step = max(1, AT_ONCE // self.sample_bytes)
         buffer = np.empty(min(n, step) * self.sample_bytes, np.int8)
         for start in range(0, n, step):
@@ -56,10 +69,47 @@ class Layout:
             wanted = raw.reshape(-1, self.n_pols, self.n_channels, self.parts)[:, :, self.channel]
         else:
             wanted = raw.reshape(-1, self.n_channels, self.n_pols, self.parts)[:, self.channel]
+        self._put(wanted.swapaxes(0, 1), out)
+
+    def _put(self, wanted: np.ndarray, out: np.ndarray) -> None:
+        """Puts int8 [n_pols, n, parts] into ``out``."""
         if self.is_complex:
-            out.view(np.float32).reshape(*out.shape, 2)[...] = wanted.swapaxes(0, 1)
+            out.view(np.float32).reshape(*out.shape, 2)[...] = wanted
         else:
-            out.view(np.int8)[...] = wanted[..., 0].T
+            out.view(np.int8)[...] = wanted[..., 0]
+
+
+@dataclass(frozen=True)
+class Heaps(Layout):
+    """Samples in heaps of 256 times, [heap, polarisation, channel, time, part], as MeerKAT's beamformer sends them.
+
+    Source: A. van der Byl et al., MeerKAT correlator-beamformer, JATIS 8(1), 011006 (2021),
+    https://doi.org/10.1117/1.JATIS.8.1.011006.
+    """
+
+    n_heap: int = 256
+
+    @property
+    def n_together(self) -> int:
+        return self.n_heap
+
+    def whole(self, n_bytes: int) -> int:
+        """Returns how many times are in the heaps that are whole in so many bytes."""
+        return n_bytes // (self.n_heap * self.sample_bytes) * self.n_heap
+
+    def read(self, file: Bytes, begin: int, first: int, out: np.ndarray) -> None:
+        """Fills ``out``; see ``Layout``. A channel's samples of a heap lie together, and nothing else is read."""
+        n, done = out.shape[1], 0
+        while done < n:
+            heap, skipped = divmod(first + done, self.n_heap)
+            some = np.empty((self.n_pols, min(self.n_heap - skipped, n - done), self.parts), np.int8)
+            for pol, row in enumerate(some):
+                rows = (heap * self.n_pols + pol) * self.n_channels + self.channel
+                offset = begin + (rows * self.n_heap + skipped) * self.parts
+                if file.fill(row, offset) < row.size:
+                    refuse(file.path, f"it became shorter while it was read, than byte {offset + row.size}")
+            self._put(some, out[:, done : done + some.shape[1]])
+            done += some.shape[1]
 
 
 def centre_of(channel: int, n_channels: int, centre_hz: Fraction, bandwidth_hz: Fraction) -> float:

@@ -10,7 +10,8 @@ from .guppi import GuppiSamples, is_guppi, open_guppi
 from .raw import RawSamples, open_raw
 from .reading import Bytes, Given, Tell, refuse, untold
 from .turned import LOWER, Turned
-from .vdif import VdifSamples, is_vdif, open_vdif
+from .vdif import VdifSamples, open_vdif
+from .vdif_frames import is_vdif
 
 START = 4096  # bytes that say what a file is
 
@@ -78,13 +79,13 @@ def _opened(path: Path, given: Given, tell: Tell) -> RawSamples | DadaSamples | 
         return open_raw(path, given, tell)
     file = Bytes(path)
     try:
-        start, size = file.take(0, START), file.size()
+        start, is_frames = file.take(0, START), is_vdif(file)
     finally:
         file.close()
     if is_dada(start.tobytes()):
         return open_dada(path, given, tell)
     if is_guppi(start.tobytes()):
         return open_guppi(path, given, tell)
-    if path.suffix == ".vdif" or is_vdif(start, size):
+    if path.suffix == ".vdif" or is_frames:
         return open_vdif(path, given, tell)
     refuse(path, "its content is none of VDIF, DADA and GUPPI RAW, and its name is not that of a TOML header, x.toml")

@@ -5,7 +5,7 @@
     n_pols = 2
     n_samples = 1048576             # of each polarisation; without it, the file's length says it
     sample_rate_hz = 1712e6
-    first_timestamp = 0             # of the first sample, in samples since sync_time_unix
+    first_timestamp = 4096          # of the first sample, in samples since sync_time_unix; 0 if left out
     missing = [[1, 4096, 300]]      # polarisation, first sample from the row's begin on, how many: those never came
 
 The row of a polarisation starts at a whole byte. With ``n_samples`` the rows lie where they will lie when all is
@@ -85,7 +85,7 @@ class RawSamples:
                 sample_rate_hz=said["sample_rate_hz"],
                 packet=packet_of(header, n_samples),
                 n_samples=n_samples,
-                first_timestamp=said["first_timestamp"],
+                first_timestamp=said.get("first_timestamp", 0),
                 antenna=said.get("antenna", ""),
                 position_m=said.get("position_m"),
                 centre_frequency_hz=said.get("centre_frequency_hz"),

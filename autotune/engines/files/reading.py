@@ -1,6 +1,7 @@
 """Reads binary files by position, which may grow meanwhile, the header fields of text headers, and times in them."""
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -20,6 +21,13 @@ MOST_PACKET = 4096  # samples of a packet, where a format has none of its own
 LEAST_PACKET = 8  # samples that are whole bytes at any number of bits
 MOST_GAP_S = 3600  # that a recording may have; times further apart are damage
 MOST_BYTES = 1 << 30  # of a frame or a block: what a damaged header may ask for
+KINDS = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
 COARSE = Fraction(1, 10)  # of a sample: starts that are known less exactly are told
 
 Tell = Callable[[str], None]
@@ -85,6 +93,18 @@ def refuse(path: Path, why: str) -> NoReturn:
     raise UsageError(one_line(f"{path}: {why}"))
 
 
+def must_be_file(path: Path) -> None:
+    """Raises UsageError for what is there and no file: opening a pipe would wait, and positions are read here."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        refuse(path, f"it cannot be opened: {getattr(error, 'strerror', None) or error}")
+    found = next((name for is_kind, name in KINDS.items() if is_kind(mode)), None)
+    if found is not None:
+        more = ": write what comes out of it to a file first" if found == "a pipe" else ""
+        refuse(path, f"it is {found}, and a file is read here{more}")
+
+
 class Bytes:
     """A file that is read by position; it may grow meanwhile.
 
@@ -94,6 +114,7 @@ class Bytes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        must_be_file(path)
         try:
             self._file = open(path, "rb", buffering=0)  # noqa: SIM115
         except OSError as error:

@@ -4,84 +4,23 @@ A sample of 2 bits becomes one of 4 bits, since its four levels are -3, -1, 1 an
 reference epoch of the frames, so that recordings of several stations of one half-year share their zero.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
+from ...core.errors import one_line
 from ..stream import COMPLEX_BITS, SampleInfo, Samples
 from . import checks
-from .reading import MOST_GAP_S, Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
+from .reading import Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
+from .vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of
 
-LEGACY_BYTES, HEADER_BYTES = 16, 32
-AT_ONCE = 1 << 22  # bytes that are read together
-MOST_AT_ONCE = 1 << 10  # frames
-MOST_EARLY = 64  # frames of a thread by which others may come before it
-WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
 OF_MARK5B = 0xAB
 OFFSET = 0x80  # of 8 bits: offset binary
-MOST_THREADS = 1 << 10
-LOOKED_AT = 256  # frames, to find the threads
-SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
-ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
 
 _LEVELS = np.array([-3, -1, 1, 3], np.int8)[np.arange(256)[:, np.newaxis] >> np.arange(0, 8, 2) & 3]
 _PACKED = (_LEVELS[:, ::2] << 4 | _LEVELS[:, 1::2] & 15).view(np.uint16)[:, 0]  # of a byte, its 4 samples of 4 bits
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What the header of a frame says, and all frames must say alike but for thread, seconds and number."""
-
-    is_legacy: bool
-    epoch: int  # half-years since 2000
-    n_bytes: int  # with the header
-    n_channels: int
-    bits: int
-    is_complex: bool
-    station: int
-    version: int  # of the extended data; -1: none
-    rate: int  # as the extended data have it, in Hz; 0: they do not
-
-    @property
-    def header_bytes(self) -> int:
-        return LEGACY_BYTES if self.is_legacy else HEADER_BYTES
-
-    @property
-    def n_samples(self) -> Fraction:
-        """Returns the samples of each channel in a frame."""
-        bits = self.n_channels * self.bits * (2 if self.is_complex else 1)
-        return Fraction(8 * (self.n_bytes - self.header_bytes), bits)
-
-
-def frame_of(words: np.ndarray) -> Frame:
-    """Reads the header of a frame, uint32 [8]."""
-    word = [int(w) for w in words]
-    is_legacy = bool(word[0] >> 30 & 1)
-    version = -1 if is_legacy else word[4] >> 24
-    rate = (word[4] & (1 << 23) - 1) * (10**6 if word[4] >> 23 & 1 else 10**3) if version in WITH_RATE else 0
-    is_complex = bool(word[3] >> 31)
-    return Frame(
-        is_legacy,
-        word[1] >> 24 & 63,
-        (word[2] & (1 << 24) - 1) * 8,
-        1 << (word[2] >> 24 & 31),
-        (word[3] >> 26 & 31) + 1,
-        is_complex,
-        word[3] & 0xFFFF,
-        version,
-        rate if is_complex else 2 * rate,  # the width of a channel, for real samples
-    )
-
-
-def is_vdif(start: np.ndarray, size: int) -> bool:
-    """Returns whether a file that begins so may be one: VDIF has no mark, but its second frame is like the first."""
-    if len(start) < HEADER_BYTES:
-        return False
-    frame = frame_of(start[:HEADER_BYTES].view("<u4"))
-    return frame.header_bytes < frame.n_bytes <= size and frame.bits <= 16 and frame.n_channels <= 1 << 16
 
 
 def open_vdif(path: Path, given: Given, tell: Tell) -> "VdifSamples":
@@ -98,42 +37,22 @@ def open_vdif(path: Path, given: Given, tell: Tell) -> "VdifSamples":
         raise
 
 
-@dataclass(frozen=True)
-class Frames:
-    """Frames of the threads that are wanted, in the order of the file."""
-
-    slot: np.ndarray  # int64 [n]: their time in frames since the epoch
-    thread: np.ndarray  # int64 [n]: the place of theirs among those that are wanted
-    valid: np.ndarray  # bool [n]
-    payload: np.ndarray  # uint8 [n, bytes]
-
-    def where(self, some: np.ndarray) -> "Frames":
-        """Returns some of them; ``some``: bool [n]."""
-        return Frames(self.slot[some], self.thread[some], self.valid[some], self.payload[some])
-
-    def then(self, later: "Frames") -> "Frames":
-        """Returns these and then others."""
-        both = zip(vars(self).values(), vars(later).values(), strict=True)
-        return Frames(*(np.concatenate(pair) for pair in both))
-
-
 class VdifSamples:
     """A source of the samples of one or two threads, or of one or two channels of one thread. A packet is a frame.
 
-    Frames may come up to 64 frames of a thread too early. One whose time is near to that of neither of its neighbours
-    in the file is damaged, and did not come; neither did one whose header says that its data are invalid.
+    Frames may come up to 64 frames of a thread too early. One that is damaged, as ``FrameReader`` has it, did not come,
+    and neither did one whose header says that its data are invalid.
     """
 
     is_live = False
     falls = ""  # frames do not say it
 
     def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
-        self._file = file
+        self._file, self._tell = file, tell
         start = file.take(0, HEADER_BYTES)
         if len(start) < HEADER_BYTES:
             cut_off(file, "in the middle of its first header")
         self._frame = frame = frame_of(start.view("<u4"))
-        self._first_words = start.view("<u4")[:4] & ALIKE
         self._n_samples = _n_samples(file.path, frame)
         rate = given.sample_rate_hz or frame.rate
         if not rate:
@@ -141,26 +60,25 @@ class VdifSamples:
         per_second = Fraction(rate) / self._n_samples
         if per_second.denominator != 1 or per_second > NUMBER:
             refuse(file.path, f"{rate:g} Hz are no whole number of frames of {self._n_samples} samples in a second")
-        self._per_second = int(per_second)
-        self._at = 0  # the next frame of the file
-        self._damage = ""  # of that one
-        self._last: int | None = None  # slot of the last one that was read and is not damaged
+        self._frames = FrameReader(file, frame, int(per_second))
         self._channels = _channels(file.path, frame, given)
         self._threads = self._found_threads(given)
-        self._place_of = np.full(MOST_THREADS, -1)
-        self._place_of[list(self._threads)] = range(len(self._threads))
-        first = self._load()
-        if first is None or not len(first.slot):
-            refuse(file.path, self._damage or f"it does not begin with frames of threads {list(self._threads)}")
+        first = self._frames.load()
+        while first is not None and not len(first.slot):
+            first = self._frames.load()
+        if first is None:
+            refuse(file.path, self._frames.damage or f"it has no frames of threads {list(self._threads)} that are good")
         self._waiting, slot = first, first.slot  # for a later chunk
         self._next = int(slot[np.abs(slot - slot[0]) <= MOST_EARLY].min())  # slot of the next chunk
         if self._next * self._n_samples > checks.MOST_TIME:
             refuse(file.path, "its first frame is of a time after 2^62 samples: it is damaged, or no VDIF")
+        n_slots = self._frames.n_slots(self._next)
         info = SampleInfo(
             sample_bits=COMPLEX_BITS if frame.is_complex else 4 if frame.bits == 2 else 8,
             n_pols=len(self._threads) * len(self._channels),
             sample_rate_hz=float(rate),
             packet=self._n_samples,
+            n_samples=None if n_slots is None else n_slots * self._n_samples,
             first_timestamp=self._next * self._n_samples,
             antenna=_station(frame.station),
         )
@@ -173,8 +91,8 @@ class VdifSamples:
         """Read the next packets; see ``Source``.
 
         Raises:
-            UsageError: when a frame is cut off, is of another kind than the first one, or is more than an hour after,
-                or 64 frames before, the one in front of it.
+            UsageError: when a frame is cut off, no more frames come that are like the first one, or one is more than an
+                hour after, or 64 frames before, the one in front of it.
         """
         n_room, n_threads = packets_in(out, self.info), len(self._threads)
         rows = out.reshape(self.info.n_pols, n_room, -1)
@@ -195,12 +113,13 @@ class VdifSamples:
                 if newest or not len(later.slot):
                     break
                 self._next += (int(later.slot.min()) - self._next) // n_room * n_room  # nothing came until there
-            elif more := self._load(n_room * n_threads):
+            elif more := self._frames.load(n_room * n_threads):
                 self._waiting = later.then(more)
             else:
                 at_end = True
         if newest is None:
-            self._end()
+            self._frames.end()
+            self._tell_damage()
             return None
         if not len(self._waiting.slot) and not seen.all():
             n_room = int(newest.slot[0]) + 1 - self._next
@@ -210,14 +129,12 @@ class VdifSamples:
         return Samples((self._next - n_room) * self._n_samples, received[:, :n_room])
 
     def close(self) -> None:
+        self._tell_damage()
         self._file.close()
 
-    def _end(self) -> None:
-        """Raises UsageError unless the file ends with a whole frame."""
-        if self._damage:
-            refuse(self._file.path, self._damage)
-        if self._file.size() % self._frame.n_bytes:
-            cut_off(self._file, f"in the middle of frame {self._at}")
+    def _tell_damage(self) -> None:
+        if line := self._frames.told_damage():
+            self._tell(one_line(line))
 
     def _put(self, frames: Frames, rows: np.ndarray, seen: np.ndarray, received: np.ndarray) -> None:
         """Puts frames of a chunk into its rows, [n_pols, n_packets, ...]."""
@@ -243,73 +160,9 @@ class VdifSamples:
         packed = values[..., 0] if frame.bits == 8 else values[:, ::2, 0] << 4 | values[:, 1::2, 0] & 15
         return packed.view(np.uint8)
 
-    # ------------------------------------------------------------------ frames
-    def _load(self, n_wanted: int = MOST_AT_ONCE) -> Frames | None:
-        """Reads about so many more frames; returns those that are wanted, None where there are no more.
-
-        The last frame that is there is looked at, and read when it is the only one: it says whether the one before it
-        is damaged.
-        """
-        if self._damage:
-            return None
-        n_bytes = self._frame.n_bytes
-        n = min(n_wanted + 1, max(2, AT_ONCE // n_bytes), self._file.size() // n_bytes - self._at)
-        if n <= 0:
-            return None
-        raw = self._file.take(self._at * n_bytes, n * n_bytes)
-        raw = raw[: len(raw) // n_bytes * n_bytes].reshape(-1, n_bytes)
-        words = raw[:, :LEGACY_BYTES].copy().view("<u4")
-        alike = ((words & ALIKE) == self._first_words).all(axis=1)
-        n_alike = len(alike) if alike.all() else int(np.argmin(alike))
-        slots = (words[:, 0] & SECONDS).astype(np.int64) * self._per_second + (words[:, 1] & NUMBER)
-        if n_alike < n:
-            self._stop(n_alike, "is of another kind than the first one")
-        n_used = min(n_alike, max(1, n - 1))
-        good = self._near(slots[:n_alike])[:n_used]
-        n_used = self._in_order(slots[:n_used], good)
-        self._at += n_used
-        threads = self._place_of[words[:n_used, 3] >> 16 & MOST_THREADS - 1]
-        some = np.flatnonzero(good[:n_used] & (threads >= 0))
-        valid = words[some, 0] >> 31 == 0
-        return Frames(slots[some], threads[some], valid, raw[some, self._frame.header_bytes :])
-
-    def _near(self, slots: np.ndarray) -> np.ndarray:
-        """Returns which frames have a time near to that of the one before or behind: bool [n]."""
-        far = 1 << 62
-        steps = np.abs(np.diff(slots, prepend=far if self._last is None else self._last, append=far)) <= MOST_EARLY
-        return np.asarray(steps[:-1] | steps[1:] | (len(slots) == 1 and self._last is None))
-
-    def _in_order(self, slots: np.ndarray, good: np.ndarray) -> int:
-        """Returns how many frames come before one whose time is not that of one recording."""
-        good_slots = slots[good]
-        if not len(good_slots):
-            return len(slots)
-        steps = np.diff(good_slots, prepend=good_slots[0] if self._last is None else self._last)
-        wrong = (steps < -MOST_EARLY) | (steps > MOST_GAP_S * self._per_second)
-        if wrong.any():
-            first = int(np.argmax(wrong))
-            number = int(np.flatnonzero(good)[first])
-            seconds = steps[first] / self._per_second
-            self._stop(
-                number, f"is {seconds:.6g} s later than the one before: another recording, or another sample rate"
-            )
-            good_slots = good_slots[:first]
-            slots = slots[:number]
-        if len(good_slots):
-            self._last = int(good_slots[-1])
-        return len(slots)
-
-    def _stop(self, number: int, why: str) -> None:
-        """Has reading end before a frame, with an error; ``number``: from the next one on."""
-        at = self._at + number
-        self._damage = f"frame {at} at byte {at * self._frame.n_bytes} {why}"
-
     def _found_threads(self, given: Given) -> tuple[int, ...]:
         """Returns the threads that are wanted: those given, or all of the first frames."""
-        n_bytes = self._frame.n_bytes
-        n = min(LOOKED_AT, self._file.size() // n_bytes)
-        words = [self._file.take(number * n_bytes + 12, 4).view("<u4") for number in range(n)]
-        found = sorted({int(word[0] >> 16 & MOST_THREADS - 1) for word in words if len(word)})
+        found = self._frames.found_threads() if self._file.size() >= self._frame.n_bytes else []
         threads = given.threads or tuple(found)
         most = 2 // len(self._channels)
         if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(found):
@@ -320,6 +173,7 @@ class VdifSamples:
             )
         if not threads:
             cut_off(self._file, "in the middle of its first frame")
+        self._frames.choose(threads, len(found))
         return threads
 
 

@@ -174,16 +174,16 @@ def test_vdif_of_another_kind_or_time_is_told(tmp_path: Path) -> None:
     vdif_file(tmp_path / "x.vdif", 8)
     good = frames(tmp_path / "x.vdif")
     for what, words in {
-        "length": "frame 25 at byte 8800 is of another kind",
+        "length": "frame 25 at byte 8800 is of another kind",  # as all that follow; alone, it is read over
         "epoch": "frame 25 at byte 8800 is of another kind",
         "later": "s later than the one before",
         "earlier": "is -1 s later than the one before",
     }.items():
         some = good.copy()
         if what == "length":
-            some[25, 8] ^= 1
+            some[25:, 8] ^= 1
         elif what == "epoch":
-            some[25, 7] ^= 1
+            some[25:, 7] ^= 1
         else:
             seconds = some[25:, :4].copy().view("<u4")
             seconds += np.uint32(4000 if what == "later" else 2**32 - 1)
@@ -563,7 +563,7 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
         open_samples(tmp_path / "x")
     with refused("nothing", "cannot be opened: No such file"):
         open_samples(tmp_path / "nothing")
-    with refused(tmp_path, "cannot be opened: Is a directory"):
+    with refused(tmp_path, "is a folder, and a file is read here"):
         open_samples(tmp_path)
     (tmp_path / "x.vdif").write_bytes(bytes(10))
     with refused("x.vdif", "in the middle of its first header"):

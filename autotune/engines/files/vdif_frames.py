@@ -1,0 +1,310 @@
+"""Frames of VDIF files: their headers, those of some threads in the order of the file, and the way past damage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from .reading import MOST_GAP_S, Bytes, cut_off, refuse
+
+LEGACY_BYTES, HEADER_BYTES = 16, 32
+AT_ONCE = 1 << 22  # bytes that are read together
+MOST_AT_ONCE = 1 << 10  # frames
+MOST_SEARCHED = 1 << 30  # bytes in which the next header is looked for
+FIRST_SEARCHED = 1 << 16  # bytes of the first step of it
+MOST_EARLY = 64  # frames of a thread by which others may come before it
+WITH_RATE = (1, 3, 4)  # extended data versions that state the sample rate
+MOST_THREADS = 1 << 10
+LOOKED_AT = 256  # frames, to find the threads and the end
+SECONDS, NUMBER = np.uint32((1 << 30) - 1), np.uint32((1 << 24) - 1)  # bits of words 0 and 1
+ALIKE = np.array([1 << 30, 63 << 24, 0xFFFFFFFF, 63 << 26], np.uint32)  # bits of all frames: kind, epoch, size, coding
+SIZE = 2  # the word that has it
+FAR = 1 << 62  # a slot that is near to none
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the header of a frame says, and all frames must say alike but for thread, seconds and number."""
+
+    is_legacy: bool
+    epoch: int  # half-years since 2000
+    n_bytes: int  # with the header
+    n_channels: int
+    bits: int
+    is_complex: bool
+    station: int
+    version: int  # of the extended data; -1: none
+    rate: int  # as the extended data have it, in Hz; 0: they do not
+
+    @property
+    def header_bytes(self) -> int:
+        return LEGACY_BYTES if self.is_legacy else HEADER_BYTES
+
+    @property
+    def n_samples(self) -> Fraction:
+        """Returns the samples of each channel in a frame."""
+        bits = self.n_channels * self.bits * (2 if self.is_complex else 1)
+        return Fraction(8 * (self.n_bytes - self.header_bytes), bits)
+
+
+def frame_of(words: np.ndarray) -> Frame:
+    """Reads the header of a frame, uint32 [8]."""
+    word = [int(w) for w in words]
+    is_legacy = bool(word[0] >> 30 & 1)
+    version = -1 if is_legacy else word[4] >> 24
+    rate = (word[4] & (1 << 23) - 1) * (10**6 if word[4] >> 23 & 1 else 10**3) if version in WITH_RATE else 0
+    is_complex = bool(word[3] >> 31)
+    return Frame(
+        is_legacy,
+        word[1] >> 24 & 63,
+        (word[2] & (1 << 24) - 1) * 8,
+        1 << (word[2] >> 24 & 31),
+        (word[3] >> 26 & 31) + 1,
+        is_complex,
+        word[3] & 0xFFFF,
+        version,
+        rate if is_complex else 2 * rate,  # the width of a channel, for real samples
+    )
+
+
+def is_vdif(file: Bytes) -> bool:
+    """Returns whether a file may be one: VDIF has no mark, but one of the next frames is like the first one."""
+    start, size = file.take(0, HEADER_BYTES), file.size()
+    if len(start) < HEADER_BYTES:
+        return False
+    frame = frame_of(start.view("<u4"))
+    if not frame.header_bytes < frame.n_bytes <= size or frame.bits > 16 or frame.n_channels > 1 << 16:
+        return False
+    words = headers(file, frame.n_bytes, range(1, 4))
+    return not len(words) or bool(alike(words, start.view("<u4")).any())
+
+
+def headers(file: Bytes, n_bytes: int, numbers: Sequence[int]) -> np.ndarray:
+    """Returns the first words of frames that lie one behind the other, as far as they are there: uint32 [n, 4]."""
+    found = [file.take(number * n_bytes, LEGACY_BYTES) for number in numbers]
+    return np.array([each.view("<u4") for each in found if len(each) == LEGACY_BYTES], np.uint32).reshape(-1, 4)
+
+
+def alike(words: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Returns which headers, uint32 [n, 4], are of frames of one kind with ``first``: bool [n]."""
+    return np.asarray(((words & ALIKE) == (first[:4] & ALIKE)).all(axis=1))
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frames of the threads that are wanted, in the order of the file."""
+
+    slot: np.ndarray  # int64 [n]: their time in frames since the epoch
+    thread: np.ndarray  # int64 [n]: the place of theirs among those that are wanted
+    valid: np.ndarray  # bool [n]
+    byte: np.ndarray  # int64 [n]: where they begin in the file
+    payload: np.ndarray  # uint8 [n, bytes]
+
+    def where(self, some: np.ndarray | slice) -> "Frames":
+        """Returns some of them; ``some``: bool [n], int [n], or a slice, which copies nothing."""
+        return Frames(self.slot[some], self.thread[some], self.valid[some], self.byte[some], self.payload[some])
+
+    def then(self, later: "Frames") -> "Frames":
+        """Returns these and then others."""
+        both = zip(vars(self).values(), vars(later).values(), strict=True)
+        return Frames(*(np.concatenate(pair) for pair in both))
+
+
+class FrameReader:
+    """Reads the frames of some threads. What lies in frames of other threads does not matter.
+
+    A frame whose time is near to that of neither of its neighbours is damaged, and left out; so is one of another kind.
+    Where frames do not follow each other, since bytes were lost or came in, the next header is looked for that is like
+    the first one and has another behind it; the frame in front of such a place is left out, too.
+    """
+
+    def __init__(self, file: Bytes, frame: Frame, per_second: int) -> None:
+        self._file, self._frame, self._per_second = file, frame, per_second
+        self._first = file.take(0, LEGACY_BYTES).view("<u4")
+        self._byte = 0  # of the next frame of the file
+        self._place_of = np.full(MOST_THREADS, -1)
+        self._share = 1  # frames of the file for each that is wanted
+        self._held: Frames | None = None  # the last one that was read: it is judged with the one behind it
+        self._last: int | None = None  # slot of the last one that was read and is not damaged
+        self._odd: int | None = (
+            None  # byte of the first frame of another kind, if none that is like the first came since
+        )
+        self._places: list[int] = []  # bytes where damage begins
+        self.damage = ""  # that ends reading
+
+    def found_threads(self) -> list[int]:
+        """Returns the threads of the first frames."""
+        words = headers(self._file, self._frame.n_bytes, range(LOOKED_AT))
+        return sorted(set(_threads(words[alike(words, self._first)]).tolist()))
+
+    def choose(self, threads: Sequence[int], n_found: int) -> None:
+        """Says which threads are wanted, of how many."""
+        self._place_of[list(threads)] = range(len(threads))
+        self._share = -(-n_found // len(threads))
+
+    def load(self, n_wanted: int = MOST_AT_ONCE) -> Frames | None:
+        """Reads about so many more frames; returns those that are not damaged, None where there are no more.
+
+        The last frame that is there is looked at, and read when it is the only one: it says whether the one before it
+        is damaged.
+        """
+        some = self._held
+        while (some is None or len(some.slot) < 2) and (more := self._more(n_wanted * self._share)) is not None:
+            some = more if some is None else some.then(more)
+        if some is None or not len(some.slot):
+            return None
+        n_used = max(1, len(some.slot) - 1)
+        self._held = some.where(slice(n_used, None)) if len(some.slot) > n_used else None
+        good = self._near(some.slot)[:n_used]
+        n_used = self._in_order(some.where(slice(n_used)), good)
+        good = good[:n_used]
+        return some.where(slice(n_used) if good.all() else np.flatnonzero(good))
+
+    def n_slots(self, first: int) -> int | None:
+        """Returns the frames of a thread from slot ``first`` to the file's last one; None where its end is damaged."""
+        n = self._file.size() // self._frame.n_bytes
+        words = headers(self._file, self._frame.n_bytes, range(max(0, n - LOOKED_AT), n))
+        if not (words[:, SIZE] == self._first[SIZE]).all():
+            return None
+        words = words[alike(words, self._first) & (self._place_of[_threads(words)] >= 0)]
+        slots = self._slots(words)
+        slots = slots[_near(slots, FAR) | (len(slots) == 1)]
+        return int(slots.max()) - first + 1 if len(slots) and slots.max() >= first else None
+
+    def end(self) -> None:
+        """Raises UsageError unless the file ends with a whole frame that is like the first one."""
+        n_bytes = self._frame.n_bytes
+        if self._odd is not None and not self.damage:
+            self._places = [byte for byte in self._places if byte < self._odd]
+            self._stop(self._odd, "is of another kind than the first one")
+        if self.damage:
+            refuse(self._file.path, self.damage)
+        if 0 < self._file.size() - self._byte < n_bytes:
+            cut_off(self._file, f"in the middle of frame {self._byte // n_bytes}")
+
+    def told_damage(self) -> str:
+        """Returns a line about damage that was read over since this was asked last, or nothing."""
+        if not self._places:
+            return ""
+        n, first, self._places = len(self._places), self._places[0], []
+        where = f"at byte {first}" if n == 1 else f"in {n} places, at first at byte {first}"
+        return f"{self._file.path}: it is damaged {where}; frames that cannot be read there are missing"
+
+    # ------------------------------------------------------------------ steps through the file
+    def _more(self, n_frames: int) -> Frames | None:
+        """Reads about so many more frames; returns those of wanted threads, None where there are no more.
+
+        One more is looked at: where it is none, the last one before it may be cut.
+        """
+        n_bytes = self._frame.n_bytes
+        n = min(n_frames + 1, max(2, AT_ONCE // n_bytes), (self._file.size() - self._byte) // n_bytes)
+        if n <= 0 or self.damage:
+            return None
+        raw = self._file.take(self._byte, n * n_bytes)
+        raw = raw[: len(raw) // n_bytes * n_bytes].reshape(-1, n_bytes)
+        words = raw[:, :LEGACY_BYTES].copy().view("<u4")
+        in_step = words[:, SIZE] == self._first[SIZE]
+        start, n_used = self._byte, max(1, len(raw) - 1)
+        if in_step.all():
+            self._byte += n_used * n_bytes
+        else:
+            n_used = self._past(int(np.argmin(in_step)))
+        bytes_ = start + n_bytes * np.arange(n_used)
+        return self._wanted(words[:n_used], bytes_, raw[:n_used, self._frame.header_bytes :])
+
+    def _past(self, n_step: int) -> int:
+        """Goes on behind ``n_step`` frames that follow each other; returns how many of them are whole."""
+        n_bytes = self._frame.n_bytes
+        lost = self._byte + n_step * n_bytes
+        found = self._found(lost - n_bytes + self._frame.header_bytes if n_step else lost + 1)
+        if found is None:
+            self._stop(lost, "is of another kind than the first one")
+            self._byte = lost
+            return n_step
+        self._places.append(lost)
+        is_whole = (found - lost) % n_bytes == 0
+        self._byte = found
+        return n_step if is_whole else max(0, n_step - 1)
+
+    def _found(self, byte: int) -> int | None:
+        """Returns where the next header is that is like the first one, and has another behind it or the file's end."""
+        n_bytes, size, step = self._frame.n_bytes, self._file.size(), FIRST_SEARCHED
+        end = min(byte + MOST_SEARCHED, size - n_bytes + 1)
+        while byte < end:
+            n = min(step, end - byte)
+            some = self._file.take(byte, n + LEGACY_BYTES - 1)
+            n = min(n, len(some) - LEGACY_BYTES + 1)
+            is_size = np.ones(max(0, n), bool)
+            for k, each in enumerate(self._first[SIZE : SIZE + 1].view(np.uint8)):
+                is_size &= some[8 + k : 8 + k + n] == each
+            for at in np.flatnonzero(is_size).tolist():
+                words = np.array([some[at : at + LEGACY_BYTES].view("<u4")])
+                if alike(words, self._first)[0] and self._goes_on(byte + at + n_bytes, size):
+                    return int(byte + at)
+            byte, step = byte + max(1, n), min(2 * step, AT_ONCE)
+        return None
+
+    def _goes_on(self, byte: int, size: int) -> bool:
+        """Returns whether a header like the first one is there, or the file ends."""
+        words = self._file.take(byte, LEGACY_BYTES)
+        if len(words) < LEGACY_BYTES:
+            return byte >= size
+        return bool(alike(words.view("<u4")[np.newaxis], self._first)[0])
+
+    # ------------------------------------------------------------------ judging
+    def _wanted(self, words: np.ndarray, byte: np.ndarray, payload: np.ndarray) -> Frames:
+        """Returns those of frames that are of wanted threads and of the first one's kind."""
+        threads = self._place_of[_threads(words)]
+        good = alike(words, self._first)
+        odd = np.flatnonzero((threads >= 0) & ~good)
+        some = np.flatnonzero((threads >= 0) & good)
+        self._places += byte[odd].tolist()
+        if len(some):
+            self._odd = None
+        if len(later := odd[odd > some.max(initial=-1)]) and self._odd is None:
+            self._odd = int(byte[later[0]])
+        which = slice(None) if len(some) == len(words) else some  # without a copy
+        frames = Frames(self._slots(words), threads, words[:, 0] >> 31 == 0, byte, payload)
+        return frames.where(which)
+
+    def _slots(self, words: np.ndarray) -> np.ndarray:
+        return np.asarray((words[:, 0] & SECONDS).astype(np.int64) * self._per_second + (words[:, 1] & NUMBER))
+
+    def _near(self, slots: np.ndarray) -> np.ndarray:
+        """Returns which frames have a time near to that of the one before or behind: bool [n]."""
+        if len(slots) == 1 and self._last is None:
+            return np.ones(1, bool)
+        return _near(slots, FAR if self._last is None else self._last)
+
+    def _in_order(self, frames: Frames, good: np.ndarray) -> int:
+        """Returns how many frames come before one whose time is not that of one recording."""
+        good_slots = frames.slot[good]
+        if not len(good_slots):
+            return len(frames.slot)
+        steps = np.diff(good_slots, prepend=good_slots[0] if self._last is None else self._last)
+        wrong = (steps < -MOST_EARLY) | (steps > MOST_GAP_S * self._per_second)
+        n = len(frames.slot)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            n = int(np.flatnonzero(good)[first])
+            why = f"{steps[first] / self._per_second:.6g} s later than the one before"
+            self._stop(int(frames.byte[n]), f"is {why}: another recording, or another sample rate")
+            self._held, good_slots = None, good_slots[:first]
+        if len(good_slots):
+            self._last = int(good_slots[-1])
+        return n
+
+    def _stop(self, byte: int, why: str) -> None:
+        """Has reading end before a frame, with an error."""
+        self.damage = f"frame {byte // self._frame.n_bytes} at byte {byte} {why}"
+
+
+def _threads(words: np.ndarray) -> np.ndarray:
+    return np.asarray(words[:, 3] >> 16 & MOST_THREADS - 1)
+
+
+def _near(slots: np.ndarray, last: int) -> np.ndarray:
+    """Returns which slots are near to the one before, at first to ``last``, or to the one behind: bool [n]."""
+    steps = np.abs(np.diff(slots, prepend=last, append=FAR)) <= MOST_EARLY
+    return np.asarray(steps[:-1] | steps[1:])
