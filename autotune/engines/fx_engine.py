@@ -63,7 +63,8 @@ class FXEngine:
         self._output = XOutput(backend, settings, sink, send_empty, self.counters, self._ending, activity)
         stage = XStage(backend, kernels, settings, self._output.deliver, activity, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
-        self._joiner = Joiner(backend, stage, -(-chunk_samples // length) + 3)
+        longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step
+        self._joiner = Joiner(backend, stage, -(-longest // length) + 3)
         self._chains = []
         for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
             joins = partial(self._joiner.deliver, antenna)

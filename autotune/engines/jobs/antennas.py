@@ -56,7 +56,7 @@ def of_samples(
         raise UsageError("one band is correlated at a time: the whole one, or one narrow band")
     given = []
     for number, samples in enumerate(_each(inputs, running.tell)):
-        given.append(antenna_input(samples, header, f"m{number:03}"))
+        given.append(antenna_input(samples, header, f"m{number:03}", running.tell))
         stack.callback(given[-1].source.close)
     aligned = stations(given, running.tell)
     infos = [each.input.info for each in aligned]

@@ -118,7 +118,7 @@ def channelise(
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     picture = None if plot is None else check_path(plot)
     with ExitStack() as stack:
-        given = antenna_input(samples, header or {})
+        given = antenna_input(samples, header or {}, tell=tell)
         stack.callback(given.source.close)
         info = given.info
         n_chunk = running.chunk_samples([info])

@@ -1,0 +1,1 @@
+"""Recordings drawn at random, written as others write them, and what an independent correlator makes of them."""

@@ -1,0 +1,104 @@
+"""A sample of `python -m tests.recordings`, and faults that it must find."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune.engines import voltages, x_stage
+from autotune.engines.f_plan import Batch, FPlan
+from autotune.engines.files import turned
+from autotune.engines.jobs import stations
+
+from .engines.test_plan_mutants import mutated
+from .recordings.compared import faults
+from .recordings.drawn import Night, draw
+
+N_SAMPLE, N_TRIED = 20, 30
+
+
+@pytest.mark.parametrize("seed", range(N_SAMPLE))
+def test_a_night_is_what_an_independent_correlator_makes_of_it(seed: int, tmp_path: Path) -> None:
+    assert faults(draw(seed), tmp_path) == []
+
+
+def the_first_batch_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    def first_heap(self: FPlan, time: int) -> int:
+        return -(-time // self.shape.batch_samples) * self.shape.batch_samples
+
+    patch.setattr(FPlan, "first_heap", first_heap)
+
+
+def the_band_of_complex_samples_begins_at_frequency_0(patch: pytest.MonkeyPatch) -> None:
+    right = voltages.BandSettings.weights_on
+    patch.setattr(voltages.BandSettings, "weights_on", lambda self, *given: right(self, *given[:2], False))
+
+
+def the_sense_of_a_band_is_swapped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(turned, "turn", lambda *given: None)
+
+
+def a_station_is_shifted_by_a_sample(patch: pytest.MonkeyPatch) -> None:
+    right = stations.Shifted
+    patch.setattr(stations, "Shifted", lambda source, n, zero: right(source, n + 1, zero))
+
+
+def what_is_left_of_a_start_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stations.Station, "on_time", lambda self, delays: list(delays))
+
+
+def an_odd_shift_of_a_falling_band_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = stations._aligned
+
+    def aligned(*given: Any) -> stations.Station:
+        found = right(*given)
+        return replace(found, phase=found.phase - round(found.phase / 3.1415927) * 3.1415927)
+
+    patch.setattr(stations, "_aligned", aligned)
+
+
+def one_dump_more_is_made(patch: pytest.MonkeyPatch) -> None:
+    wrong = mutated("x_plan", "int(came[-1]) + 1  #", "len(present)  #")
+    for name in ("XPlan", "Dump", "Correlate"):
+        patch.setattr(x_stage, name, getattr(wrong, name))
+
+
+def heaps_outside_are_missing(patch: pytest.MonkeyPatch) -> None:
+    right = Batch.n_missing
+    patch.setattr(Batch, "n_missing", lambda self, n: right(replace(self, begin=0), n))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        the_first_batch_is_dropped,
+        the_band_of_complex_samples_begins_at_frequency_0,
+        the_sense_of_a_band_is_swapped,
+        a_station_is_shifted_by_a_sample,
+        what_is_left_of_a_start_is_forgotten,
+        an_odd_shift_of_a_falling_band_is_forgotten,
+        one_dump_more_is_made,
+        heaps_outside_are_missing,
+    ],
+)
+def test_a_planted_fault_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    for seed in range(N_TRIED):
+        folder, night = tmp_path / str(seed), draw(seed)
+        folder.mkdir()
+        if may_show(plant, night) and faults(night, folder):
+            return
+    pytest.fail("the fault was not found")
+
+
+def may_show(plant: Callable[[pytest.MonkeyPatch], None], night: Night) -> bool:
+    """Whether a fault of signs can be seen: real samples of a falling band, and clocks with different zeros."""
+    if plant is not an_odd_shift_of_a_falling_band_is_forgotten:
+        return True
+    zeros = [round((s.sync - night.stations[0].sync) * Fraction(night.rate_hz)) % 2 for s in night.stations]
+    return any(odd and s.falls and not s.is_complex for odd, s in zip(zeros, night.stations, strict=True))
