@@ -102,7 +102,7 @@ class DadaSamples:
         self.info = settled(file.path, info, start, given, tell)
         if start is not None and given.sync_time_unix is None and header.text("PICOSECONDS", "0") != "0":
             more = f"its header has PICOSECONDS={header.text('PICOSECONDS')}, which is not added to {start.said}"
-            tell(one_line(f"{file.path}: {more}: give sync_time_unix if it must be"))
+            tell(one_line(f"{file.path}: {more}: give sync_time_unix if it is a part of it"))
         is_lower = "BW" in header and header.number("BW") < 0
         self.falls = f"BW={header.text('BW')}" if is_lower else ""
         self._done = 0  # packets

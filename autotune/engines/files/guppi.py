@@ -184,17 +184,28 @@ class GuppiSamples:
         """Returns the samples from the first block to the end of the last whole one; None where that is not found."""
         first = self._block
         assert first is not None
-        blocks = self._file.size() // first.end  # as long as the first one, if their headers are
-        try:
-            last = first if blocks == 1 else self._at(blocks - 1, *self._header(blocks - 1, (blocks - 1) * first.end))
-            for _ in range(MOST_HOPS):
-                if last.end + self._n_bytes >= self._file.size():
-                    break
-                last = self._at(last.number + 1, *self._header(last.number + 1, last.end))
-        except UsageError:
+        guess = self._file.size() // first.end - 1  # if all headers are as long as the first one
+        if guess < 0:
             return None
-        is_whole = blocks and last.end <= self._file.size() < last.end + first.end
-        return last.time + self._step - first.time if is_whole and last.time >= first.time else None
+        last = self._last_whole(guess, guess * first.end) or self._last_whole(0, 0)
+        return None if last is None or last.time < first.time else last.time + self._step - first.time
+
+    def _last_whole(self, number: int, byte: int) -> Block | None:
+        """Goes from a block's header to the next one; returns the last block that is whole, or None."""
+        size = self._file.size()
+        try:
+            last = self._at(number, *self._header(number, byte))
+            header_bytes = last.data - byte
+            for _ in range(MOST_HOPS):
+                if size - last.end < header_bytes:
+                    return last
+                later = self._at(last.number + 1, *self._header(last.number + 1, last.end))
+                if later.end > size:
+                    return last
+                last = later
+        except UsageError:
+            pass
+        return None
 
     def _header(self, number: int, offset: int) -> tuple[Header, int]:
         """Returns the fields of a header, and where the samples behind it begin."""

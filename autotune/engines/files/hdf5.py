@@ -204,6 +204,8 @@ class GrownFile:
         self.path = path
         h5py = package(path)
         must_be_file(path)
+        if not path.exists():
+            refuse(path, "there is no such file")
         with told(path, "it cannot be read as HDF5"):
             self._file = h5py.File(path, "r", swmr=_is_open(path))
         with told(path, "attributes cannot be read"):

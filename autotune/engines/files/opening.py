@@ -1,5 +1,6 @@
 """Opens recordings of samples, whatever their format."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .vdif import VdifSamples, open_vdif
 from .vdif_frames import is_vdif
 
 START = 4096  # bytes that say what a file is
+UNKNOWN = "its content is none of VDIF, DADA and GUPPI RAW"
 
 
 def open_samples(
@@ -77,15 +79,25 @@ def _opened(path: Path, given: Given, tell: Tell) -> RawSamples | DadaSamples | 
     """Opens a recording as it is. ``falls`` of the source says how its header has that the band falls; "" if not."""
     if path.suffix == ".toml":
         return open_raw(path, given, tell)
+    opens = opener_of(path)
+    if opens is None:
+        refuse(path, f"{UNKNOWN}, and its name is not that of a TOML header, x.toml")
+    return opens(path, given, tell)
+
+
+def opener_of(path: Path) -> Callable[[Path, Given, Tell], DadaSamples | GuppiSamples | VdifSamples] | None:
+    """Returns what opens a file of such content; None if no format has it.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
     file = Bytes(path)
     try:
-        start, is_frames = file.take(0, START), is_vdif(file)
+        start, is_frames = file.take(0, START).tobytes(), is_vdif(file)
     finally:
         file.close()
-    if is_dada(start.tobytes()):
-        return open_dada(path, given, tell)
-    if is_guppi(start.tobytes()):
-        return open_guppi(path, given, tell)
-    if path.suffix == ".vdif" or is_frames:
-        return open_vdif(path, given, tell)
-    refuse(path, "its content is none of VDIF, DADA and GUPPI RAW, and its name is not that of a TOML header, x.toml")
+    if is_dada(start):
+        return open_dada
+    if is_guppi(start):
+        return open_guppi
+    return open_vdif if path.suffix == ".vdif" or is_frames else None

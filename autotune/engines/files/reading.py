@@ -97,8 +97,8 @@ def must_be_file(path: Path) -> None:
     """Raises UsageError for what is there and no file: opening a pipe would wait, and positions are read here."""
     try:
         mode = os.stat(path).st_mode
-    except (OSError, ValueError) as error:
-        refuse(path, f"it cannot be opened: {getattr(error, 'strerror', None) or error}")
+    except (OSError, ValueError):
+        return  # opening it tells why
     found = next((name for is_kind, name in KINDS.items() if is_kind(mode)), None)
     if found is not None:
         more = ": write what comes out of it to a file first" if found == "a pipe" else ""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..files.folder import recordings_in
 from ..files.opening import open_samples
 from ..files.reading import Given, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.toml import read_toml
@@ -65,20 +66,23 @@ def antenna_input(samples: Any, header: Said, name: str = "", tell: Tell = untol
 
 
 def recordings(paths: Sequence[str | Path], tell: Tell) -> list[Path]:
-    """Returns the paths that may be recordings: a folder stands for its headers, and TOML of another use is left out.
+    """Returns the paths that may be recordings: a folder stands for those in it, by name; other TOML is left out.
 
     Raises:
         UsageError: when nothing is left.
     """
-    found = []
-    for path in map(Path, paths):
-        found += sorted(path.glob("*.toml")) if path.is_dir() else [path]
-    kept = [path for path in found if len(found) == 1 or not _is_other_toml(path)]
-    for path in found:
-        if path not in kept:
+    given = list(map(Path, paths))
+    kept = []
+    for path in given:
+        if path.is_dir():
+            kept += recordings_in(path, tell)
+        elif len(given) > 1 and _is_other_toml(path):
             tell(f"{path}: it is no header of samples, and left out")
+        else:
+            kept.append(path)
     if not kept:
-        raise UsageError(f"there is no recording in {', '.join(map(str, paths)) or 'nothing'}")
+        where = ", ".join(map(str, paths)) or "nothing"
+        raise UsageError(f"there is no recording in {where}: no TOML header, VDIF, DADA or GUPPI RAW")
     return kept
 
 

@@ -289,7 +289,7 @@ def test_what_is_no_hdf5_is_told(tmp_path: Path) -> None:
     (tmp_path / "v.h5").write_bytes(b"no" * 1000)
     with refused("v.h5", "cannot be read as HDF5"):
         VoltageFiles([tmp_path / "v.h5"])
-    with refused("w.h5", "No such file"):
+    with refused("w.h5", "no such file"):
         VoltageFiles([tmp_path / "w.h5"])
 
 

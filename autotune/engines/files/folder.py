@@ -1,0 +1,52 @@
+"""Finds the recordings in a folder."""
+
+from pathlib import Path
+
+from ...core.errors import UsageError, one_line
+from .opening import UNKNOWN, opener_of
+from .reading import Tell, refuse
+from .toml import read_toml
+
+MOST_TOML = 1 << 26  # bytes
+OF_OTHERS = {".h5", ".hdf5", ".uvh5", ".ms", ".npy", ".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
+OF_OTHERS |= {".txt", ".md", ".log", ".csv", ".py", ".sh", ".yaml", ".yml", ".zip", ".gz"}
+OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are no headers
+
+
+def recordings_in(folder: Path, tell: Tell) -> list[Path]:
+    """Returns the recordings in a folder, by name: TOML headers, and what is VDIF, DADA or GUPPI RAW by its content.
+
+    The file that a header names is no recording of its own. Nothing is said of hidden files, of those whose names end
+    as other files do that lie beside recordings, and of TOML that holds delays, antennas or a sky. Others are told.
+
+    Raises:
+        UsageError: when the folder cannot be read.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.is_dir())
+    except OSError as error:
+        refuse(folder, f"it cannot be read: {error.strerror}")
+    found, named = set(), set()
+    for path in paths:
+        if path.suffix != ".toml":
+            continue
+        try:
+            said = read_toml(path, MOST_TOML)
+        except UsageError as error:
+            tell(f"{error}; it is left out")
+            continue
+        if "file" in said:
+            found.add(path)
+            named.add(str(said["file"]))
+        elif not OURS & said.keys():
+            tell(one_line(f"{path}: it is no header of samples, and left out"))
+    for path in paths:
+        if path.suffix == ".toml" or path.suffix in OF_OTHERS or path.name in named:
+            continue
+        try:
+            if opener_of(path) is None:
+                refuse(path, UNKNOWN)
+            found.add(path)
+        except UsageError as error:
+            tell(f"{error}; it is left out")
+    return sorted(found)
