@@ -36,6 +36,7 @@ from .reading import (
 
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096
+MOST_LOST = 256  # samples at the end of a file that is shorter than it says: packets are that long then, or fit
 UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
 IN_HEAPS = "MKBF"  # INSTRUMENT of what MeerKAT's beamformer sends, as PTUSE records it
 ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
@@ -64,7 +65,8 @@ class DadaSamples:
     """A source of the samples of one channel.
 
     A packet is the largest power of two up to 4096 that divides the length, at least 8 samples; what is left at the end
-    of a length that 8 does not divide, up to 7 samples, is not read.
+    of a length that 8 does not divide, up to 7 samples, is not read. Of a file that is shorter than it says, up to 255
+    are not.
     """
 
     is_live = False
@@ -87,12 +89,16 @@ class DadaSamples:
             refuse(file.path, f"OBS_OFFSET is in the middle of a sample, which takes {layout.sample_bytes} bytes")
         stated = header.integer("FILE_SIZE", 0, checks.MOST_TIME, 0)
         self._stated = stated // layout.sample_bytes or None
-        n_samples = self._stated or self._n_here()
+        n_here = self._n_here()
+        n_samples = self._stated or n_here
+        packet = packet_of(file.path, n_samples)
+        if n_here < n_samples:  # the file ends early: no more than a few are left out there
+            packet = max(min(packet, MOST_LOST), min(packet, n_here & -n_here))
         info = SampleInfo(
             sample_bits=layout.sample_bits,
             n_pols=n_pols,
             sample_rate_hz=given.sample_rate_hz or _rate(header),
-            packet=min(packet_of(file.path, n_samples), layout.n_together),
+            packet=min(packet, layout.n_together),
             n_samples=n_samples,
             first_timestamp=offset,
             antenna=header.text("TELESCOPE"),

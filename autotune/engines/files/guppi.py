@@ -76,8 +76,8 @@ class Block:
 class GuppiSamples:
     """A source of the samples of one channel. Blocks that are not there are packets that did not come.
 
-    A packet is what PKTIDX counts, or a part of it that divides a block. The samples that a block repeats of the one
-    before are left out, and so are those behind the last block.
+    A packet is what PKTIDX counts, or a part of it that divides a block. Of samples that two blocks have, those of the
+    first one are read, as far as they are whole packets.
     """
 
     is_live = False
@@ -107,7 +107,9 @@ class GuppiSamples:
             antenna=header.text("TELESCOP"),
             centre_frequency_hz=_centre(header, self._layout),
         )
-        self.info = settled(file.path, replace(info, n_samples=self._n_whole()), _start(header), given, tell)
+        self._n_read = self._n_block // info.packet * info.packet  # samples of a block
+        info = replace(info, n_samples=self._n_whole())
+        self.info = settled(file.path, info, _start(header), given, tell)
         is_lower = "OBSBW" in header and header.number("OBSBW") < 0
         self.falls = f"OBSBW={header.text('OBSBW')}" if is_lower else ""
         self._time = self._block.time  # of the next packet
@@ -128,7 +130,7 @@ class GuppiSamples:
         self._time = start
         while block is not None and block.time < start + n_room * packet:
             first = max(block.time, self._time)
-            end = min(block.time + self._step, start + n_room * packet)
+            end = min(block.time + self._n_read, start + n_room * packet)
             self._copy(block, first - block.time, out[:, first - start : end - start])
             received[:, (first - start) // packet : (end - start) // packet] = True
             self._time = end
@@ -158,7 +160,7 @@ class GuppiSamples:
         """Returns the block with the next sample that is there; None at the end of the file."""
         block = self._block
         assert block is not None
-        if block.time + self._step > self._time:
+        if block.time + self._n_read > self._time:
             if self._file.size() < block.end:
                 cut_off(self._file, f"in the middle of block {block.number}, which begins at byte {block.data}")
             return block
@@ -188,7 +190,7 @@ class GuppiSamples:
         if guess < 0:
             return None
         last = self._last_whole(guess, guess * first.end) or self._last_whole(0, 0)
-        return None if last is None or last.time < first.time else last.time + self._step - first.time
+        return None if last is None or last.time < first.time else last.time + self._n_read - first.time
 
     def _last_whole(self, number: int, byte: int) -> Block | None:
         """Goes from a block's header to the next one; returns the last block that is whole, or None."""

@@ -117,8 +117,8 @@ class Bytes:
         must_be_file(path)
         try:
             self._file = open(path, "rb", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            refuse(path, f"it cannot be opened: {error.strerror}")
+        except (OSError, ValueError) as error:
+            refuse(path, f"it cannot be opened: {getattr(error, 'strerror', None) or error}")
         self.size()
 
     def size(self) -> int:

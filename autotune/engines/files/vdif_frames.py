@@ -122,6 +122,8 @@ class FrameReader:
     def __init__(self, file: Bytes, frame: Frame, per_second: int) -> None:
         self._file, self._frame, self._per_second = file, frame, per_second
         self._first = file.take(0, LEGACY_BYTES).view("<u4")
+        looked = headers(file, frame.n_bytes, range(LOOKED_AT))
+        self._looked = looked[alike(looked, self._first)]  # at first, to find threads
         self._byte = 0  # of the next frame of the file
         self._place_of = np.full(MOST_THREADS, -1)
         self._share = 1  # frames of the file for each that is wanted
@@ -135,11 +137,22 @@ class FrameReader:
 
     def found_threads(self) -> list[int]:
         """Returns the threads of the first frames."""
-        words = headers(self._file, self._frame.n_bytes, range(LOOKED_AT))
-        return sorted(set(_threads(words[alike(words, self._first)]).tolist()))
+        return sorted(set(_threads(self._looked).tolist()))
 
     def choose(self, threads: Sequence[int], n_found: int) -> None:
-        """Says which threads are wanted, of how many."""
+        """Says which threads are wanted, of how many.
+
+        Raises:
+            UsageError: when those threads are not of one time, though each goes on in its own.
+        """
+        slots = [self._slots(self._looked[_threads(self._looked) == thread]) for thread in threads]
+        begins = [int(np.median(each)) for each in slots if len(each) > 1 and _near(each, FAR).all()]
+        if max(begins, default=0) - min(begins, default=0) > LOOKED_AT + MOST_EARLY:
+            apart_s = (max(begins) - min(begins)) / self._per_second
+            refuse(
+                self._file.path,
+                f"its threads {list(threads)} are {apart_s:.6g} s apart: choose threads= of one time",
+            )
         self._place_of[list(threads)] = range(len(threads))
         self._share = -(-n_found // len(threads))
 

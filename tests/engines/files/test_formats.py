@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from autotune import unpack_samples
 from autotune.engines.files.opening import open_samples
 
+from . import makers
 from .common import Read, read_all, refused
 
 RNG = np.random.default_rng(3)
@@ -390,6 +391,26 @@ def test_guppi_is_read_as_baseband_does(tmp_path: Path, n_pols: int, overlap: in
         assert info.first_timestamp == 1280
         read = read_all(source, packets)
         assert read.error == "" and read.received.all() and (expected[:, :, channel] == read.rows.T).all()
+
+
+@pytest.mark.parametrize("came", [(0, 1, 2, 3), (0, 2, 3), (1, 3)])
+@pytest.mark.parametrize("packets", [(1,), (3, 2), (40,)])
+def test_samples_that_two_blocks_have_are_read_once(tmp_path: Path, came: tuple, packets: tuple[int, ...]) -> None:
+    samples = RNG.integers(-99, 99, (2, 4 * 96 + 32, 2, 2))  # blocks of 128 that overlap by 32
+    made = [samples[:, 96 * k : 96 * k + 128] for k in came]
+    said = {"TBIN": "1E-6", "OVERLAP": 32, "PKTSIZE": 32 * 8}
+    makers.guppi(tmp_path / "x", made, [3 * k for k in came], said)
+    source = open_samples(tmp_path / "x", channel=1)
+    flags = np.zeros(13, bool)
+    for k in came:
+        flags[3 * k : 3 * k + 4] = True
+    flags = flags[3 * came[0] :]
+    assert (source.info.packet, source.info.n_samples) == (32, 32 * len(flags))
+    read = read_all(source, packets)
+    assert (read.received == flags).all() and read.error == ""
+    there = np.repeat(flags, 32)
+    expected = samples[1, 96 * came[0] :].astype(np.float32) @ np.array([1, 1j])
+    assert (read.rows.T[there] == expected[there]).all()
 
 
 def test_guppi_of_two_parts_or_polarisations_asks(tmp_path: Path) -> None:

@@ -1,0 +1,153 @@
+"""The recordings that the package `baseband` brings: each is read as baseband reads it, or refused with a reason."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import astropy.units as u
+import baseband.data
+import numpy as np
+import pytest
+from baseband import dada, guppi, vdif
+
+from autotune import unpack_samples
+from autotune.core.errors import UsageError
+from autotune.engines import Bands, channelise
+from autotune.engines.files.opening import open_samples
+
+from .common import read_all
+from .test_starts import posix
+
+FOLDER = Path(baseband.data.__file__).parent
+NONE_OF_THEM = "its content is none of VDIF, DADA and GUPPI RAW"
+CUT_OFF = "it was cut off, or is still being written"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file with what is given, and how reading it ends."""
+
+    name: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    refused: str = ""  # words, when it is opened
+    ends: str = ""  # words of the error behind all that can be read; "" if there is none
+    rate: float | None = None  # that baseband must be given, too
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / self.name
+
+    def __str__(self) -> str:
+        return f"{self.name}-{'-'.join(f'{name}={value}' for name, value in self.given.items())}"
+
+
+MWA = {"sample_rate_hz": 1.28e6}
+READ = [
+    Case("sample.vdif", {"threads": (0, 1)}),
+    Case("sample.vdif", {"threads": (7, 2)}),
+    Case("sample.vdif", {"threads": (5,), "sideband": "lower"}),
+    Case("sample_vlbi.vdif", {"threads": (1, 3)}),  # threads 0, 2, 4 and 6 have other seconds
+    Case("sample_vlbi.vdif", {"threads": (7, 5)}),
+    Case("sample_vlbi.vdif", {"threads": (3,)}),
+    Case("sample_mwa.vdif", {"channel": 0, "threads": (0,), **MWA}, rate=1.28e6),
+    Case("sample_mwa.vdif", {"channel": (1, 0), "threads": (0,), **MWA}, rate=1.28e6),
+    Case("sample.dada"),
+    Case("sample.dada", {"sideband": "lower"}),
+    Case("sample_meerkat.dada", ends="after 14336 of 16384 samples: " + CUT_OFF),
+    Case("sample_meerkat.dada", {"sideband": "lower"}, ends="after 14336 of 16384 samples: " + CUT_OFF),
+    *(Case("sample_puppi.raw", {"channel": channel}) for channel in range(4)),
+    Case("sample_puppi.raw", {"channel": 2, "sideband": "lower"}),
+]
+REFUSED = [
+    Case("sample.vdif", refused="its first frames are of threads [0, 1, 2, 3, 4, 5, 6, 7]"),
+    Case("sample_vlbi.vdif", {"threads": (0, 1)}, refused="its threads [0, 1] are 1.43524e+07 s apart"),
+    Case("sample_mwa.vdif", refused="its frames do not state the sample rate: give sample_rate_hz"),
+    Case("sample_arochime.vdif", {"channel": 0}, refused="it has samples of 4 bits, and only 2 and 8 are read"),
+    Case("sample_bps1.vdif", {"channel": 0}, refused="it has samples of 1 bits, and only 2 and 8 are read"),
+    Case("sample_drao_corrupted.vdif", refused="it has samples of 5 bits, and only 2 and 8 are read"),
+    Case("sample_puppi.raw", refused="it has 4 channels, and none is chosen"),
+    # the first 14 and 7 KB of recordings whose blocks have 130 MB
+    Case("sample_vegas.raw", {"channel": 0}, ends="in the middle of block 0, which begins at byte 6320: " + CUT_OFF),
+    Case("sample_blc.raw", {"channel": 63}, ends="in the middle of block 0, which begins at byte 7168: " + CUT_OFF),
+    *(Case(path.name, refused=NONE_OF_THEM) for path in sorted(FOLDER.glob("*.m[45]*"))),
+    *(Case(f"gsb/{path.name}", refused=NONE_OF_THEM) for path in sorted(FOLDER.glob("gsb/*.*"))),
+]
+
+
+def by_baseband(case: Case) -> tuple[np.ndarray, Fraction]:
+    """What baseband reads, complex or real in units of the smallest level [n, n_pols], and when it begins."""
+    kind = {".vdif": vdif, ".dada": dada, ".raw": guppi}[case.path.suffix]
+    rate = {} if case.rate is None else {"sample_rate": case.rate * u.Hz}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with kind.open(str(case.path), "rs", squeeze=False, **rate) as file:
+            read, bits, start_time = file.read(), file.bps, file.start_time
+            start_time.precision = 9
+            start = posix(start_time)
+    parts = read.view(np.float32)
+    if kind is vdif:
+        levels = np.rint(parts * (71 / 2) - 0.5) if bits == 8 else np.where(abs(parts) > 2, 3, 1) * np.sign(parts)
+        read = levels.astype(np.float32).view(read.dtype)
+    channels = case.given.get("channel", 0)
+    if isinstance(channels, tuple):
+        return read[:, 0, list(channels)], start
+    return read[:, list(case.given.get("threads", range(read.shape[1]))), channels], start
+
+
+@pytest.mark.parametrize("case", READ, ids=str)
+def test_samples_and_times_are_those_of_baseband(case: Case) -> None:
+    expected, start = by_baseband(case)
+    for packets in ((1,), (3,), (1000,)):
+        source = open_samples(case.path, **case.given)
+        info = source.info
+        read = read_all(source, packets)
+        found = read.rows
+        if not info.is_complex:
+            n = found.shape[1] * 8 // info.sample_bits
+            found = np.stack([unpack_samples(row, info.sample_bits, 0, n) for row in found])
+        if case.given.get("sideband") == "lower":
+            assert info.is_turned
+            count = round((info.sync_time_unix or 0) * Fraction(info.sample_rate_hz)) + info.first_timestamp
+            sign = 1 - 2 * ((count + np.arange(found.shape[1])) % 2)
+            found = found.conj() if info.is_complex else found * sign
+            if not info.is_complex:  # the most negative value cannot be turned back
+                found[found == 1 - 2 ** (info.sample_bits - 1)] = expected.T[found == 1 - 2 ** (info.sample_bits - 1)]
+        assert read.received.all() and found.shape == expected.T.shape and (found == expected.T).all()
+        assert abs(info.sync_time_unix + read.time / Fraction(info.sample_rate_hz) - start) < 1e-9
+        assert case.ends in read.error if case.ends else read.error == ""
+        assert case.ends or info.n_samples == len(expected)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_what_cannot_be_read_is_refused_with_the_reason(case: Case) -> None:
+    with pytest.raises(UsageError) as caught:
+        source = open_samples(case.path, **case.given)
+        assert not case.refused
+        read = read_all(source)
+        assert read.samples == []
+        raise UsageError(read.error)
+    assert str(caught.value).startswith(f"{case.path}: ") and "\n" not in str(caught.value)
+    assert (case.refused or case.ends) in str(caught.value)
+
+
+def test_every_recording_of_vdif_dada_and_guppi_is_in_the_table() -> None:
+    there = {path.name for suffix in ("vdif", "dada", "raw") for path in FOLDER.glob(f"*.{suffix}")}
+    assert there == {case.name for case in [*READ, *REFUSED] if Path(case.name).suffix in (".vdif", ".dada", ".raw")}
+
+
+@pytest.mark.parametrize("case", READ, ids=str)
+def test_an_engine_takes_what_is_read(case: Case) -> None:
+    bands = Bands(8, taps=4, spectra_per_heap=8)
+    try:
+        made = channelise(case.path, bands, header=case.given, device="host")
+    except UsageError as error:
+        assert case.ends and case.ends in str(error)
+        return
+    counters = made.bands[0].counters
+    assert case.ends == "" and counters.packets_missing == 0
+    assert counters.samples_in == open_samples(case.path, **case.given).info.n_samples
+    # how many heaps there must be is a matter of the engine, and belongs here:
+    # assert len(made.timestamps) == n_heaps(info, bands)
