@@ -4,7 +4,7 @@ Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations o
 ``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
 time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
 (headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX
-was 0), OBSFREQ and OBSBW (MHz), and TELESCOP.
+was 0), OBSFREQ and OBSBW (MHz), TELESCOP, and of several antennas NANTS and ANTNMES.
 """
 
 import math
@@ -89,7 +89,11 @@ class GuppiSamples:
             refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 8 are read")
         n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
         n_pols = given.n_pols or _n_pols(header)
-        self._layout = Layout(n_channels, n_pols, True, given.one_channel(file.path, n_channels))
+        n_antennas = header.integer("NANTS", 1, n_channels, 1)
+        if n_channels % n_antennas:
+            refuse(file.path, f"its OBSNCHAN={n_channels} channels are not those of NANTS={n_antennas} antennas")
+        channel = _channel(file.path, given, n_channels, n_antennas)
+        self._layout = Layout(n_channels, n_pols, True, channel)
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
         n, rest = divmod(self._n_bytes, self._layout.sample_bytes)
         if rest:
@@ -104,8 +108,8 @@ class GuppiSamples:
             sample_rate_hz=rate,
             packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
             first_timestamp=self._block.time,
-            antenna=header.text("TELESCOP"),
-            centre_frequency_hz=_centre(header, self._layout),
+            antenna=_antenna(header, channel // (n_channels // n_antennas), n_antennas),
+            centre_frequency_hz=_centre(header, channel, n_channels // n_antennas),
         )
         self._n_read = self._n_block // info.packet * info.packet  # samples of a block
         info = replace(info, n_samples=self._n_whole())
@@ -263,11 +267,32 @@ def _rate(header: Header) -> float:
     return float(1 / seconds)
 
 
-def _centre(header: Header, layout: Layout) -> float | None:
+def _channel(path: Path, given: Given, n_channels: int, n_antennas: int) -> int:
+    """Returns the channel that is to be read; those of several antennas lie one antenna after the other."""
+    if n_antennas > 1 and (not isinstance(given.channel, int) or not 0 <= given.channel < n_channels):
+        each = n_channels // n_antennas
+        refuse(
+            path,
+            f"it has {n_antennas} antennas of {each} channels: choose a channel of one, channel=0 to {n_channels - 1}; "
+            f"those of antenna 1 are {each} to {2 * each - 1}",
+        )
+    return given.one_channel(path, n_channels)
+
+
+def _antenna(header: Header, number: int, n_antennas: int) -> str:
+    """Returns the name of an antenna of the file."""
+    if n_antennas == 1:
+        return header.text("TELESCOP")
+    names = [name.strip() for name in header.text("ANTNMES").split(",")]
+    return names[number] if number < len(names) and names[number] else f"{header.text('TELESCOP')}{number}"
+
+
+def _centre(header: Header, channel: int, n_channels: int) -> float | None:
+    """Returns the centre of a channel, where OBSFREQ and OBSBW are those of the ``n_channels`` of an antenna."""
     if "OBSFREQ" not in header or "OBSBW" not in header:
         return None
     centre_hz, bandwidth_hz = 10**6 * header.number("OBSFREQ"), 10**6 * header.number("OBSBW")
-    return centre_of(layout.channel, layout.n_channels, centre_hz, bandwidth_hz)
+    return centre_of(channel % n_channels, n_channels, centre_hz, bandwidth_hz)
 
 
 def _start(header: Header) -> Start | None:

@@ -292,6 +292,34 @@ def test_the_order_of_dada_is_asked_for_and_obeyed(tmp_path: Path) -> None:
     assert (integers(read_all(open_samples(tmp_path / "x", channel=1, order="TFP")), 8) == expected[:, :, 1]).all()
 
 
+@pytest.mark.parametrize("packets", [(1,), (3, 2), (40,)])
+@pytest.mark.parametrize("n_heaps", [1, 3, 5])
+def test_heaps_of_meerkats_beamformer_are_read(tmp_path: Path, n_heaps: int, packets: tuple[int, ...]) -> None:
+    heaps = RNG.integers(-99, 99, (n_heaps, 2, 4, 256, 2))  # heap, polarisation, channel, time, part
+    expected = heaps.astype(np.float32) @ np.array([1, 1j], np.complex64)
+    said = {"NCHAN": 4, "NPOL": 2, "NDIM": 2, "INSTRUMENT": "MKBF", "TSAMP": 2, "FREQ": 800, "BW": 2}
+    more = {"UTC_START": "2026-01-01-07:00:00", "OBS_OFFSET": 16 * 256 * 7, "PICOSECONDS": 5}
+    size = {"FILE_SIZE": heaps.size}
+    makers.dada(tmp_path / "x", heaps.reshape(-1, 1, 1, 1), {**said, **more, **size})
+    told: list[str] = []
+    for channel in range(4):
+        source = open_samples(tmp_path / "x", channel=channel, tell=told.append)
+        assert (source.info.packet, source.info.n_samples) == (256, 256 * n_heaps)
+        assert source.info.first_timestamp == 256 * 7
+        assert source.info.centre_frequency_hz == (800 + (channel - 1.5) / 2) * 1e6
+        read = read_all(source, packets)
+        assert read.error == "" and (read.rows == expected[:, :, channel].swapaxes(0, 1).reshape(2, -1)).all()
+    assert len(told) == 4 and "PICOSECONDS=5, which is not added to UTC_START" in told[0]
+    for more_bytes in (-1, 1000):  # a file that says nothing of its size ends within a heap
+        makers.dada(tmp_path / "x", heaps.reshape(-1, 1, 1, 1), said)
+        data = (tmp_path / "x").read_bytes()
+        (tmp_path / "x").write_bytes(data[:more_bytes] if more_bytes < 0 else data + bytes(more_bytes))
+        if n_heaps == 1 and more_bytes < 0:
+            continue  # no heap is whole
+        read = read_all(open_samples(tmp_path / "x", channel=1), packets)
+        assert read.received.shape[1] == n_heaps - (more_bytes < 0) and "in the middle of" in read.error
+
+
 def replaced(path: Path, *pairs: tuple[bytes, bytes]) -> None:
     """Changes text of a file, which is there once and keeps its length."""
     data = path.read_bytes()
@@ -411,6 +439,28 @@ def test_samples_that_two_blocks_have_are_read_once(tmp_path: Path, came: tuple,
     there = np.repeat(flags, 32)
     expected = samples[1, 96 * came[0] :].astype(np.float32) @ np.array([1, 1j])
     assert (read.rows.T[there] == expected[there]).all()
+
+
+@pytest.mark.parametrize("width", [3.0, -3.0])
+def test_antennas_of_one_guppi_file_have_their_own_centres_and_names(tmp_path: Path, width: float) -> None:
+    samples = RNG.integers(-99, 99, (6, 64, 2, 2))  # of two antennas
+    said = {"TBIN": "1E-6", "OBSFREQ": 1400.0, "OBSBW": width, "NANTS": 2, "ANTNMES": "1a,2b"}
+    counted = {"SYNCTIME": 1_600_000_000, "PKTSTART": 640_000_000, "PIPERBLK": 64, "STT_IMJD": 59_999}
+    makers.guppi(tmp_path / "x", [samples], [640_000_064], {**said, **counted})
+    for channel in range(6):
+        info = open_samples(tmp_path / "x", channel=channel).info
+        assert info.centre_frequency_hz == 1.4e9 + (channel % 3 - 1) * 1e6 * np.sign(width)
+        assert info.antenna == ("1a" if channel < 3 else "2b") and info.is_turned == (width < 0)
+        assert info.sync_time_unix + info.first_timestamp / 10**6 == 1_600_000_640.000064
+        read = read_all(open_samples(tmp_path / "x", channel=channel, sideband="upper"))
+        assert (samples[channel].astype(np.float32) @ np.array([1, 1j]) == read.rows.T).all()
+    with refused(tmp_path / "x", "2 antennas of 3 channels", "channel=0 to 5", "those of antenna 1 are 3 to 5"):
+        open_samples(tmp_path / "x")
+    makers.guppi(tmp_path / "x", [samples], [0], {**said, "ANTNMES": None})
+    assert open_samples(tmp_path / "x", channel=4).info.antenna == "GBT1"
+    makers.guppi(tmp_path / "x", [samples], [0], {**said, "NANTS": 4})
+    with refused(tmp_path / "x", "OBSNCHAN=6 channels are not those of NANTS=4 antennas"):
+        open_samples(tmp_path / "x", channel=4)
 
 
 def test_guppi_of_two_parts_or_polarisations_asks(tmp_path: Path) -> None:
