@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -42,6 +42,7 @@ from .problem import problem_name as problem_name
 from .problem import runtime_fields as runtime_fields
 from .space import Space
 from .structures import wrong_scalars
+from .unnamed import besides, completed
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P", bound=Problem)
@@ -273,20 +274,69 @@ class Kernel(ABC, Generic[P]):
 
     # ------------------------------------------------------------------ derived from the above
     def problem(self, values: Mapping[str, object] | None = None, *, base: P | None = None) -> P:
-        """Returns ``base`` (default: the first tuned problem) with ``values`` replaced.
+        """Returns ``base`` with ``values`` replaced; without a base, the answer to the question ``values``.
 
         Raises:
             UsageError: for a field that is not there, or a value that cannot be.
         """
-        base = self.tuned[0] if base is None else base
-        names = [f.name for f in dataclasses.fields(self.problem_type)]
-        for name in values or {}:
-            if name not in names:
-                raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
+        if base is None:
+            return self.asked(values or {})
+        self._check_names(values or {})
         try:
             return dataclasses.replace(base, **(values or {}))
         except (TypeError, ValueError) as error:
             raise UsageError(f"{self.name}: {error}") from error
+
+    def asked(
+        self,
+        values: Mapping[str, object],
+        *,
+        base: P | None = None,
+        usual: Mapping[str, object] | None = None,
+        known: Iterable[P] | None = None,
+        refused: Callable[[P], str | None] = lambda problem: None,
+    ) -> P:
+        """Returns the problem that a question means, which names the fields ``values``; these stay as they are.
+
+        The others are those of ``base`` (default: the first tuned problem), or ``usual`` in their place. Where these
+        contradict what is named, or are ``refused``, they follow from it (``unnamed.completed``): first from the
+        problems that are ``known`` (default: the tuned ones), then as the definition computes them.
+
+        Raises:
+            UsageError: for a field that is not there, or fields that no others go with; says what to name besides.
+        """
+        self._check_names(values)
+        base, usual = self.tuned[0] if base is None else base, usual or {}
+        try:
+            first = self.problem({**usual, **values}, base=base)
+            why = refused(first)
+        except UsageError as error:
+            why = str(error)
+        else:
+            if why is None:
+                return first
+
+        def answer(named: Mapping[str, Any]) -> P | None:
+            return completed(base, named, usual, self.tuned if known is None else known, judge)
+
+        def judge(problem: P) -> int | None:
+            with suppress(UsageError, TrialFailure):
+                return None if refused(problem) is not None else self._all_bytes(problem)
+            return None
+
+        if len(values) < len(dataclasses.fields(base)):
+            if (found := answer(values)) is not None:
+                return found
+            examples = (*self.tuned, *self.extra_problems)
+            if more := besides(base, values, examples, lambda named: answer(named) is not None):
+                why = f"{why}; give {more} besides"
+        raise UsageError(why)
+
+    def _check_names(self, values: Mapping[str, object]) -> None:
+        names = [f.name for f in dataclasses.fields(self.problem_type)]
+        for name in values:
+            if name not in names:
+                raise UsageError(f"{name!r} is not a field of {self.name}'s problem (has {', '.join(names)})")
 
     def default_config(self, problem: P, device: Device) -> Config:
         """Returns the allowed configuration nearest to ``default``.
@@ -323,6 +373,11 @@ class Kernel(ABC, Generic[P]):
 
     def _read_shapes(self, problem: P) -> Shapes:
         return {name: array.shape for name, array in self.arrays(problem).items() if array.read}
+
+    def _all_bytes(self, problem: P) -> int | None:
+        """Returns the bytes of all arrays, or None if one is empty."""
+        arrays = self.arrays(problem).values()
+        return None if any(min(array.shape, default=1) < 1 for array in arrays) else sum(a.n_bytes for a in arrays)
 
     def _moved_bytes(self, problem: P) -> float:
         return float(sum(array.n_bytes * (array.read + array.written) for array in self.arrays(problem).values()))

@@ -6,14 +6,13 @@ knows ``Kernel``: a definition comes in as functions of a problem.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from typing import NamedTuple, TypeVar
 
 from .config import Value
 from .errors import UsageError
-from .problem import Problem
+from .problem import Problem, replaced
 from .space import Space
 
 P = TypeVar("P", bound=Problem)
@@ -87,7 +86,7 @@ def _probes(problem: P, name: str) -> list[P]:
     """Returns the problem and others of larger ``name``, as far as they can be."""
     size = getattr(problem, name)
     others = dict.fromkeys((2 * size, 3 * size, *(size + more for more in PROBES)))
-    tried = (_replaced(problem, {name: other}) for other in others if other != size)
+    tried = (replaced(problem, {name: other}) for other in others if other != size)
     return [problem, *(other for other in tried if other is not None)]
 
 
@@ -125,7 +124,7 @@ def edge_sizes(
 
     least = problem
     for name in names:
-        tried = (_replaced(least, {name: size}) for size in range(1, MOST_LEAST))
+        tried = (replaced(least, {name: size}) for size in range(1, MOST_LEAST))
         least = next((at for at in tried if at is not None and is_whole(at)), least)
     found = {least: None}
     for name in names:
@@ -163,16 +162,8 @@ def _near(least: P, sizes: Mapping[str, int]) -> P | None:
     for name, size in sizes.items():
         if at is not None:
             unit = max(1, getattr(least, name))
-            at = _replaced(at, {name: size}) or _replaced(at, {name: -(-size // unit) * unit})
+            at = replaced(at, {name: size}) or replaced(at, {name: -(-size // unit) * unit})
     return at
-
-
-def _replaced(problem: P, sizes: Mapping[str, int]) -> P | None:
-    """Returns the problem with these sizes, or None if it refuses them."""
-    try:
-        return replace(problem, **sizes)
-    except (TypeError, ValueError, ArithmeticError, UsageError):
-        return None
 
 
 # ---------------------------------------------------------------------- class attributes

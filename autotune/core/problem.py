@@ -1,7 +1,11 @@
 """The type of a kernel's problem, a frozen dataclass, whatever its fields are; and its fields by kind and as text."""
 
-from dataclasses import Field, fields
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping
+from dataclasses import Field, fields, replace
+from math import log
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from .errors import UsageError
 
 
 class Problem(Protocol):
@@ -10,6 +14,9 @@ class Problem(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __hash__(self) -> int: ...
+
+
+P = TypeVar("P", bound=Problem)
 
 
 def runtime_fields(problem_type: Any) -> tuple[str, ...]:
@@ -35,3 +42,16 @@ def baked_values(problem: Problem) -> dict[str, Any]:
 def problem_name(problem: Problem) -> str:
     """Returns every field in the order of declaration, as ``taps=256,decimation=16,...``."""
     return ",".join(f"{f.name}={getattr(problem, f.name)}" for f in fields(problem))
+
+
+def replaced(problem: P, values: Mapping[str, Any]) -> P | None:
+    """Returns the problem with these values, or None if it refuses them."""
+    try:
+        return replace(problem, **values)
+    except (TypeError, ValueError, ArithmeticError, UsageError):
+        return None
+
+
+def distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
+    """Returns the sum of |log ratio| over the sizes that both have; a size of 0 counts as 1."""
+    return sum(abs(log(max(1, a[name]) / max(1, b[name]))) for name in b if name in a)

@@ -115,11 +115,12 @@ class Kernels:
     def _problem(self, name: str, fields: Mapping[str, Any]) -> tuple[Kernel[Any], Any, Config]:
         """Returns a kernel, its problem and its default config there."""
         kernel = load_kernel(name)
+        values = of_types(kernel, fields)
         try:
             # Not of the first tuned problem: the definition derives sizes that are left out from those that are given.
-            problem = kernel.problem_type(**of_types(kernel, fields))
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{name}: {error}") from error
+            problem = kernel.problem_type(**values)
+        except (TypeError, ValueError):
+            problem = kernel.asked(values)  # raises UsageError
         return kernel, problem, kernel.default_config(problem, self._backend.device)
 
     def _choose(self, name: str, fields: Mapping[str, Any]) -> Chosen:

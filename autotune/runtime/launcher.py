@@ -21,7 +21,7 @@ from . import gpu
 from .arrays import HOST, Layout, allocate, check_fit, check_kind, layout, read_constant, reader_for, readers
 from .constants import ConstantMemory, memory_for
 from .loaded import Enqueue, LoadedKernel
-from .lookup import Choice, choose, device_named
+from .lookup import Choice, asked_problem, choose, device_named
 from .prepared import PreparedKernel, by_value
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
 from .wisdom import Wisdom, fields_text
@@ -74,7 +74,7 @@ class TunedKernel:
         log: logging.Logger,
     ) -> None:
         self._kernel, self._wisdom, self._source, self._log = kernel, wisdom, source, log
-        problem = kernel.problem(values)
+        problem = asked_problem(wisdom, kernel, values)
         self._baked = baked_values(problem)
         self._values = {**self._baked, **values}
         self._device = device_named(wisdom, device) if isinstance(device, str) else device
@@ -128,14 +128,15 @@ class TunedKernel:
     def prepare(self, **sizes: object) -> PreparedKernel:
         """Returns the kernel as it runs at these sizes on the current GPU, loaded: nothing is chosen later.
 
-        ``sizes``: the largest runtime fields, ``n_spectra=8192``; those that are left out are the default problem's.
+        ``sizes``: the largest runtime fields, ``n_spectra=8192``; those that are left out are the default problem's, or
+        the nearest recorded ones where these contradict what is given.
 
         Raises:
             UsageError: when there is no GPU, or no configuration that serves.
         """
         index = gpu.current()
         device = self._device_of(index)
-        problem = self._kernel.problem({**self._values, **sizes})
+        problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
         choice = self._choose(_sizes(problem), device)
         source = self._source(choice.source_key)
         return PreparedKernel(self._kernel, problem, choice.config, source, device, index)

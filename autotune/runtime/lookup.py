@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import log, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..core.definition import Device, Kernel, Launch, runtime_fields
 from ..core.errors import TrialFailure, UsageError
 from ..core.html import preformatted
 from ..core.parameter import clause
-from ..core.problem import Problem
+from ..core.problem import Problem, distance, replaced
 from .wisdom import Entry, Evidence, Fallback, Loss, Wisdom, fields_text
 
 SMALLEST_SHARED_BYTES = 101376  # opted-in bytes per block that every architecture since sm_80 has
@@ -91,8 +91,8 @@ def choose(
 ) -> Choice:
     """Returns the configuration to run ``kernel`` with on ``device``.
 
-    ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the kernel's first
-    tuned problem speaks for all sizes.
+    ``runtime``: the runtime fields, or None when they are not known yet; then the entry nearest to the sizes of
+    ``asked_problem`` speaks for all sizes.
 
     Raises:
         UsageError: when nothing is known of these baked fields (lists what is, and how to tune them), or when the
@@ -103,7 +103,7 @@ def choose(
     if not entries and not fallbacks:
         raise UsageError(_unknown(wisdom, kernel.name, baked))
     tune = _command(wisdom, kernel.name, baked)
-    problem = kernel.problem({**baked, **(runtime or {})})
+    problem = asked_problem(wisdom, kernel, {**baked, **(runtime or {})})
     sizes = {name: getattr(problem, name) for name in runtime_fields(type(problem))}
     entries = sorted((e for e in entries if e.device.kind == device.kind), key=_by_distance(sizes))
     refused: list[str] = []
@@ -141,6 +141,19 @@ def choose(
     raise UsageError(
         f"{kernel.name}[{fields_text(baked)}] cannot run on {device.name}: {'; '.join(refused)}. Tune it there: {tune}"
     )
+
+
+def asked_problem(wisdom: Wisdom, kernel: Kernel[Problem], values: Mapping[str, object]) -> Problem:
+    """Returns the problem that the fields ``values`` mean: other sizes, if the default ones contradict them, are the
+    nearest recorded ones.
+
+    Raises:
+        UsageError: as ``Kernel.asked``.
+    """
+    own = (entry for entry in wisdom.entries if entry.kernel == kernel.name)
+    alike = [e for e in own if all(values.get(name, value) == value for name, value in e.baked.items())]
+    found = (replaced(kernel.tuned[0], {**entry.baked, **entry.runtime}) for entry in alike)
+    return kernel.asked(values, known=[*(problem for problem in found if problem is not None), *kernel.tuned])
 
 
 def refusal(kernel: Kernel[Problem], problem: Problem, config: Config, device: Device) -> str | None:
@@ -270,13 +283,8 @@ def _same(known: Mapping[str, object], asked: Mapping[str, object]) -> bool:
     return dict(known) == dict(asked)
 
 
-def _distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
-    """Returns the sum over the axes of |log ratio|; a size of 0 counts as 1."""
-    return sum(abs(log(max(1, a[name]) / max(1, b[name]))) for name in b if name in a)
-
-
 def _by_distance(sizes: Mapping[str, object]) -> Callable[[Entry], tuple[float, str, str]]:
-    return lambda entry: (_distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
+    return lambda entry: (distance(entry.runtime, sizes), entry.device.name, fields_text(entry.runtime))
 
 
 def _beyond(launch: Launch, device: Device) -> str | None:

@@ -44,20 +44,22 @@ def parse_values(text: str, read: Callable[[str, str], Value] | None = None) -> 
 def problem_on(kernel: Kernel[P], values: Mapping[str, object], target: Target, base: P | None = None) -> P:
     """Returns ``base`` (or the default problem) with ``values``; on the host, other runtime fields are host_sizes.
 
+    Fields that are not in ``values`` follow from them where those of the default problem contradict them
+    (``Kernel.asked``).
+
     Raises:
         UsageError: for unknown fields, values of another type, a problem that cannot be, or has an empty array, or one
             whose default sizes are too large for the host.
     """
-    small = {} if target.module.defaults.has_full_sizes else kernel.host_sizes
-    problem = kernel.problem({**small, **of_types(kernel, values)}, base=base)
-    if not target.module.defaults.has_full_sizes and not {*small, *values} & set(size_fields(problem)):
+    is_small = not target.module.defaults.has_full_sizes
+    small = kernel.host_sizes if is_small else {}
+    # the sizes of tuned problems are too large for the host
+    known = () if is_small else None
+    problem = kernel.asked(
+        of_types(kernel, values), base=base, usual=small, known=known, refused=lambda at: _empty(kernel, at)
+    )
+    if is_small and not {*small, *values} & set(size_fields(problem)):
         _check_host_size(kernel, problem)
-    for name, array in kernel.arrays(problem).items():
-        if any(extent < 1 for extent in array.shape):
-            raise UsageError(
-                f"{kernel.name}: {_too_small(problem)} makes the array {name} {list(array.shape)}; "
-                "each of its extents must be at least 1"
-            )
     if (why_not := too_large(kernel.name, kernel.arrays(problem))) is not None:
         raise UsageError(why_not)
     return problem
@@ -177,6 +179,17 @@ def _check_host_size(kernel: Kernel[P], problem: P) -> None:
             f"device host, where a CPU runs each thread; set host_sizes = {{{sizes}}} in {kernel.source_path.name}, "
             f"or give --problem {','.join(f'{name}=...' for name in names)}"
         )
+
+
+def _empty(kernel: Kernel[P], problem: P) -> str | None:
+    """Returns which array of ``problem`` is empty, and why; None: none is."""
+    for name, array in kernel.arrays(problem).items():
+        if any(extent < 1 for extent in array.shape):
+            return (
+                f"{kernel.name}: {_too_small(problem)} makes the array {name} {list(array.shape)}; "
+                "each of its extents must be at least 1"
+            )
+    return None
 
 
 def _too_small(problem: object) -> str:

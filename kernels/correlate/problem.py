@@ -18,7 +18,7 @@ class Problem:
     bits: int = baked(8, "of the real and of the imaginary part: integers of 4 or 8, floating point of 16")
     layout: str = baked("blocks", "of the voltages: blocks or batches")
     n_receivers: int = baked(256, "receivers of two polarisations, 1 to 1024")
-    n_times: int = baked(16, "samples of a batch; in layout blocks a batch is a block of 128 / bits")
+    n_times: int = baked(0, "samples of a batch; in layout blocks a batch is a block of 128 / bits; 0: so many, or 16")
     overwrites: bool = baked(False, "write 32-bit visibilities; else add to accumulators, of 64 bits if integers")
     count_lowest: bool = baked(False, "count the integers that are -128 or -8, whose products are wrong")
     n_channels: int = runtime(480, "channels")
@@ -34,6 +34,8 @@ class Problem:
             raise ValueError(f"layout={self.layout} must be blocks or batches")
         if not 1 <= self.n_receivers <= MAX_RECEIVERS:
             raise ValueError(f"n_receivers={self.n_receivers} must be 1 to {MAX_RECEIVERS}")
+        if self.n_times == 0:
+            object.__setattr__(self, "n_times", self.unit_times if self.layout == "blocks" else 16)
         if min(self.n_times, self.n_channels, self.n_batches, self.n_slices) < 1:
             given = f"n_times={self.n_times}, n_channels={self.n_channels}"
             raise ValueError(f"{given}, n_batches={self.n_batches}, n_slices={self.n_slices}: each is at least 1")

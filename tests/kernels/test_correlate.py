@@ -137,10 +137,13 @@ def test_voltages_are_those_that_postproc_writes(bits: int, layout: str) -> None
         ({"layout": "rows"}, "layout=rows must be blocks or batches"),
         ({"n_receivers": 1025}, "n_receivers=1025 must be 1 to 1024"),
         ({"n_slices": 0}, "n_slices=0: each is at least 1"),
-        ({"bits": 4}, "n_times=16 must be 128 / bits = 32 in layout blocks"),
+        ({"bits": 4, "n_times": 16}, "n_times=16 must be 128 / bits = 32 in layout blocks"),
         ({"layout": "batches", "n_times": 18}, "n_times=18 of bits=8 is not whole pieces of 16 bytes"),
-        ({"first_batch": 190, "n_used": 3}, "first_batch=190, n_used=3: not a range of the n_batches=192 batches"),
-        ({"first_batch": 192}, "not a range"),
+        (
+            {"first_batch": 190, "n_used": 3, "n_batches": 192},
+            "n_used=3: not a range of the n_batches=192 batches",
+        ),
+        ({"first_batch": 192, "n_batches": 192}, "not a range"),
         ({"bits": 16, "n_times": 8, "count_lowest": True}, "count_lowest=True is for integers"),
     ],
 )
@@ -155,7 +158,7 @@ def test_no_slice_is_longer_than_its_sums_have_bits(bits: int, n_times: int, lar
     values = {"layout": "batches", "bits": bits, "n_times": n_times}
     assert KERNEL.problem({**values, "n_batches": most // n_times}).slice_samples > most - n_times
     with pytest.raises(UsageError, match=f"more than {most} may not fit in 32 bits; use fewer batches, or more than"):
-        KERNEL.problem({**values, "n_batches": most // n_times + 1})
+        KERNEL.problem({**values, "n_batches": most // n_times + 1, "n_slices": 1})
     KERNEL.problem({**values, "n_batches": most // n_times + 1, "n_slices": 2})
     KERNEL.problem({**values, "n_batches": most // n_times + 1, "first_batch": 1})
 

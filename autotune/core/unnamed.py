@@ -1,0 +1,111 @@
+"""Finds the fields that a question leaves open, where those of the default problem contradict the fields it names.
+
+A question names some fields of a problem: ``n_channels=8192``. What it names stays; the sizes that it does not name
+follow from it. Nothing here knows ``Kernel``: a definition comes in as problems, and as a function that judges one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+from .problem import Problem, baked_fields, baked_values, distance, replaced, runtime_fields, size_fields
+
+P = TypeVar("P", bound=Problem)
+Judge = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
+
+LIGHT_BYTES = 1 << 25  # arrays that are no burden on any device
+MOST_SIZE = 1 << 31
+
+
+def completed(
+    base: P, named: Mapping[str, Any], usual: Mapping[str, Any], known: Iterable[P], judge: Judge[P]
+) -> P | None:
+    """Returns a problem that has the fields ``named``, where ``base`` with them cannot be; None: there is none.
+
+    The other baked fields are those of ``base``, or what the definition makes of their defaults. The other sizes are
+    the nearest that are ``known`` for these baked fields. If none are, they are those of ``base``, or ``usual`` in
+    their place, but for those that the definition computes; and where these cannot be, or take far more memory than
+    ``base`` does, one of them is halved or doubled until they can.
+    """
+    known = sorted(known, key=lambda one: _distance(one, base))
+    runtime = runtime_fields(type(base))
+    left_open = {name: value for name, value in _computed(base).items() if name not in named}
+    sizes = {name: value for name, value in left_open.items() if name in runtime}
+    for opened in (sizes, left_open) if left_open != sizes else (sizes,):
+        found = _resized(base, {**usual, **opened, **named}, {*opened, *named}, usual, judge)
+        baked = baked_values(base) | {n: v for n, v in named.items() if n not in runtime}
+        baked = baked if found is None else baked_values(found)
+        for one in known:
+            at = replaced(one, named) if baked_values(one) == baked else None
+            if at is not None and judge(at) is not None:
+                return at
+        if found is not None:
+            return found
+    return None
+
+
+def besides(
+    base: P, named: Mapping[str, Any], examples: Iterable[P], can_be: Callable[[Mapping[str, Any]], bool]
+) -> str:
+    """Returns what could be named besides ``named`` to make a problem of it, as ``n_times=32 or layout=batches``.
+
+    A field is tried with the values that ``examples`` have. "": none of them would help.
+    """
+    examples, found = tuple(examples), list[str]()
+    for name in baked_fields(type(base)):
+        if name not in named:
+            values = dict.fromkeys(getattr(one, name) for one in examples)
+            found += [f"{name}={value}" for value in values if can_be({**named, name: value})][:1]
+    return " or ".join(found)
+
+
+def _computed(base: P) -> dict[str, Any]:
+    """Returns the fields whose default stands for what the definition computes, with that default."""
+    found = {}
+    for field in fields(base):
+        at = None if field.default is MISSING else replaced(base, {field.name: field.default})
+        if at is not None and getattr(at, field.name) != field.default:
+            found[field.name] = field.default
+    return found
+
+
+def _resized(
+    base: P, values: Mapping[str, Any], fixed: set[str], usual: Mapping[str, Any], judge: Judge[P]
+) -> P | None:
+    """Returns ``base`` with ``values``, one size beside ``fixed`` changed where need be; None: that does not help.
+
+    The first is taken that needs at most half as much memory again as ``base``; if none does, that of the least memory.
+    """
+    usually = judge(replaced(base, usual) or base) or 0
+    least: tuple[int, P] | None = None
+    for at in _tried(base, values, fixed):
+        n_bytes = None if at is None else judge(at)
+        if at is None or n_bytes is None:
+            continue
+        if n_bytes <= max(usually * 3 // 2, LIGHT_BYTES):
+            return at
+        if least is None or n_bytes < least[0]:
+            least = n_bytes, at
+    return None if least is None else least[1]
+
+
+def _tried(base: P, values: Mapping[str, Any], fixed: set[str]) -> Iterator[P | None]:
+    """Yields the problem of ``values``; then those with one size halved, the largest first; then with one doubled."""
+    yield replaced(base, values)
+    sizes = {name: values.get(name, getattr(base, name)) for name in size_fields(base) if name not in fixed}
+    names = sorted((name for name, size in sizes.items() if size > 0), key=lambda name: -sizes[name])
+    for name in names:
+        size = sizes[name] // 2
+        while size:
+            yield replaced(base, {**values, name: size})
+            size //= 2
+    for name in names:
+        size = 2 * sizes[name]
+        while size < MOST_SIZE:
+            yield replaced(base, {**values, name: size})
+            size *= 2
+
+
+def _distance(one: P, other: P) -> float:
+    sizes = size_fields(other)
+    return distance({name: getattr(one, name) for name in sizes}, {name: getattr(other, name) for name in sizes})
