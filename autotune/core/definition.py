@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -293,7 +293,7 @@ class Kernel(ABC, Generic[P]):
         *,
         base: P | None = None,
         usual: Mapping[str, object] | None = None,
-        known: Iterable[P] | None = None,
+        known: Sequence[P] | None = None,
         refused: Callable[[P], str | None] = lambda problem: None,
     ) -> P:
         """Returns the problem that a question means, which names the fields ``values``; these stay as they are.
@@ -309,20 +309,20 @@ class Kernel(ABC, Generic[P]):
         base, usual = self.tuned[0] if base is None else base, usual or {}
         try:
             first = self.problem({**usual, **values}, base=base)
-            why = refused(first)
         except UsageError as error:
-            why = str(error)
+            why: str | None = str(error)
         else:
+            why = refused(first)
             if why is None:
                 return first
 
-        def answer(named: Mapping[str, Any]) -> P | None:
-            return completed(base, named, usual, self.tuned if known is None else known, judge)
-
         def judge(problem: P) -> int | None:
-            with suppress(UsageError, TrialFailure):
+            with suppress(UsageError):
                 return None if refused(problem) is not None else self._all_bytes(problem)
             return None
+
+        def answer(named: Mapping[str, Any]) -> P | None:
+            return completed(base, named, usual, self.tuned if known is None else known, judge)
 
         if len(values) < len(dataclasses.fields(base)):
             if (found := answer(values)) is not None:

@@ -4,7 +4,7 @@ A question names some fields of a problem: ``n_channels=8192``. What it names st
 follow from it. Nothing here knows ``Kernel``: a definition comes in as problems, and as a function that judges one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
@@ -14,11 +14,11 @@ P = TypeVar("P", bound=Problem)
 Judge = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
 
 LIGHT_BYTES = 1 << 25  # arrays that are no burden on any device
-MOST_SIZE = 1 << 31
+MOST_BITS = 32  # of a size
 
 
 def completed(
-    base: P, named: Mapping[str, Any], usual: Mapping[str, Any], known: Iterable[P], judge: Judge[P]
+    base: P, named: Mapping[str, Any], usual: Mapping[str, Any], known: Sequence[P], judge: Judge[P]
 ) -> P | None:
     """Returns a problem that has the fields ``named``, where ``base`` with them cannot be; None: there is none.
 
@@ -32,7 +32,7 @@ def completed(
     left_open = {name: value for name, value in _computed(base).items() if name not in named}
     sizes = {name: value for name, value in left_open.items() if name in runtime}
     for opened in (sizes, left_open) if left_open != sizes else (sizes,):
-        found = _resized(base, {**usual, **opened, **named}, {*opened, *named}, usual, judge)
+        found = _resized(base, {**usual, **opened, **named}, _sizes(base, usual, opened, named), usual, judge)
         baked = baked_values(base) | {n: v for n, v in named.items() if n not in runtime}
         baked = baked if found is None else baked_values(found)
         for one in known:
@@ -45,13 +45,13 @@ def completed(
 
 
 def besides(
-    base: P, named: Mapping[str, Any], examples: Iterable[P], can_be: Callable[[Mapping[str, Any]], bool]
+    base: P, named: Mapping[str, Any], examples: Sequence[P], can_be: Callable[[Mapping[str, Any]], bool]
 ) -> str:
     """Returns what could be named besides ``named`` to make a problem of it, as ``n_times=32 or layout=batches``.
 
     A field is tried with the values that ``examples`` have. "": none of them would help.
     """
-    examples, found = tuple(examples), list[str]()
+    found: list[str] = []
     for name in baked_fields(type(base)):
         if name not in named:
             values = dict.fromkeys(getattr(one, name) for one in examples)
@@ -69,16 +69,23 @@ def _computed(base: P) -> dict[str, Any]:
     return found
 
 
+def _sizes(base: P, usual: Mapping[str, Any], opened: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the sizes that may change, the largest first, those that the definition computes last."""
+    sizes = {name: int(usual.get(name, getattr(base, name))) for name in size_fields(base) if name not in named}
+    names = sorted((name for name, size in sizes.items() if size > 0), key=lambda name: (name in opened, -sizes[name]))
+    return {name: sizes[name] for name in names}
+
+
 def _resized(
-    base: P, values: Mapping[str, Any], fixed: set[str], usual: Mapping[str, Any], judge: Judge[P]
+    base: P, values: Mapping[str, Any], sizes: Mapping[str, int], usual: Mapping[str, Any], judge: Judge[P]
 ) -> P | None:
-    """Returns ``base`` with ``values``, one size beside ``fixed`` changed where need be; None: that does not help.
+    """Returns ``base`` with ``values``, and one of the ``sizes`` changed where need be; None: that does not help.
 
     The first is taken that needs at most half as much memory again as ``base``; if none does, that of the least memory.
     """
     usually = judge(replaced(base, usual) or base) or 0
     least: tuple[int, P] | None = None
-    for at in _tried(base, values, fixed):
+    for at in _tried(base, values, sizes):
         n_bytes = None if at is None else judge(at)
         if at is None or n_bytes is None:
             continue
@@ -89,21 +96,15 @@ def _resized(
     return None if least is None else least[1]
 
 
-def _tried(base: P, values: Mapping[str, Any], fixed: set[str]) -> Iterator[P | None]:
-    """Yields the problem of ``values``; then those with one size halved, the largest first; then with one doubled."""
+def _tried(base: P, values: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[P | None]:
+    """Yields the problem of ``values``; then those with one size halved until it is 1; then with one doubled."""
     yield replaced(base, values)
-    sizes = {name: values.get(name, getattr(base, name)) for name in size_fields(base) if name not in fixed}
-    names = sorted((name for name, size in sizes.items() if size > 0), key=lambda name: -sizes[name])
-    for name in names:
-        size = sizes[name] // 2
-        while size:
-            yield replaced(base, {**values, name: size})
-            size //= 2
-    for name in names:
-        size = 2 * sizes[name]
-        while size < MOST_SIZE:
-            yield replaced(base, {**values, name: size})
-            size *= 2
+    for name, usual in sizes.items():
+        for power in range(1, usual.bit_length()):
+            yield replaced(base, {**values, name: usual >> power})
+    for name, usual in sizes.items():
+        for power in range(1, MOST_BITS - usual.bit_length()):
+            yield replaced(base, {**values, name: usual << power})
 
 
 def _distance(one: P, other: P) -> float:

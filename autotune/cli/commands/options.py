@@ -29,7 +29,9 @@ DefinitionsOption = Annotated[
 ]
 ProblemOption = Annotated[
     list[str],
-    typer.Option("--problem", help="taps=256,decimation=16,...: other fields keep their defaults. Repeatable."),
+    typer.Option(
+        "--problem", help="taps=256,decimation=16,...: other fields keep their defaults, or follow. Repeatable."
+    ),
 ]
 DeviceOption = Annotated[
     str,
