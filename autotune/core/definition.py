@@ -42,7 +42,7 @@ from .problem import problem_name as problem_name
 from .problem import runtime_fields as runtime_fields
 from .space import Space
 from .structures import wrong_scalars
-from .unnamed import besides, completed
+from .unnamed import besides, completed, computed
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P", bound=Problem)
@@ -307,13 +307,10 @@ class Kernel(ABC, Generic[P]):
         """
         self._check_names(values)
         base, usual = self.tuned[0] if base is None else base, usual or {}
-        try:
+        why = self._why_not(base, {**usual, **values})
+        if why is None:
             first = self.problem({**usual, **values}, base=base)
-        except UsageError as error:
-            why: str | None = str(error)
-        else:
-            why = refused(first)
-            if why is None:
+            if (why := refused(first)) is None:
                 return first
 
         def judge(problem: P) -> int | None:
@@ -327,10 +324,19 @@ class Kernel(ABC, Generic[P]):
         if len(values) < len(dataclasses.fields(base)):
             if (found := answer(values)) is not None:
                 return found
+            why = self._why_not(base, {**usual, **computed(base, values), **values}) or why  # of what is named alone
             examples = (*self.tuned, *self.extra_problems)
             if more := besides(base, values, examples, lambda named: answer(named) is not None):
                 why = f"{why}; give {more} besides"
         raise UsageError(why)
+
+    def _why_not(self, base: P, values: Mapping[str, object]) -> str | None:
+        """Returns why ``base`` with ``values`` is no problem, or None."""
+        try:
+            self.problem(values, base=base)
+        except UsageError as error:
+            return str(error)
+        return None
 
     def _check_names(self, values: Mapping[str, object]) -> None:
         names = [f.name for f in dataclasses.fields(self.problem_type)]

@@ -29,7 +29,7 @@ def completed(
     """
     known = sorted(known, key=lambda one: _distance(one, base))
     runtime = runtime_fields(type(base))
-    left_open = {name: value for name, value in _computed(base).items() if name not in named}
+    left_open = computed(base, named)
     sizes = {name: value for name, value in left_open.items() if name in runtime}
     for opened in (sizes, left_open) if left_open != sizes else (sizes,):
         found = _resized(base, {**usual, **opened, **named}, _sizes(base, usual, opened, named), usual, judge)
@@ -59,12 +59,12 @@ def besides(
     return " or ".join(found)
 
 
-def _computed(base: P) -> dict[str, Any]:
-    """Returns the fields whose default stands for what the definition computes, with that default."""
+def computed(base: P, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields beside ``named`` that the definition computes where they have their default, with that one."""
     found = {}
     for field in fields(base):
         at = None if field.default is MISSING else replaced(base, {field.name: field.default})
-        if at is not None and getattr(at, field.name) != field.default:
+        if at is not None and getattr(at, field.name) != field.default and field.name not in named:
             found[field.name] = field.default
     return found
 

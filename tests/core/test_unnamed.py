@@ -14,7 +14,7 @@ from autotune.sweep.request import problem_on
 
 pytestmark = pytest.mark.quick
 
-PFB, CHANNELISE, DDC = (load_kernel(name) for name in ("pfb_fir", "channelise", "ddc"))
+PFB, CHANNELISE, DDC, CORRELATE = (load_kernel(name) for name in ("pfb_fir", "channelise", "ddc", "correlate"))
 HOST, GPU = find_device("host"), Target("cuda", "sm_90", cuda.of_architecture("sm_90"))
 
 
@@ -75,6 +75,7 @@ def test_the_host_keeps_to_small_sizes() -> None:
         (PFB, {"sample_bits": 17}, r"^pfb_fir: sample_bits=17 must be 2 to 16, or 64 for complex float32$"),
         (DDC, {"n_samples": 255}, r"the first needs taps=256 samples; give taps=128 besides$"),
         (CHANNELISE, {"n_heaps": 0}, r"n_heaps=0: each is at least 1$"),
+        (CORRELATE, {"bits": 16, "count_lowest": True}, r"count_lowest=True is for integers, and bits=16 is floating"),
         (CHANNELISE, {"colour": 1, "taps": 99}, r"'colour' is not a field of channelise's problem"),
     ],
 )
