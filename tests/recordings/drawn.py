@@ -23,7 +23,7 @@ class Station:
     falls: bool  # with frequency
     sync: Fraction  # UTC of time 0, seconds since 1970
     first: int  # timestamp of the first sample
-    packet: int  # samples that are missing together
+    packet: int  # samples of a frame, of a block without what it repeats, or of a packet of other formats
     samples: np.ndarray = field(repr=False)  # int64, or complex128 of integers, [n_pols, n], as recorded
     came: np.ndarray = field(repr=False)  # bool [n_pols, n]
     n_threads: int = 2  # of VDIF: the first ones are polarisations
@@ -33,6 +33,11 @@ class Station:
     @property
     def n(self) -> int:
         return self.samples.shape[1]
+
+    @property
+    def n_read(self) -> int:
+        """Returns the samples that are read: whole packets, and all of a last block."""
+        return self.n if self.kind == "guppi" else self.n // self.packet * self.packet
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Night:
         kinds = ", ".join(
             f"{s.kind} {s.bits} bits {'complex' if s.is_complex else 'real'}{' falling' * s.falls} from {s.first}"
             f"{float((s.sync - self.stations[0].sync) * Fraction(self.rate_hz)) % 1:+.3f}"
-            f"{'' if s.came[:, : s.n // s.packet * s.packet].all() else ' with gaps'}"
+            f"{'' if s.came[:, : s.n_read].all() else ' with gaps'}"
             for s in self.stations
         )
         return (
@@ -166,15 +171,15 @@ def _station(
     rate_hz: float,
 ) -> Station:
     n_pols = len(sky.lines)
-    n = _whole(rng, clock, n)
+    n_repeated = int(rng.integers(1, clock.unit)) if clock.kind == "guppi" and rng.integers(2) else 0
+    n = _whole(rng, clock, n) + n_repeated
     start = (clock.sync - second) * Fraction(rate_hz) + clock.first
     falls = bool(rng.integers(2))
     noise = rng.normal(size=(n_pols, n, 2)) @ [1, 1j] / 2**0.5 if is_complex else rng.normal(size=(n_pols, n))
     wave = sky.at(float(start), n, falls) + rng.uniform(0.3, 1) * noise
     samples = _quantised(wave, clock)
     packet = clock.unit if clock.unit > 1 else min(4096, max(8, n & -n))
-    came = _losses(rng, n_pols, n, packet, clock.kind)
-    n_repeated = int(rng.integers(1, clock.unit)) if clock.kind == "guppi" and rng.integers(2) else 0
+    came = _losses(rng, n_pols, n, packet, clock.kind, n_repeated)
     n_channels = int(rng.choice([1, 4])) if clock.kind in ("dada", "guppi") else 1
     n_threads = n_pols if rng.integers(2) else n_pols + 2
     return Station(
@@ -216,7 +221,7 @@ def _parts(wave: np.ndarray, quantise: object) -> np.ndarray:
     return np.asarray(quantise(wave)).astype(np.int64)
 
 
-def _losses(rng: np.random.Generator, n_pols: int, n: int, packet: int, kind: str) -> np.ndarray:
+def _losses(rng: np.random.Generator, n_pols: int, n: int, packet: int, kind: str, n_repeated: int) -> np.ndarray:
     """Draws which samples came. The first and the last packet always do: a recording ends where its last one does."""
     n_packets = n // packet
     came = np.ones((n_pols, n_packets), bool)
@@ -227,5 +232,6 @@ def _losses(rng: np.random.Generator, n_pols: int, n: int, packet: int, kind: st
             pols = slice(None) if kind == "guppi" or rng.integers(2) else int(rng.integers(n_pols))
             came[pols, begin:end] = False
     flags = np.zeros((n_pols, n), bool)
-    flags[:, : n_packets * packet] = came.repeat(packet, axis=1)
+    for pol, number in np.argwhere(came).tolist():
+        flags[pol, number * packet : (number + 1) * packet + n_repeated] = True
     return flags

@@ -32,8 +32,7 @@ def heaps_of(night: Night, station: Station, gains: np.ndarray) -> Heaps:
     step = c if station.is_complex else 2 * c
     window, length = prototype(night.taps, step), spectra * step
     needed = length - step + window.size
-    read = station.came.shape[1] // station.packet * station.packet  # what is left over is not read
-    inside = range(-(-begin // length) * length, begin + read - needed + 1, length)
+    inside = range(-(-begin // length) * length, begin + station.n_read - needed + 1, length)
     values, clipped = {}, False
     for time in inside:
         here = slice(time - begin, time - begin + needed)

@@ -104,9 +104,8 @@ def _dada(night: Night, s: Station, folder: Path) -> tuple[Path, dict[str, Any]]
 def _guppi(night: Night, s: Station, folder: Path) -> tuple[Path, dict[str, Any]]:
     path, n = folder / f"{s.name}.raw", s.packet
     data = _among(night, s).transpose(1, 0, 2, 3)  # channel, time, polarisation, part
-    padded = np.concatenate([data, np.zeros_like(data[:, :n])], axis=1)
-    numbers = [k for k in range(s.n // n) if s.came[0, k * n]]
-    blocks = [padded[:, k * n : (k + 1) * n + s.n_repeated] for k in numbers]
+    numbers = [k for k in range(s.n // n) if s.came[0, (k + 1) * n - 1]]
+    blocks = [data[:, k * n : (k + 1) * n + s.n_repeated] for k in numbers]
     day, second = divmod(int(s.sync), 86400)
     said = {
         "NPOL": 2 * len(s.samples) if len(s.samples) == 2 else 1,
