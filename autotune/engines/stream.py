@@ -69,6 +69,21 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
+class PhaseCentre:
+    """The direction whose fringes delays stop: ICRS, by its right ascension, or apparent, by an hour angle.
+
+    An hour angle is seen at a longitude at a time, seconds since 1970, UTC. Angles are in degrees.
+    """
+
+    declination_deg: float
+    right_ascension_deg: float | None = None
+    hour_angle_deg: float | None = None
+    longitude_deg: float | None = None
+    time_unix: Fraction | None = None
+    name: str = "phase centre"
+
+
+@dataclass(frozen=True)
 class VoltageInfo:
     """The voltages of one antenna, as an F-engine makes them."""
 
@@ -81,6 +96,8 @@ class VoltageInfo:
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
     gain: tuple[float, ...] | None = None  # of each polarisation, if it was chosen by the level of the samples
+    is_delayed: bool = False  # delays were given, which stop fringes
+    phase_centre: PhaseCentre | None = None  # whose fringes they stop, if that was said
 
     @property
     def heap_shape(self) -> tuple[int, ...]:
@@ -147,6 +164,7 @@ class VisibilityInfo:
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
     gains: tuple[tuple[float, ...], ...] | None = None  # of each antenna, if they were chosen by the samples' level
+    phase_centre: PhaseCentre | None = None  # whose fringes delays stopped, if that was said
 
     @property
     def n_baselines(self) -> int:

@@ -23,6 +23,16 @@ from .stream import Batches, VisibilityInfo, VisibilitySink, VoltageInfo, Voltag
 from .x_output import XOutput
 from .x_stage import XSettings, XStage
 
+ALIKE = (
+    "n_channels",
+    "n_pols",
+    "bits",
+    "spectra_per_heap",
+    "step",
+    "centre_frequency_hz",
+    "channel_width_hz",
+    "phase_centre",
+)
 ROUNDING = 1e-12  # of frequencies
 N_CHUNKS = 4  # chunks in pinned memory
 N_LOADED = 3  # chunks on the device
@@ -123,7 +133,6 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
         UsageError: when antennas have one polarisation, or differ in more than their samples.
     """
     first = antennas[0]
-    names = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step", "centre_frequency_hz", "channel_width_hz")
     if first.n_pols != 2:
         raise UsageError(f"an X-engine correlates two polarisations of each antenna; there is {first.n_pols}")
     if (each := 32 // first.bits) and first.spectra_per_heap % each:
@@ -133,7 +142,7 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
             f"with bits={first.bits}; choose {f'{some} or ' if some else ''}{some + each}"
         )
     for antenna in antennas[1:]:
-        for name in names:
+        for name in ALIKE:
             _must_be_alike(name, (first, antenna), (getattr(first, name), getattr(antenna, name)))
         for name in ("sample_rate_hz", "sync_time_unix", "is_complex"):
             values = getattr(first.samples, name), getattr(antenna.samples, name)
@@ -170,4 +179,5 @@ def visibility_info(antennas: Sequence[VoltageInfo], threshold: int) -> Visibili
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,
         gains=gains if len(gains) == len(antennas) else None,
+        phase_centre=first.phase_centre,
     )

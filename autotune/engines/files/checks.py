@@ -40,6 +40,17 @@ def integer(least: int, most: int) -> schema.Check:
     return checked
 
 
+def within(least: float, most: float) -> schema.Check:
+    """Returns a check for a number from ``least`` to ``most``."""
+
+    def checked(value: Any) -> float:
+        if not least <= real(value) <= most:
+            raise schema.Unsound(f"is {schema.shown(value)}, must be {least:g} to {most:g}")
+        return float(value)
+
+    return checked
+
+
 def below(most: float) -> schema.Check:
     """Returns a check for a number between -``most`` and ``most``."""
 

@@ -9,6 +9,11 @@
     phase = -0.7           # radians
     phase_rate = 2e-6      # radians a sample
 
+    [phase_centre]         # the direction whose fringes these delays stop; visibilities say it, if it is here
+    name = "3C 273"
+    right_ascension_deg = 187.2779    # ICRS; or hour_angle_deg, longitude_deg and time_unix of the apparent place
+    declination_deg = 2.0524
+
 What they mean is said by ``delays.Piece``. Pieces of one antenna and polarisation are in the order of time.
 """
 
@@ -19,7 +24,9 @@ from typing import Any
 
 from ...core import schema
 from ..delays import BEFORE, DelayModel, Piece
+from ..stream import PhaseCentre
 from . import checks
+from .phase_centre import phase_centre, phase_centre_table
 from .reading import refuse
 from .toml import checked, read_toml, written
 
@@ -38,7 +45,9 @@ DELAY = schema.fields(
     },
     needed=("start",),
 )
-TABLES = schema.fields({"delay": schema.sequence(lambda table: table)}, needed=("delay",))
+TABLES = schema.fields(
+    {"delay": schema.sequence(lambda table: table), "phase_centre": lambda table: table}, needed=("delay",)
+)
 
 
 def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
@@ -67,15 +76,28 @@ def read_delays(path: str | Path) -> dict[str, tuple[DelayModel, DelayModel]]:
     return found
 
 
-def write_delays(path: str | Path, delays: Mapping[str, Sequence[DelayModel]]) -> None:
+def read_phase_centre(path: str | Path) -> PhaseCentre | None:
+    """Returns the direction whose fringes a file's delays stop, if it says one. Raises UsageError for a wrong one."""
+    path = Path(path)
+    found = checked(path, "it", TABLES, read_toml(path, MOST_BYTES)).get("phase_centre")
+    return None if found is None else checked(path, "[phase_centre]", phase_centre, found)
+
+
+def write_delays(
+    path: str | Path, delays: Mapping[str, Sequence[DelayModel]], centre: PhaseCentre | None = None
+) -> None:
     """Writes the delay models of each antenna's polarisations, by its name or ``checks.ALL_OTHERS``.
+
+    ``centre``: the direction whose fringes they stop.
 
     Raises:
         UsageError: when the file exists or cannot be written.
     """
     path = Path(path)
     tables = [table for antenna, models in delays.items() for table in _tables(antenna, models)]
-    text = "\n".join("[[delay]]\n" + "".join(written(*each) for each in table.items()) for table in tables)
+    named = [("[[delay]]", table) for table in tables]
+    named += [] if centre is None else [("[phase_centre]", phase_centre_table(centre))]
+    text = "\n".join(f"{name}\n" + "".join(written(*each) for each in table.items()) for name, table in named)
     try:
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)

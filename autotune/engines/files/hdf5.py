@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import schema
+from ..stream import PhaseCentre
 from ..times import stored_time
 from . import checks
+from .phase_centre import phase_centre_text
 from .reading import must_be_file, refuse
 
 if TYPE_CHECKING:
@@ -271,5 +273,10 @@ SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 def attributes(info: Any, but: str = "") -> dict[str, Any]:
     """Returns the fields of a dataclass as attributes, but for one. Times are floats where exact, else text."""
-    values = {field.name: getattr(info, field.name) for field in fields(info) if field.name != but}
-    return {name: stored_time(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+    return {field.name: _attribute(getattr(info, field.name)) for field in fields(info) if field.name != but}
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, PhaseCentre):
+        return phase_centre_text(value)
+    return stored_time(value) if isinstance(value, Fraction) else value

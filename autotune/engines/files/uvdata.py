@@ -4,10 +4,12 @@ Both formats need all dumps before they can be written. So visibilities go to an
 ``x.uvh5``, which is removed when the other one is whole; after a kill, ``convert`` makes the rest of the way.
 
 Their conventions: antenna 1 of a baseline (j, i), i <= j, is j, since phases of pyuvdata are those of antenna 2 less
-those of antenna 1; polarisations a and b are x and y; times are the middle of a dump. UVH5 holds the integers of the
+those of antenna 1; polarisations a and b are x and y; times are the middle of a dump. The phase centre is the direction
+whose fringes delays stopped, if that is known; else the file says unprojected. UVH5 holds the integers of the
 engine, a Measurement Set their nearest complex64. A baseline without all of its data is flagged, and 0.
 """
 
+import math
 import shutil
 import warnings
 from collections import Counter
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..stream import VisibilityInfo
+from ..stream import PhaseCentre, VisibilityInfo
 from .hdf5 import reserve, told
 from .reading import refuse
 from .visibilities import Dump, VisibilityDumps, VisibilityFile
@@ -154,6 +156,7 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         antenna_names=[antenna.antenna for antenna in info.antennas],
     )
     assert first.sync_time_unix is not None and info.centre_frequency_hz is not None
+    directed = {} if info.phase_centre is None else _catalogue(info.phase_centre, telescope.location)
     rate = Fraction(first.sample_rate_hz)
     middles = [first.sync_time_unix + Fraction(2 * time + info.dump_samples, 2) / rate for time in times.tolist()]
     channels = np.arange(info.n_channels) - info.n_channels / 2
@@ -170,7 +173,28 @@ def _metadata(info: VisibilityInfo, times: np.ndarray) -> Any:
         integration_time=info.dump_samples / first.sample_rate_hz,
         vis_units="uncalib",
         history="made by autotune",
+        **directed,
     )
+
+
+def _catalogue(centre: PhaseCentre, location: Any) -> dict[str, Any]:
+    """Returns the phase centre as ``UVData.new`` takes it: ICRS, of an apparent place by the sidereal time there."""
+    from astropy.time import Time
+    from pyuvdata.utils.phasing import transform_app_to_icrs
+
+    if centre.right_ascension_deg is not None:
+        place = math.radians(centre.right_ascension_deg), math.radians(centre.declination_deg)
+    else:
+        assert centre.time_unix is not None and centre.hour_angle_deg is not None
+        time = Time(float(centre.time_unix), format="unix")
+        sidereal_deg = time.sidereal_time("apparent", longitude=f"{centre.longitude_deg}d").deg
+        seen = [math.radians(sidereal_deg - centre.hour_angle_deg)], [math.radians(centre.declination_deg)]
+        found = transform_app_to_icrs(
+            time_array=np.array([time.jd]), app_ra=np.array(seen[0]), app_dec=np.array(seen[1]), telescope_loc=location
+        )
+        place = float(found[0][0]) % (2 * math.pi), float(found[1][0])
+    entry = {"cat_name": centre.name, "cat_type": "sidereal", "cat_lon": place[0], "cat_lat": place[1]}
+    return {"phase_center_catalog": {0: {**entry, "cat_frame": "icrs", "cat_epoch": 2000.0}}}
 
 
 def _must_be_possible(path: Path, info: VisibilityInfo) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from ..stream import SampleInfo, VisibilityInfo
 from . import checks
 from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
+from .phase_centre import phase_centre_of_text
 
 FORMAT = "autotune visibilities 1"
 NEEDED = ("n_channels", "n_antennas", "dump_samples")
@@ -24,6 +25,7 @@ CHECKS = {
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
     "gains": checks.ROWS_OF_REALS,
+    "phase_centre": phase_centre_of_text,
 }
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ...core import schema
 from ...core.errors import UsageError
 from ..stream import Batches, SampleInfo, VoltageInfo
 from ..times import time_text
 from . import checks
 from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
+from .phase_centre import phase_centre_of_text
 from .reading import refuse
 
 FORMAT = "autotune voltages 1"
@@ -32,9 +34,11 @@ CHECKS = {
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
     "gain": checks.REALS,
+    "is_delayed": schema.flag,
+    "phase_centre": phase_centre_of_text,
 }
 NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")
-ALIKE = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step", "centre_frequency_hz", "channel_width_hz")
+ALIKE = (*NEEDED, "centre_frequency_hz", "channel_width_hz", "phase_centre")
 ALIKE_SAMPLES = ("sample_rate_hz", "sync_time_unix")
 
 

@@ -35,6 +35,11 @@ class Antennas:
     delays: Delays = field(default_factory=dict)  # of each antenna by its name, where samples are taken
     window: int = 0  # samples that a spectrum is made of, where they are known
 
+    @property
+    def are_delayed(self) -> bool:
+        """Returns whether delays were given for any of them."""
+        return any(info.is_delayed for info in self.infos)
+
 
 def of_samples(
     inputs: Any,
@@ -67,7 +72,7 @@ def of_samples(
     outputs = [some[0] for some, _ in opened]
     if levels := [level for _, some in opened for level in some]:
         running.tell(told(levels))
-    antennas = [voltage_infos(info, *each)[0] for info, each in zip(infos, opened, strict=True)]
+    antennas = [voltage_infos(info, bands, *each)[0] for info, each in zip(infos, opened, strict=True)]
     _must_fill(antennas, threshold)
     kernels = running.kernels()
 

@@ -126,7 +126,7 @@ def channelise(
         must_fill(info, outputs)
         for level in levels:
             tell(told([level]))
-        infos = voltage_infos(info, outputs, levels)
+        infos = voltage_infos(info, bands, outputs, levels)
         paths = paths_of(None if out is None else Path(out), bands, len(outputs))
         kernels = running.kernels()
         summary = None if picture is None else VoltageSummary(infos[0])
@@ -157,9 +157,13 @@ def channelise(
     return Channelised(made, seconds, engine.progress.idle_share(), engine.is_stopped)
 
 
-def voltage_infos(info: SampleInfo, outputs: Sequence[Output], levels: Sequence[Level]) -> list[VoltageInfo]:
+def voltage_infos(
+    info: SampleInfo, bands: Bands, outputs: Sequence[Output], levels: Sequence[Level]
+) -> list[VoltageInfo]:
     """Returns what is to be known of each output's voltages."""
-    infos = [voltage_info(info, output.settings) for output in outputs]
+    made = [voltage_info(info, output.settings) for output in outputs]
+    is_delayed, centre = bands.delays is not None, bands.direction()
+    infos = [replace(each, is_delayed=is_delayed, phase_centre=centre) for each in made]
     if not levels:
         return infos
     return [replace(made, gain=tuple(level.gains.tolist())) for made, level in zip(infos, levels, strict=True)]

@@ -12,6 +12,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ..choice import AUTO
 from ..counters import FCounters, XCounters
+from ..files.uvdata import FORMATS
 from ..memory import KeptVisibilities
 from ..plots.drawing import check_path
 from ..plots.visibility_picture import Theory, plot_visibilities
@@ -132,6 +133,11 @@ def correlate(
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
         path = None if out is None else Path(out)
+        if path is not None and path.suffix in FORMATS and not info.phase_centre and antennas.are_delayed:
+            tell(
+                f"{path}: it says unprojected, though delays stop fringes: whatever they point at will seem to be at "
+                "the zenith; say the direction in [phase_centre] of the file of delays"
+            )
         with undone_on_error(stack, [path]):
             sink = visibility_sink(path, info, keep)
             stack.callback(sink.close)

@@ -12,12 +12,12 @@ from ...core.errors import UsageError
 from ..delays import DelayModel
 from ..f_chain import Output, bank
 from ..files import checks
-from ..files.delays import read_delays
+from ..files.delays import read_delays, read_phase_centre
 from ..files.gains import read_gains
 from ..filters import low_pass, prototype
 from ..gains import Gains
 from ..narrow_band import NarrowSettings
-from ..stream import SampleInfo
+from ..stream import PhaseCentre, SampleInfo
 from ..voltages import BandSettings
 from .inputs import Input
 from .level import RMS, Level, level_of, rms_of
@@ -45,6 +45,7 @@ class Bands:
     """What is made of samples, alike for all antennas.
 
     ``delays``: path of a TOML file, or the models of both polarisations, by the antenna's name or for all.
+    ``phase_centre``: the direction whose fringes they stop; a file of delays may say it itself.
     ``gains``: path of .npz or .npy, or gains (a number, [n_channels] or [n_channels, n_pols]), by name or for all; None
     gives voltages the level that quantises noise well.
     ``narrow``: narrow bands instead of the whole one.
@@ -60,6 +61,7 @@ class Bands:
     gains: GivenGains = field(default=None, repr=False)
     narrow: tuple[Narrow, ...] = ()
     with_whole: bool = False
+    phase_centre: PhaseCentre | None = None
 
     def __post_init__(self) -> None:
         if self.bits not in RMS:
@@ -103,6 +105,12 @@ class Bands:
         if isinstance(said, Mapping):
             said = _of(said, info.antenna, "delays", self.delays)
         return list(said)[: info.n_pols]
+
+    def direction(self) -> PhaseCentre | None:
+        """Returns the direction whose fringes delays stop, if that is said. Raises UsageError for a wrong file."""
+        if self.phase_centre is None and isinstance(self.delays, str | Path):
+            return read_phase_centre(self.delays)
+        return self.phase_centre
 
     def gains_of(self, info: SampleInfo) -> Gains:
         """Returns the gains of an antenna, which must be given."""

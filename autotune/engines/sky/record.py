@@ -40,7 +40,8 @@ class Recording:
         except OSError as error:
             refuse(folder, f"it cannot be written to: {error.strerror}")
         models = dict(zip([each.name for each in self.sky.antennas], self._samples.track.models(), strict=True))
-        write_delays(folder / "delays.toml", {name: (model,) for name, model in models.items()})
+        delays = {name: (model,) for name, model in models.items()}
+        write_delays(folder / "delays.toml", delays, self.sky.phase_centre)
 
     def write(self) -> Iterator[int]:
         """Writes block by block, and yields the number of each that is written.

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import radians
+from math import degrees, radians
 
 import numpy as np
 
-from ..stream import SampleInfo
+from ..stream import PhaseCentre, SampleInfo
 from .geometry import longitude_of
 
 
@@ -96,6 +96,18 @@ class Sky:
     def longitude(self) -> float:
         """Returns the longitude of the reference point, which is the mean of all positions."""
         return longitude_of(self.positions_m.mean(axis=0))
+
+    @property
+    def phase_centre(self) -> PhaseCentre | None:
+        """Returns the direction whose fringes the recording's delays stop; None if it is not said when it was seen."""
+        if self.sync_time_unix is None:
+            return None
+        return PhaseCentre(
+            declination_deg=degrees(self.declination),
+            hour_angle_deg=degrees(self.hour_angle),
+            longitude_deg=degrees(self.longitude),
+            time_unix=self.sync_time_unix + self.first_timestamp / Fraction(self.sample_rate_hz),
+        )
 
     def info(self, antenna: Antenna) -> SampleInfo:
         """Returns what is said of an antenna's samples."""

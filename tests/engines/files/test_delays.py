@@ -1,5 +1,6 @@
 """Delays in TOML: round trips, what the tables mean, and what is refused."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.engines.delays import BEFORE, LATEST, DelayModel, Piece
-from autotune.engines.files.delays import read_delays, write_delays
+from autotune.engines.files.delays import read_delays, read_phase_centre, write_delays
+from autotune.engines.files.phase_centre import phase_centre_of_text, phase_centre_text
+from autotune.engines.stream import PhaseCentre
 
 from .common import refused
 
@@ -87,3 +90,34 @@ def test_what_is_refused(tmp_path: Path, text: str, words: list[str]) -> None:
         read_delays(tmp_path / "d.toml")
     with refused("none.toml", "No such file"):
         read_delays(tmp_path / "none.toml")
+
+
+PLACES = [
+    PhaseCentre(12.5, right_ascension_deg=187.25, name="3C 273"),
+    PhaseCentre(-30.0, hour_angle_deg=-20.5, longitude_deg=21.4, time_unix=Fraction(17 * 10**9 + 1, 10)),
+]
+
+
+@pytest.mark.parametrize("centre", PLACES)
+def test_a_phase_centre_that_is_written_is_read(tmp_path: Path, centre: PhaseCentre) -> None:
+    write_delays(tmp_path / "x.toml", {"*": (DelayModel(),)}, centre)
+    assert read_phase_centre(tmp_path / "x.toml") == centre == phase_centre_of_text(phase_centre_text(centre))
+    write_delays(tmp_path / "y.toml", {"*": (DelayModel(),)})
+    assert read_phase_centre(tmp_path / "y.toml") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("declination_deg = 3", "has a declination alone"),
+        ("right_ascension_deg = 3", "declination_deg"),
+        ("declination_deg = 93\nright_ascension_deg = 3", "must be -90 to 90"),
+        ("declination_deg = 9\nright_ascension_deg = 3\nhour_angle_deg = 1", "has hour_angle_deg, right_ascension_deg"),
+        ("declination_deg = 9\nhour_angle_deg = 1", "has hour_angle_deg, must have right_ascension_deg (ICRS)"),
+        ("declination_deg = 9\nra = 1", "ra"),
+    ],
+)
+def test_a_wrong_phase_centre_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "x.toml").write_text(f"delay = []\n[phase_centre]\n{text}\n")
+    with refused("x.toml: [phase_centre]", words):
+        read_phase_centre(tmp_path / "x.toml")

@@ -134,3 +134,37 @@ def test_baselines_in_uvh5_point_where_the_source_is(tmp_path: Path) -> None:
     assert abs(w).max() * 1284e6 > 30  # cycles
     assert abs(turned.sum()) > 0.95 * abs(data).sum() and abs(np.angle(turned.sum())) < 0.05
     assert abs(data.sum()) < 0.5 * abs(data).sum()
+
+
+def test_files_say_the_direction_whose_fringes_were_stopped(tmp_path: Path) -> None:
+    """What delays have stopped is what pyuvdata makes of fringes that run, phased to what the file says."""
+    pyuvdata = pytest.importorskip("pyuvdata")
+    second = SKY.read_text()[SKY.read_text().index("[[source]]                       # a degree") :]
+    night = recorded(tmp_path, 1 << 18, ("spacing_m = 400", "spacing_m = 60"), (second, ""))
+    told: list[str] = []
+    found = {}
+    for name, delays in (("running", None), ("stopped", night / "delays.toml")):
+        bands = Bands(32, 4, spectra_per_heap=64, delays=delays)
+        correlate(night, bands, tmp_path / f"{name}.uvh5", accumulate=16, device="host", tell=told.append)
+        found[name] = pyuvdata.UVData.from_file(str(tmp_path / f"{name}.uvh5"))
+    assert not [line for line in told if "unprojected" in line]
+    (running,), (stopped,) = ([*each.phase_center_catalog.values()] for each in found.values())
+    assert running["cat_type"] == "unprojected" and stopped["cat_type"] == "sidereal"
+    found["running"].phase(lon=stopped["cat_lon"], lat=stopped["cat_lat"], cat_name="there", phase_frame="icrs")
+    for observation in found.values():
+        is_cross = observation.ant_1_array != observation.ant_2_array
+        data = observation.data_array[is_cross & ~observation.flag_array.any((1, 2))][:, 3:29, 0]
+        assert abs(data.sum()) > 0.98 * abs(data).sum() and abs(np.angle(data.sum())) < 0.02
+    assert np.allclose(found["running"].uvw_array, found["stopped"].uvw_array, atol=1e-3)
+
+
+def test_delays_without_a_direction_are_told(tmp_path: Path) -> None:
+    night = recorded(tmp_path, 1 << 18)
+    text = (night / "delays.toml").read_text()
+    (tmp_path / "delays.toml").write_text(text[: text.index("[phase_centre]")])
+    told: list[str] = []
+    bands = Bands(32, 4, spectra_per_heap=64, delays=tmp_path / "delays.toml")
+    for name, n in (("x.h5", 0), ("x.uvh5", 1)):
+        told.clear()
+        correlate(night, bands, tmp_path / name, accumulate=16, device="host", tell=told.append)
+        assert len([line for line in told if "it says unprojected, though delays stop fringes" in line]) == n

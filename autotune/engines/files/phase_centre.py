@@ -1,0 +1,51 @@
+"""Phase centres as files state them: a table of TOML, and the same as text in attributes of HDF5."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from ...core import schema
+from ..stream import PhaseCentre
+from ..times import moment, stored_time
+from . import checks
+
+ICRS, APPARENT = ("right_ascension_deg",), ("hour_angle_deg", "longitude_deg", "time_unix")
+_FIELDS = schema.fields(
+    {
+        "name": schema.word,
+        "declination_deg": checks.within(-90, 90),
+        "right_ascension_deg": checks.within(0, 360),
+        "hour_angle_deg": checks.within(-360, 360),
+        "longitude_deg": checks.within(-360, 360),
+        "time_unix": moment,
+    },
+    needed=("declination_deg",),
+)
+
+
+def phase_centre(value: Any) -> PhaseCentre:
+    """Checks for a phase centre: ICRS, or apparent."""
+    said = _FIELDS(value)
+    given = said.keys() - {"name", "declination_deg"}
+    if given not in (set(ICRS), set(APPARENT)):
+        raise schema.Unsound(
+            f"has {', '.join(sorted(given)) or 'a declination alone'}, must have {ICRS[0]} (ICRS) besides its "
+            f"declination_deg, or {', '.join(APPARENT)} (apparent)"
+        )
+    return PhaseCentre(**said)
+
+
+def phase_centre_table(centre: PhaseCentre) -> dict[str, Any]:
+    """Returns what TOML or JSON holds of a phase centre."""
+    said = {name: value for name, value in asdict(centre).items() if value is not None}
+    return said if centre.time_unix is None else {**said, "time_unix": stored_time(centre.time_unix)}
+
+
+def phase_centre_text(centre: PhaseCentre) -> str:
+    """Returns a phase centre as an attribute holds it, which ``phase_centre_of_text`` reads."""
+    return json.dumps(phase_centre_table(centre))
+
+
+def phase_centre_of_text(value: Any) -> PhaseCentre:
+    """Checks for the text of a phase centre."""
+    return phase_centre(schema.parse(schema.word(value).encode()))
