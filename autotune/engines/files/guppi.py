@@ -3,8 +3,8 @@
 Read are BLOCSIZE, NBITS (8), OBSNCHAN, NPOL (1; 4, which is two polarisations of two parts; 2 means either, so that
 ``n_pols`` must be given), OVERLAP (samples that the next block repeats), PKTIDX with PKTSIZE or PIPERBLK (a block's
 time), TBIN (seconds), PKTFMT (SIMPLE: [time, channel, polarisation]; others: [channel, time, polarisation]), DIRECTIO
-(headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX
-was 0), OBSFREQ and OBSBW (MHz), TELESCOP, and of several antennas NANTS and ANTNMES.
+(headers padded to 512 bytes), SYNCTIME or STT_IMJD, STT_SMJD and STT_OFFS (when PKTIDX was 0), OBSFREQ and OBSBW (MHz),
+TELESCOP, and of several antennas NANTS and ANTNMES.
 """
 
 import math

@@ -263,7 +263,7 @@ def packet_of(path: Path, n_samples: int) -> int:
         UsageError: for a recording of fewer than 8 samples.
     """
     if n_samples < LEAST_PACKET:
-        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than a packet of {LEAST_PACKET}")
+        refuse(path, f"it holds {n_samples} samples of each polarisation, fewer than {LEAST_PACKET}, the least")
     return min(MOST_PACKET, max(LEAST_PACKET, n_samples & -n_samples))
 
 

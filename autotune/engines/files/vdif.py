@@ -166,10 +166,12 @@ class VdifSamples:
         threads = given.threads or tuple(found)
         most = 2 // len(self._channels)
         if len(threads) > most or len(set(threads)) < len(threads) or not set(threads) <= set(found):
+            chosen = "none are chosen" if given.threads is None else f"{list(threads)} are chosen"
+            which = "one or two of them, which are the polarisations" if most == 2 else "one of them"
+            example = ",".join(map(str, found[:most]))
             refuse(
                 self._file.path,
-                f"its first frames are of threads {found}, and wanted are {list(threads)}: choose threads=, "
-                f"{'one or two of them, which are the polarisations' if most == 2 else 'one of them'}",
+                f"its first frames are of threads {found}, and {chosen}: choose {which}, as threads={example}",
             )
         if not threads:
             cut_off(self._file, "in the middle of its first frame")
@@ -197,7 +199,8 @@ def _channels(path: Path, frame: Frame, given: Given) -> tuple[int, ...]:
         return (given.one_channel(path, frame.n_channels),)
     wanted = given.channel
     if len(set(wanted)) != 2 or not all(0 <= channel < frame.n_channels for channel in wanted):
-        refuse(path, f"it has {frame.n_channels} channels, and channel={wanted} are not two of them")
+        chosen = ",".join(map(str, wanted))
+        refuse(path, f"it has {frame.n_channels} channels, and channel={chosen} are not two of them")
     return wanted
 
 

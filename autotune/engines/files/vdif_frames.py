@@ -151,7 +151,7 @@ class FrameReader:
             apart_s = (max(begins) - min(begins)) / self._per_second
             refuse(
                 self._file.path,
-                f"its threads {list(threads)} are {apart_s:.6g} s apart: choose threads= of one time",
+                f"its threads {list(threads)} are {apart_s:.6g} s apart: choose threads of one time",
             )
         self._place_of[list(threads)] = range(len(threads))
         self._share = -(-n_found // len(threads))

@@ -204,7 +204,7 @@ GOOD = {
         ("sample_bits", "true", "must be 2 to 16"),
         ("n_pols", "3", "1 to 2"),
         ("n_samples", "-1", "n_samples"),
-        ("n_samples", "4", "fewer than a packet of 8"),
+        ("n_samples", "4", "fewer than 8, the least"),
         ("sample_rate_hz", "0", "more than 0"),
         ("sample_rate_hz", "nan", "sample_rate_hz"),
         ("sample_rate_hz", None, "lacks sample_rate_hz"),

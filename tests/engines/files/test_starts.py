@@ -60,6 +60,20 @@ def test_leap_seconds_since_the_epoch_of_vdif_are_counted(tmp_path: Path, epoch:
     assert info.first_timestamp == seconds * 80_000 and abs(float(info.sync_time_unix) - zero.unix) < 2 * 86400
 
 
+def test_two_epochs_of_vdif_say_the_same_moment(tmp_path: Path) -> None:
+    payload, infos = RNG.integers(0, 256, 800, np.uint8).tobytes(), []
+    for epoch, seconds in (
+        (50, 777),
+        (49, 777 + 184 * 86400),
+        (33, 777 + 3106 * 86400 + 1),
+    ):  # a leap second since 2016
+        made = [makers.vdif_frame(payload, seconds, number, epoch=epoch) for number in range(2)]
+        (tmp_path / "x.vdif").write_bytes(b"".join(made))
+        infos.append(open_samples(tmp_path / "x.vdif", sample_rate_hz=8e4).info)
+    assert {first_moment(info) for info in infos} == {posix(Time("2025-01-01T00:12:57"))}
+    assert len({info.sync_time_unix for info in infos}) == 3
+
+
 def test_dada_that_went_on_over_a_leap_second_is_in_utc(tmp_path: Path) -> None:
     said = {"TSAMP": 1, "UTC_START": "2016-12-31-23:59:00", "OBS_OFFSET": 100 * 10**6}
     makers.dada(tmp_path / "x", RNG.integers(-9, 9, (64, 1, 1, 1)), said)
