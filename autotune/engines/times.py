@@ -13,12 +13,13 @@ from ..core import schema
 from ..core.errors import UsageError
 
 # The first seconds behind the leap seconds since 2000 (IERS, Bulletin C 30, 36, 43, 49 and 52,
-# https://hpiers.obspm.fr/eoppc/bul/bulc): beginnings of 2006, 2009, July 2012, July 2015 and 2017. None is announced.
+# https://hpiers.obspm.fr/eoppc/bul/bulc): beginnings of 2006, 2009, July 2012, July 2015 and 2017. A new
+# one is added here when a bulletin announces it; astropy knows it, too, and a test compares them.
 LEAPS = (1136073600, 1230768000, 1341100800, 1435708800, 1483228800)
 MOST_S = 10**12  # before and after 1970
 MOST_DIGITS = 20  # behind the point, of what is written as a decimal number
 DECIMAL = re.compile(r"[+-]?(?:\d{1,40}\.?(\d{0,60})|\.(\d{1,60}))(?:[eE]([+-]?\d{1,2}))?")
-RATIO = re.compile(r"[+-]?\d{1,60}/0*[1-9]\d{0,59}")
+RATIO = re.compile(r"[+-]?\d{1,300}/0*[1-9]\d{0,299}")  # as long as a sum of decimal numbers may become
 
 
 def moment(value: Any) -> Fraction:

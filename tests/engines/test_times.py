@@ -44,6 +44,11 @@ def test_text_and_what_files_hold_turn_back(time: Fraction) -> None:
     assert exact_time(time_text(time)) == time == exact_time(stored_time(time))
 
 
+def test_the_longest_decimal_number_turns_back() -> None:
+    time = exact_time("1600000000") + exact_time(f"1.{'1' * 60}e-99") * 86400
+    assert exact_time(time_text(time)) == time
+
+
 def test_text_is_short() -> None:
     times = {"1700000000.25": "1700000000.25", "3": "3", "-1/8": "-0.125", "1/3": "1/3", "1e-20": f"0.{'0' * 19}1"}
     assert {text: time_text(exact_time(text)) for text in times} == times

@@ -8,12 +8,14 @@ import astropy.units as u
 import numpy as np
 import pytest
 from astropy.time import Time
+from astropy.utils.iers import LeapSeconds
 from baseband import vdif
 
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.reading import Given
 from autotune.engines.jobs.inputs import antenna_input
 from autotune.engines.stream import SampleInfo
+from autotune.engines.times import LEAPS
 
 from . import makers
 from .common import refused
@@ -35,6 +37,12 @@ def posix(time: Time) -> Fraction:
 
 
 # ---------------------------------------------------------------------- leap seconds
+def test_leap_seconds_are_those_that_astropy_knows() -> None:
+    known = LeapSeconds.from_erfa()
+    since = [Time(f"{row['year']}-{row['month']:02}-01").unix for row in known if row["year"] >= 2000]
+    assert [round(each) for each in since] == list(LEAPS)
+
+
 @pytest.mark.parametrize(
     ("epoch", "seconds"),
     [
