@@ -62,6 +62,15 @@ def open_guppi(path: Path, given: Given, tell: Tell) -> "GuppiSamples":
         raise
 
 
+def antennas_of(path: Path) -> tuple[int, int]:
+    """Returns how many antennas a file has, and the channels of each. Raises UsageError as ``open_guppi`` does."""
+    file = Bytes(path)
+    try:
+        return _antennas(_read_header(file, 0, 0)[0])
+    finally:
+        file.close()
+
+
 @dataclass(frozen=True)
 class Block:
     """Samples behind a header."""
@@ -84,14 +93,11 @@ class GuppiSamples:
 
     def __init__(self, file: Bytes, given: Given, tell: Tell) -> None:
         self._file, self._given = file, given
-        header, data = self._header(0, 0)
+        header, data = _read_header(file, 0, 0)
         if header.integer("NBITS", 1, 64) != 8:
             refuse(file.path, f"it has samples of NBITS={header.text('NBITS')} bits, and only 8 are read")
-        n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
-        n_pols = given.n_pols or _n_pols(header)
-        n_antennas = header.integer("NANTS", 1, n_channels, 1)
-        if n_channels % n_antennas:
-            refuse(file.path, f"its OBSNCHAN={n_channels} channels are not those of NANTS={n_antennas} antennas")
+        n_antennas, n_each = _antennas(header)
+        n_channels, n_pols = n_antennas * n_each, given.n_pols or _n_pols(header)
         channel = _channel(file.path, given, n_channels, n_antennas)
         self._layout = Layout(n_channels, n_pols, True, channel)
         self._n_bytes = header.integer("BLOCSIZE", self._layout.sample_bytes, MOST_BYTES)
@@ -108,8 +114,8 @@ class GuppiSamples:
             sample_rate_hz=rate,
             packet=math.gcd(self._step, self._tick.numerator) if self._tick.denominator == 1 else self._step,
             first_timestamp=self._block.time,
-            antenna=_antenna(header, channel // (n_channels // n_antennas), n_antennas),
-            centre_frequency_hz=_centre(header, channel, n_channels // n_antennas),
+            antenna=_antenna(header, channel // n_each, n_antennas),
+            centre_frequency_hz=_centre(header, channel, n_each),
         )
         self._n_read = self._n_block // info.packet * info.packet  # samples of a block
         info = replace(info, n_samples=self._n_whole())
@@ -170,7 +176,7 @@ class GuppiSamples:
             return block
         if self._file.size() <= block.end:
             return None
-        header, data = self._header(block.number + 1, block.end)
+        header, data = _read_header(self._file, block.number + 1, block.end)
         for name in ALIKE:
             if header.values.get(name) != block.header.values.get(name):
                 what = f"{name}={header.text(name)}, and the one before {block.header.text(name)}"
@@ -200,38 +206,18 @@ class GuppiSamples:
         """Goes from a block's header to the next one; returns the last block that is whole, or None."""
         size = self._file.size()
         try:
-            last = self._at(number, *self._header(number, byte))
+            last = self._at(number, *_read_header(self._file, number, byte))
             header_bytes = last.data - byte
             for _ in range(MOST_HOPS):
                 if size - last.end < header_bytes:
                     return last
-                later = self._at(last.number + 1, *self._header(last.number + 1, last.end))
+                later = self._at(last.number + 1, *_read_header(self._file, last.number + 1, last.end))
                 if later.end > size:
                     return last
                 last = later
         except UsageError:
             pass
         return None
-
-    def _header(self, number: int, offset: int) -> tuple[Header, int]:
-        """Returns the fields of a header, and where the samples behind it begin."""
-        text = self._file.take(offset, USUAL_HEADER).tobytes()
-        if len(text) == USUAL_HEADER and not re.search(rb"END {77}", text):
-            text = self._file.take(offset, MOST_HEADER).tobytes()
-        values: dict[str, str] = {}
-        for at in range(0, len(text) - CARD + 1, CARD):
-            card = text[at : at + CARD].decode("latin-1")
-            if card[:8].rstrip() == "END":
-                n = at + CARD
-                if values.get("DIRECTIO", "0") != "0":
-                    n = -(-n // STRAIGHT) * STRAIGHT
-                return Header(self._file.path, f"the header of block {number} at byte {offset}", values), offset + n
-            if not card.isprintable():
-                refuse(self._file.path, f"block {number} has no header at byte {offset}, where it must begin")
-            values[card[:8].strip()] = _value(card[9:]) if card[8] == "=" else ""
-        if len(text) == MOST_HEADER:
-            refuse(self._file.path, f"the header of block {number} at byte {offset} has no END in {MOST_HEADER} bytes")
-        cut_off(self._file, f"in the middle of the header of block {number}, which begins at byte {offset}")
 
     def _at(self, number: int, header: Header, data: int) -> Block:
         time = header.integer("PKTIDX", 0, checks.MOST_TIME) * self._tick
@@ -244,6 +230,27 @@ class GuppiSamples:
         if "PIPERBLK" in header:
             return Fraction(self._step, header.integer("PIPERBLK", 1, MOST_BYTES))
         return Fraction(header.integer("PKTSIZE", 1, MOST_BYTES), self._layout.sample_bytes)
+
+
+def _read_header(file: Bytes, number: int, offset: int) -> tuple[Header, int]:
+    """Returns the fields of a header, and where the samples behind it begin."""
+    text = file.take(offset, USUAL_HEADER).tobytes()
+    if len(text) == USUAL_HEADER and not re.search(rb"END {77}", text):
+        text = file.take(offset, MOST_HEADER).tobytes()
+    values: dict[str, str] = {}
+    for at in range(0, len(text) - CARD + 1, CARD):
+        card = text[at : at + CARD].decode("latin-1")
+        if card[:8].rstrip() == "END":
+            n = at + CARD
+            if values.get("DIRECTIO", "0") != "0":
+                n = -(-n // STRAIGHT) * STRAIGHT
+            return Header(file.path, f"the header of block {number} at byte {offset}", values), offset + n
+        if not card.isprintable():
+            refuse(file.path, f"block {number} has no header at byte {offset}, where it must begin")
+        values[card[:8].strip()] = _value(card[9:]) if card[8] == "=" else ""
+    if len(text) == MOST_HEADER:
+        refuse(file.path, f"the header of block {number} at byte {offset} has no END in {MOST_HEADER} bytes")
+    cut_off(file, f"in the middle of the header of block {number}, which begins at byte {offset}")
 
 
 def _value(text: str) -> str:
@@ -265,6 +272,15 @@ def _rate(header: Header) -> float:
     if seconds < 1 / checks.MOST_RATE_HZ:
         refuse(header.path, f"{header.where} has TBIN={header.text('TBIN')}, must be the seconds of a sample")
     return float(1 / seconds)
+
+
+def _antennas(header: Header) -> tuple[int, int]:
+    """Returns how many antennas there are, and the channels of each."""
+    n_channels = header.integer("OBSNCHAN", 1, checks.MOST_CHANNELS)
+    n_antennas = header.integer("NANTS", 1, n_channels, 1)
+    if n_channels % n_antennas:
+        refuse(header.path, f"its OBSNCHAN={n_channels} channels are not those of NANTS={n_antennas} antennas")
+    return n_antennas, n_channels // n_antennas
 
 
 def _channel(path: Path, given: Given, n_channels: int, n_antennas: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...core.errors import one_line
 from ..stream import Source
 from .dada import DadaSamples, is_dada, open_dada
-from .guppi import GuppiSamples, is_guppi, open_guppi
+from .guppi import GuppiSamples, antennas_of, is_guppi, open_guppi
 from .raw import RawSamples, open_raw
 from .reading import Bytes, Given, Tell, refuse, untold
 from .turned import LOWER, Turned
@@ -73,6 +73,15 @@ def open_samples(
         return source
     tell(one_line(f"{path}: its band falls with frequency ({falls}): it is turned round"))
     return Turned(source)
+
+
+def antennas_in(path: Path) -> tuple[int, int]:
+    """Returns how many antennas a recording has, and the channels of each where there are several: GUPPI RAW may.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
+    return antennas_of(path) if path.suffix != ".toml" and opener_of(path) is open_guppi else (1, 0)
 
 
 def _opened(path: Path, given: Given, tell: Tell) -> RawSamples | DadaSamples | GuppiSamples | VdifSamples:

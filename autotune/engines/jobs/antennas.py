@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..files.opening import antennas_in
 from ..files.voltages import VoltageFiles
 from ..fx_engine import FXEngine
 from ..sky.expected import Delays
 from ..stream import VisibilitySink, VoltageInfo, VoltageSource
 from ..x_engine import XEngine
 from .channelise import voltage_infos
-from .inputs import antenna_input, recordings
+from .inputs import Input, antenna_input, recordings
 from .level import told
 from .running import Running, Tell, share_taken
 from .settings import Bands
@@ -59,10 +60,11 @@ def of_samples(
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     if len(bands.narrow) + (bands.with_whole or not bands.narrow) > 1:
         raise UsageError("one band is correlated at a time: the whole one, or one narrow band")
-    given = []
-    for number, samples in enumerate(_each(inputs, running.tell)):
-        given.append(antenna_input(samples, header, f"m{number:03}", running.tell))
-        stack.callback(given[-1].source.close)
+    given: list[Input] = []
+    for samples in _each(inputs, running.tell):
+        for said in _headers(samples, header):
+            given.append(antenna_input(samples, said, f"m{len(given):03}", running.tell))
+            stack.callback(given[-1].source.close)
     aligned = stations(given, running.tell)
     infos = [each.input.info for each in aligned]
     n_chunk = running.chunk_samples(infos)
@@ -127,6 +129,20 @@ def _each(inputs: Any, tell: Tell) -> list[Any]:
     if not given:
         raise UsageError("there are no antennas to correlate")
     return list(recordings(given, tell)) if all(isinstance(each, str | Path) for each in given) else given
+
+
+def _headers(samples: Any, header: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the header of each antenna of a recording: of a file of several, ``channel`` is that of each."""
+    n_antennas, n_channels = antennas_in(Path(samples)) if isinstance(samples, str | Path) else (1, 0)
+    if n_antennas == 1:
+        return [header]
+    channel = header.get("channel", 0 if n_channels == 1 else None)
+    if not isinstance(channel, int) or not 0 <= channel < n_channels:
+        raise UsageError(
+            f"{samples}: it has {n_antennas} antennas of {n_channels} channels each: choose one channel of each, "
+            f"channel=0 to {n_channels - 1}"
+        )
+    return [{**header, "channel": number * n_channels + channel} for number in range(n_antennas)]
 
 
 def _must_fill(antennas: Sequence[VoltageInfo], threshold: int) -> None:

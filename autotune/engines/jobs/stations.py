@@ -61,7 +61,7 @@ def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
     first = infos[0]
     for info in infos[1:]:
         if not np.isclose(info.sample_rate_hz, first.sample_rate_hz, rtol=1e-12, atol=0):
-            rates = f"{_name(first)} has {first.sample_rate_hz!r} Hz, {_name(info)} {info.sample_rate_hz!r} Hz"
+            rates = ", ".join(f"{_name(each)} has {each.sample_rate_hz!r} Hz" for each in (first, info))
             raise UsageError(f"antennas must have the same sample rate to be correlated; {rates}")
         if (info.sync_time_unix is None) != (first.sync_time_unix is None):
             known, unknown = (info, first) if first.sync_time_unix is None else (first, info)
