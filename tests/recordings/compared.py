@@ -17,7 +17,7 @@ from .written import write
 
 MOST_COEFFICIENT, MOST_DEGREES = 1e-3, 0.5
 LEAST_COHERENCE = 0.1  # of which the phase is compared
-RMS = 16.0
+RMS = 24.0  # of the parts of voltages that are correlated: rounded otherwise, one is 3e-4 of a coefficient
 
 
 def faults(night: Night, folder: Path) -> list[str]:
@@ -95,7 +95,7 @@ def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder:
 
 
 def _gain(night: Night, station: Station) -> float:
-    """Returns the gain that gives voltages of white noise an rms of some 16."""
+    """Returns the gain that gives voltages of white noise an rms of some 24."""
     step = night.n_channels * (1 if station.is_complex else 2)
     return float(RMS / np.sqrt(np.square(np.abs(station.samples)).mean() * step * 0.35))
 

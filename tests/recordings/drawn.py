@@ -8,7 +8,7 @@ import numpy as np
 
 KINDS = ("toml", "vdif", "dada", "guppi")
 RATES_HZ = (400e3, 390625.0, 1e6, 1.6e6, 2e6, 32e6)  # each has a decimal number of microseconds a sample
-LEAST_SPECTRA = 128  # of a dump: a voltage that float32 rounds otherwise is 3e-4 of a coefficient then
+LEAST_SPECTRA = 192  # of a dump, that coefficients may be compared
 MOST = {2: 3, 4: 7, 8: 127}  # the largest part of a sample that is drawn: band-turned ones have no most negative value
 
 
