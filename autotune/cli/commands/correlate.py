@@ -120,9 +120,8 @@ def _told(made: Correlated) -> str:
         parts.append(f"{counters.dumps_empty} of them without a whole antenna")
     if counters.dumps_skipped:
         parts.append(f"{counters.dumps_skipped} missing, of which nothing came")
-    missing = sum(each.heaps_missing for each in made.f_counters) or counters.heaps_missing
-    if missing:
-        parts.append(f"{missing} heaps missing")
+    if made.heaps_missing:
+        parts.append(f"{made.heaps_missing} heaps missing")
     if counters.saturated:
         parts.append(f"{counters.saturated} visibilities clipped to 32 bits")
     return f"{made.path or 'visibilities'}: {'; '.join(parts)}"

@@ -43,18 +43,22 @@ class Correlated:
     @property
     def why_nothing(self) -> str:
         """Returns why no dump has a whole antenna, for people; empty if one has."""
-        counted, length = self.counters, self.info.dump_samples
-        if counted.dumps_out:
+        if self.counters.dumps_out:
             return ""
-        if counted.dumps_empty:
+        if self.heaps_missing:
             return (
-                f"no antenna is whole in any of {counted.dumps_empty} dumps, since samples or heaps did not come: "
+                f"no antenna is whole in any dump, since samples did not come: {self.heaps_missing} heaps lack some; "
                 "choose fewer batches of a dump, or fewer spectra of a heap"
             )
         return (
-            f"no dump lies within the input: one begins at a multiple of {length} samples and lasts as long; choose "
-            "fewer batches of a dump, channels, or spectra of a heap"
+            f"no dump lies within the input: one begins at a multiple of {self.info.dump_samples} samples and lasts as "
+            "long; choose fewer batches of a dump, channels, or spectra of a heap"
         )
+
+    @property
+    def heaps_missing(self) -> int:
+        """Returns the heaps amid the input, of all antennas, that lack samples or did not come."""
+        return sum(each.heaps_missing for each in self.f_counters) or self.counters.heaps_missing
 
     @property
     def visibilities(self) -> np.ndarray:
