@@ -20,20 +20,20 @@ LEAST_COHERENCE = 0.1  # of which the phase is compared
 RMS = 24.0  # of the parts of voltages that are correlated: rounded otherwise, one is 3e-4 of a coefficient
 
 
-def faults(night: Night, folder: Path) -> list[str]:
+def faults(night: Night, folder: Path, device: str = "host") -> list[str]:
     """Returns what differs, in a line each."""
     files = write(night, folder)
-    found = list(_heap_faults(night, *files[0]))
+    found = list(_heap_faults(night, *files[0], device))
     if len(night.stations) > 1:
-        found += _dump_faults(night, files, folder)
+        found += _dump_faults(night, files, folder, device)
     return found
 
 
 # ---------------------------------------------------------------------- heaps of the first station
-def _heap_faults(night: Night, path: Path, header: dict[str, Any]) -> Iterator[str]:
+def _heap_faults(night: Night, path: Path, header: dict[str, Any], device: str) -> Iterator[str]:
     station = night.stations[0]
     bands = Bands(night.n_channels, night.taps, spectra_per_heap=night.spectra_per_heap)
-    made = channelise(path, bands, header=header, device="host", chunk=night.chunk)
+    made = channelise(path, bands, header=header, device=device, chunk=night.chunk)
     info, counters = made.bands[0].info, made.bands[0].counters
     yield from _label_faults(night, station, info.centre_frequency_hz, info.channel_width_hz)
     if info.samples.sync_time_unix != station.sync or info.samples.first_timestamp != station.first:
@@ -60,14 +60,14 @@ def _label_faults(night: Night, station: Station, centre_hz: float | None, width
 
 
 # ---------------------------------------------------------------------- dumps of all
-def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder: Path) -> Iterator[str]:
+def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder: Path, device: str) -> Iterator[str]:
     gains = {station.name: _gain(night, station) for station in night.stations}
     bands = Bands(night.n_channels, night.taps, spectra_per_heap=night.spectra_per_heap, gains=gains)
     sources = [open_samples(path, **header) for path, header in files]
     out = folder / "vis.h5" if night.seed % 2 else None
     expected_heaps = [heaps_of(night, s, np.full(len(s.samples), gains[s.name])) for s in night.stations]
     expected = dumps_of(night, expected_heaps)
-    made = correlate(sources, bands, out, accumulate=night.accumulate, device="host", chunk=night.chunk)
+    made = correlate(sources, bands, out, accumulate=night.accumulate, device=device, chunk=night.chunk)
     info, counters = made.info, made.counters
     yield from _label_faults(night, night.stations[0], info.centre_frequency_hz, info.channel_width_hz)
     yield from _clock_faults(night, info.antennas)
