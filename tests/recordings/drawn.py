@@ -8,6 +8,7 @@ import numpy as np
 
 KINDS = ("toml", "vdif", "dada", "guppi")
 RATES_HZ = (400e3, 390625.0, 1e6, 1.6e6, 2e6, 32e6)  # each has a decimal number of microseconds a sample
+MOST_UNIT = 8192  # samples of a frame
 LEAST_SPECTRA = 192  # of a dump, that coefficients may be compared
 MOST = {2: 3, 4: 7, 8: 127}  # the largest part of a sample that is drawn: band-turned ones have no most negative value
 
@@ -82,7 +83,7 @@ def draw(seed: int) -> Night:
     accumulate = 1 if n_stations == 1 else -(-LEAST_SPECTRA // spectra_per_heap) + int(rng.integers(4))
     n = int(heap * accumulate * rng.uniform(2.5, 4.5) + heap * rng.uniform(2, 9))
     second = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp()) + int(rng.integers(1, 360 * 86400))
-    sky = _Sky(rng, is_complex, n_pols, 4 * n)
+    sky = _Sky(rng, is_complex, n_pols, 4 * max(n, MOST_UNIT))
     stations = []
     for number in range(n_stations):
         clock = _clock(rng, rate_hz, second, int(rng.integers(0, n // 3)), is_complex)
@@ -135,7 +136,7 @@ def _clock(rng: np.random.Generator, rate_hz: float, second: int, start: int, is
 def _frame(rng: np.random.Generator, rate_hz: float) -> int:
     """Draws the samples of a frame, of which whole ones go into a second, and whole 8 bytes into a frame."""
     rate = int(rate_hz)
-    return int(rng.choice([size for size in range(32, 8193, 32) if rate % size == 0]))
+    return int(rng.choice([size for size in range(32, MOST_UNIT + 1, 32) if rate % size == 0]))
 
 
 class _Sky:
