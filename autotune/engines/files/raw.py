@@ -135,11 +135,11 @@ class RawSamples:
                 f"its length changed from {self._fixed} to {size} bytes while it was read, and the second polarisation "
                 "lies where the length says: state n_samples in the header",
             )
+        packet_bits = info.packet * info.sample_bits
         if self._fixed is not None and info.n_pols == 1:
-            n_bytes = size  # a single polarisation may grow
-        else:
-            n_bytes = min(self._row_bytes, size - (info.n_pols - 1) * self._row_bytes)
-        return max(0, n_bytes * 8 // (info.packet * info.sample_bits))
+            return size * 8 // packet_bits  # a single polarisation may grow
+        n_here = (size - (info.n_pols - 1) * self._row_bytes) * 8 // packet_bits
+        return max(0, min(n_here, info.n_samples // info.packet))  # behind the last sample a byte may have bits unused
 
 
 def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> np.ndarray:

@@ -33,13 +33,13 @@ def write(path: Path, info: SampleInfo, rows: np.ndarray, chunk: int = 1 << 30) 
 
 @pytest.mark.parametrize("bits", [2, 3, 8, 10, 12, 16, 64])
 @pytest.mark.parametrize("n_pols", [1, 2])
-@pytest.mark.parametrize("n_samples", [8, 1001, 24_000])
+@pytest.mark.parametrize("n_samples", [8, 1001, 1006, 24_000])
 def test_what_is_written_is_read(tmp_path: Path, bits: int, n_pols: int, n_samples: int) -> None:
     info = SampleInfo(bits, n_pols, 1e9 / 3, 1, n_samples, -5, 'a "b" \\ ü', (1.0, -2.5, 1e-7), 1.4e9, 1.7e9 + 0.25)
     rows = packed(info)
     write(tmp_path / "x.toml", info, rows, 777)  # bytes, or complex samples
     source = open_samples(tmp_path / "x.toml")
-    packet = {8: 8, 1001: 8, 24_000: 64}[n_samples]
+    packet = {8: 8, 1001: 8, 1006: 8, 24_000: 64}[n_samples]
     assert source.info == SampleInfo(**{**info.__dict__, "packet": packet})
     for packets in ((1,), (3, 5), (1 << 14,)):
         read = read_all(open_samples(tmp_path / "x.toml"), packets)
