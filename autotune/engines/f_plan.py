@@ -1,10 +1,10 @@
 """Plans an F-engine: chunks of samples in, launches of the front end and finished batches out. No device, no data.
 
 What is made of a stream does not depend on how it was cut into chunks. Heaps and batches start at absolute multiples of
-their length, so the place of a spectrum in a batch depends on its time alone. The first batch is filled from the first
-heap on whose samples the stream has, and the last one as far as the samples go: what lies outside is not missing. A
-spectrum is present if every packet under its window came, in all polarisations, and if its first sample is at most
-``head`` older than the newest sample that was asked for before: neither rule has a chunk in it.
+their length, so the place of a spectrum in a batch depends on its time alone. The first batch begins with the first
+heap whose samples the stream has, and the last one ends with the last: what lies outside is not missing. A spectrum is
+present if every packet under its window came, in all polarisations, and if its first sample is at most ``head`` older
+than the newest sample that was asked for before: neither rule has a chunk in it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -204,9 +204,9 @@ class FPlan:
             yield item
 
     def _skip(self, time: int) -> Iterator[Batch]:
-        """Goes on with the last batch whose spectra all end before ``time``, and yields the one under way.
+        """Goes to a batch near the gap's end, ``time``, and yields the one under way as far as it was made.
 
-        Delays differ by ``max_delay_diff``, which the head has room for, so no spectrum before it can be present.
+        All spectra before that batch end in the gap, since delays differ by no more than the head has room for.
         """
         shape = self.shape
         coarse = min(model.at(time, 1, shape.step).coarse for model in self.delays)

@@ -1,17 +1,18 @@
 """Brings the samples of several stations to one clock: starts are aligned, and what cannot be correlated is refused."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from itertools import combinations
-from math import pi
+from math import isclose, pi
 
 import numpy as np
 
 from ...core.errors import UsageError
 from ..delays import DelayModel
 from ..stream import SampleInfo, Samples, Source
+from ..x_engine import ROUNDING
 from .inputs import Input
 from .running import Tell
 
@@ -60,7 +61,7 @@ def stations(given: Sequence[Input], tell: Tell) -> list[Station]:
     infos = [each.info for each in given]
     first = infos[0]
     for info in infos[1:]:
-        if not np.isclose(info.sample_rate_hz, first.sample_rate_hz, rtol=1e-12, atol=0):
+        if not isclose(info.sample_rate_hz, first.sample_rate_hz, rel_tol=ROUNDING):
             rates = ", ".join(f"{_name(each)} has {each.sample_rate_hz!r} Hz" for each in (first, info))
             raise UsageError(f"antennas must have the same sample rate to be correlated; {rates}")
         if (info.sync_time_unix is None) != (first.sync_time_unix is None):
@@ -106,9 +107,9 @@ def _must_overlap(infos: Sequence[SampleInfo]) -> None:
 
 
 def _tell_of_one_name(infos: Sequence[SampleInfo], tell: Tell) -> None:
-    for (i, one), (j, other) in combinations(enumerate(infos), 2):
-        if one.antenna and one.antenna == other.antenna:
-            tell(f"antennas {i} and {j} are both of {one.antenna!r}: they are correlated as two; are they one station?")
+    for name, n in Counter(info.antenna for info in infos if info.antenna).items():
+        if n > 1:
+            tell(f"{n} antennas have the name {name!r}, and are correlated as {n}: are they one station?")
 
 
 def _span(info: SampleInfo) -> str:

@@ -80,7 +80,7 @@ def test_stations_without_a_common_time_end_at_once(tmp_path: Path, name: str) -
 def test_two_inputs_of_one_station_are_told(tmp_path: Path) -> None:
     path, told = recorded(tmp_path / "a.dada", noise(1 << 14)), []
     made = correlate([path, path], BANDS, accumulate=2, device="host", tell=told.append)
-    assert coefficient(made) > 0.999 and len([line for line in told if "are both of 'a'" in line]) == 1
+    assert coefficient(made) > 0.999 and len([line for line in told if "2 antennas have the name 'a'" in line]) == 1
 
 
 def test_epochs_of_vdif_are_one_utc(tmp_path: Path) -> None:
