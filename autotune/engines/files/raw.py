@@ -137,9 +137,11 @@ class RawSamples:
             )
         packet_bits = info.packet * info.sample_bits
         if self._fixed is not None and info.n_pols == 1:
-            return size * 8 // packet_bits  # a single polarisation may grow
+            return int(size * 8 // packet_bits)  # a single polarisation may grow
         n_here = (size - (info.n_pols - 1) * self._row_bytes) * 8 // packet_bits
-        return max(0, min(n_here, info.n_samples // info.packet))  # behind the last sample a byte may have bits unused
+        return int(
+            max(0, min(n_here, info.n_samples // info.packet))
+        )  # behind the last sample a byte may have bits unused
 
 
 def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> np.ndarray:
