@@ -139,9 +139,8 @@ class RawSamples:
         if self._fixed is not None and info.n_pols == 1:
             return int(size * 8 // packet_bits)  # a single polarisation may grow
         n_here = (size - (info.n_pols - 1) * self._row_bytes) * 8 // packet_bits
-        return int(
-            max(0, min(n_here, info.n_samples // info.packet))
-        )  # behind the last sample a byte may have bits unused
+        n_whole = info.n_samples // info.packet  # behind the last sample a byte may have bits unused
+        return int(max(0, min(n_here, n_whole)))
 
 
 def _ranges(header: Path, missing: Sequence[Sequence[int]], info: SampleInfo) -> np.ndarray:
