@@ -99,6 +99,9 @@ class Buffer(Protocol):
     def poison(self, pattern: int) -> None:
         """Fill with a byte."""
 
+    def hold_another(self) -> None:
+        """Hold another answer: elements moved by one, or changed where all seem to be equal."""
+
     def damage(self) -> str | None:
         """Describes what was written before the start or past the end, or returns None."""
 

@@ -35,6 +35,14 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
     return Comparison(n_bad, int(got.size), max_error, rms_error, index, got[index].item(), want[index].item())
 
 
+def another(answer: np.ndarray) -> np.ndarray:
+    """Returns a different but plausible answer: elements moved by one, or changed if all are equal."""
+    moved = np.roll(answer, 1)
+    if not np.array_equal(moved, answer):
+        return moved
+    return ~answer if answer.dtype.kind in INTEGERS else (answer + 1).astype(answer.dtype)
+
+
 def fits(values: np.ndarray, dtype: np.dtype[Any]) -> bool:
     """Returns whether ``dtype`` holds each of these values: integers, or floating point for a wider type."""
     if np.can_cast(values.dtype, dtype, "safe") or values.size == 0:

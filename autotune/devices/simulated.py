@@ -126,6 +126,9 @@ class _Buffer:
     def poison(self, pattern: int) -> None:
         pass
 
+    def hold_another(self) -> None:
+        pass
+
     def damage(self) -> str | None:
         return None
 

@@ -174,12 +174,16 @@ class FinalRound:
                 jobs.append((trial, self.oracle.job(trial.config, proposal.binary())))
             except TrialFailure as failure:
                 self.left_out(trial, failure)
+        others = self.oracle.others() if jobs else None  # while the device measures
         measured = self._measured_together(jobs)
         jobs = [(trial, job) for trial, job in jobs if trial.number in measured]
         figures: dict[int, Sustained] = {}
         if self.sustained_s:
             figures = self._sustained(jobs)
             jobs = [(trial, job) for trial, job in jobs if trial.number in figures]
+        if others is not None:
+            others.result()
+            jobs = [(trial, replace(job, others=self.oracle.others_folder)) for trial, job in jobs]
         contestants = [(Contestant(t, measured[t.number], figures.get(t.number)), job) for t, job in jobs]
         return tuple(self._with_proof(contestants, default))
 

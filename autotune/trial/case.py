@@ -19,10 +19,13 @@ import numpy as np
 from ..core.definition import Array, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Comparison, Constant, Function, Session
+from ..devices.comparison import another
 from . import contract
+from .parts import Part, parts_of
 
 REFERENCE_FLOPS = 2e11  # above it the NumPy reference takes minutes
 POISONS = (0xFF, 0x6D)  # NaN in every float format; a number in all of them
+PARTS = "parts.pickle"
 N_SMALL = 256  # small cases (a few thousand elements) that a process keeps
 N_LARGE = 24  # timed problems in use at a time
 
@@ -37,6 +40,7 @@ class Case:
     reference: Mapping[str, np.ndarray]
     tolerances: Mapping[str, Tolerance]  # tolerance of each output
     slack: float = 1.0  # multiple of the tolerance that is allowed: 2 if the reference itself may be off by one
+    parts: tuple[Part, ...] = ()  # of outputs that NumPy answers, where it would need minutes for all
 
 
 def case_key(kernel: Kernel[P], problem: P) -> str:
@@ -49,17 +53,18 @@ def too_large_for_numpy(kernel: Kernel[P], problem: P) -> bool:
     return kernel.work(problem).flops > REFERENCE_FLOPS
 
 
-def random_inputs(kernel: Kernel[P], problem: P) -> dict[str, Any]:
-    """Returns the definition's inputs, the same in every process."""
+def random_inputs(kernel: Kernel[P], problem: P, number: int = 0) -> dict[str, Any]:
+    """Returns the definition's inputs, the same in every process; others for each ``number``."""
     seed = zlib.crc32(case_key(kernel, problem).encode())
-    return contract.inputs_of(kernel, problem, np.random.default_rng(seed))
+    return contract.inputs_of(kernel, problem, np.random.default_rng([seed, number] if number else seed))
 
 
-def numpy_case(kernel: Kernel[P], problem: P) -> Case:
-    """Returns the case of ``problem``, its reference made by the definition."""
-    inputs = random_inputs(kernel, problem)
+def numpy_case(kernel: Kernel[P], problem: P, number: int = 0) -> Case:
+    """Returns the case of ``problem``, its reference made by the definition; ``number``: of other inputs."""
+    inputs = random_inputs(kernel, problem, number)
     reference = contract.reference_of(kernel, problem, inputs)
-    return Case(case_key(kernel, problem), problem, inputs, reference, _tolerances(kernel, problem))
+    key = case_key(kernel, problem) + (f" {number}" if number else "")
+    return Case(key, problem, inputs, reference, _tolerances(kernel, problem))
 
 
 def _tolerances(kernel: Kernel[P], problem: P) -> dict[str, Tolerance]:
@@ -68,9 +73,9 @@ def _tolerances(kernel: Kernel[P], problem: P) -> dict[str, Tolerance]:
 
 
 @lru_cache(maxsize=N_SMALL)
-def small_case(kernel: Kernel[P], problem: P) -> Case:
+def small_case(kernel: Kernel[P], problem: P, number: int = 0) -> Case:
     """Returns ``numpy_case``, cached."""
-    return numpy_case(kernel, problem)
+    return numpy_case(kernel, problem, number)
 
 
 _repeated: set[tuple[Kernel[Any], Any]] = set()
@@ -89,11 +94,17 @@ def check_reference_repeats(kernel: Kernel[P], problem: P, small: P) -> None:
 
 
 # ---------------------------------------------------------------------- the timed problem's, in files
-def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool = True) -> None:
-    """Make the case of ``problem`` and leave it in ``folder``; without a reference where NumPy would need minutes."""
-    with_reference = with_reference and not too_large_for_numpy(kernel, problem)
+def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool = True, number: int = 0) -> None:
+    """Make the case of ``problem`` and leave it in ``folder``; ``number``: of other inputs.
+
+    Where NumPy would need minutes for a reference, there are parts of one.
+    """
+    too_large = too_large_for_numpy(kernel, problem)
+    with_reference = with_reference and not too_large
     folder.mkdir(parents=True, exist_ok=True)
-    inputs = random_inputs(kernel, problem)
+    inputs = random_inputs(kernel, problem, number)
+    if too_large and not number:
+        (folder / PARTS).write_bytes(pickle.dumps(parts_of(kernel, problem, inputs)))
     reference = contract.reference_of(kernel, problem, inputs) if with_reference else {}
     numbers = {name: value for name, value in inputs.items() if not isinstance(value, np.ndarray)}
     (folder / "numbers.pickle").write_bytes(pickle.dumps(numbers))
@@ -107,7 +118,14 @@ def read_case(kernel: Kernel[P], problem: P, folder: Path) -> Case:
     inputs = pickle.loads((folder / "numbers.pickle").read_bytes())
     inputs |= arrays_of(folder, "input")
     key, tolerances = case_key(kernel, problem), _tolerances(kernel, problem)
-    return Case(key, problem, inputs, arrays_of(folder, "output"), tolerances)
+    return Case(key, problem, inputs, arrays_of(folder, "output"), tolerances, parts=read_parts(folder))
+
+
+def read_parts(folder: Path) -> tuple[Part, ...]:
+    """Returns the parts of outputs in ``folder`` that NumPy answers."""
+    path = folder / PARTS
+    parts: tuple[Part, ...] = pickle.loads(path.read_bytes()) if path.exists() else ()
+    return parts
 
 
 def save_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray]) -> None:
@@ -149,12 +167,17 @@ class Placed:
                 continue
             at = spec.align if align is None else align
             self.buffers[name] = session.buffer(name, spec.shape, spec.dtype, written=spec.written, align=at)
-            if spec.read:
+        self.give(inputs)
+
+    def give(self, inputs: Mapping[str, Any]) -> None:
+        """Let the arguments be these inputs; what an accumulator gets are its initial values."""
+        kernel, names = self.kernel, self.kernel.arguments_for(self.problem)
+        for name, spec in self.specs.items():
+            if spec.read and not spec.constant:
                 self.buffers[name].write(as_given(kernel, name, spec, inputs))
                 if spec.written:
                     self.buffers[name].keep()
-        scalars = kernel.scalars(problem, inputs)
-        names = kernel.arguments_for(problem)
+        scalars = kernel.scalars(self.problem, inputs)
         missing = [n for n in names if n not in self.buffers and n not in scalars]
         if missing:
             why = f"has the argument {', '.join(missing)}, which is neither in arrays() nor in scalars(), nor a runtime"
@@ -186,14 +209,25 @@ class Placed:
         self._workspace[name] = spec, buffer
         return buffer
 
-    def poison(self, pattern: int) -> None:
+    def poison(self, pattern: int, with_workspace: bool = True) -> None:
         """Outputs and workspace get a pattern that is no result; accumulators their initial values again."""
         self._pattern = pattern
-        for _, buffer in self._workspace.values():
+        for _, buffer in self._workspace.values() if with_workspace else ():
             buffer.poison(pattern)
         for name, spec in self.specs.items():
             if spec.written and not spec.read:
                 self.buffers[name].poison(pattern)
+            elif spec.written:
+                self.buffers[name].restore()
+
+    def hold_another(self) -> None:
+        """Outputs hold another answer than the one they hold; accumulators their initial values again.
+
+        The workspace is as the last launch left it.
+        """
+        for name, spec in self.specs.items():
+            if spec.written and not spec.read:
+                self.buffers[name].hold_another()
             elif spec.written:
                 self.buffers[name].restore()
 
@@ -245,7 +279,7 @@ class Placed:
         """
         plain = [name for name, spec in self.specs.items() if spec.written and not spec.read and spec.n_bytes]
         answers = {name: np.asarray(case.reference[name]).astype(self.specs[name].dtype) for name in plain}
-        others = {name: _other(answer) for name, answer in answers.items()}
+        others = {name: another(answer) for name, answer in answers.items()}
         for what, before in (("the answer", answers), ("another answer", others)) if plain else ():
             self.poison(POISONS[0])  # accumulators have their initial values
             for name, values in before.items():
@@ -256,6 +290,23 @@ class Placed:
             except TrialFailure as failure:
                 message = f"where outputs held {what} before the launch: {failure.message}"
                 raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+
+    def check_other_inputs(self, function: Function, geometry: Launch, case: Case, seed: int) -> None:
+        """Launch on the inputs of another case, with the workspace as the last launch left it.
+
+        A kernel that keeps what it made of the last inputs, there or in variables of its own, is right with those.
+
+        Raises:
+            TrialFailure: wrong.
+        """
+        self.give(case.inputs)
+        self.poison(POISONS[0], with_workspace=False)
+        self.launch(function, geometry, seed=seed)
+        try:
+            self.check(case)
+        except TrialFailure as failure:
+            message = f"on other inputs than the launch before had: {failure.message}"
+            raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
 
     def outputs(self) -> dict[str, np.ndarray]:
         return {name: self.buffers[name].read() for name, spec in self.specs.items() if spec.written}
@@ -285,14 +336,6 @@ def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, A
             f"{kernel.name}: {name} is {array.dtype} {list(array.shape)}, must be {spec.dtype} {list(spec.shape)}"
         )
     return np.ascontiguousarray(array)
-
-
-def _other(answer: np.ndarray) -> np.ndarray:
-    """Returns a different but plausible answer: elements shifted by one, or changed if all are equal."""
-    moved = np.roll(answer, 1)
-    if not np.array_equal(moved, answer):
-        return moved
-    return ~answer if answer.dtype.kind in "biu" else (answer + 1).astype(answer.dtype)
 
 
 def differs(name: str, found: Comparison, tolerance: Tolerance) -> str:

@@ -161,10 +161,20 @@ class CompilePool:
         return self._pool.schedule(_conditions, (asked,), self.deadline_s, rank)
 
     def prepare(
-        self, kernel: str, problem: dict[str, Any], folder: Path, with_reference: bool, rank: int = 0
+        self,
+        kernel: str,
+        problem: dict[str, Any],
+        folder: Path,
+        with_reference: bool,
+        rank: int = 0,
+        number: int = 0,
     ) -> "Future[None]":
-        """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``."""
-        return self._pool.schedule(_prepare, (kernel, problem, folder, with_reference), PREPARE_DEADLINE_S, rank)
+        """Make the case of a problem, of the kernel that ``load_kernel`` finds by that name, in ``folder``.
+
+        ``number``: of other inputs than those that are timed.
+        """
+        asked = kernel, problem, folder, with_reference, number
+        return self._pool.schedule(_prepare, asked, PREPARE_DEADLINE_S, rank)
 
 
 def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
@@ -230,6 +240,6 @@ def _holds(asked: Asked) -> bool:
         return False
 
 
-def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool) -> None:
+def _prepare(name: str, problem: dict[str, Any], folder: Path, with_reference: bool, number: int) -> None:
     kernel = load_kernel(name)
-    write_case(kernel, kernel.problem(problem), folder, with_reference)
+    write_case(kernel, kernel.problem(problem), folder, with_reference, number)

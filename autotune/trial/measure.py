@@ -6,6 +6,7 @@ Of one config: a small budget, cut short when it is clearly slower than the incu
 
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import Any
@@ -24,6 +25,8 @@ LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
 REST_S = 0.5  # idle time before a sustained run, so that the device starts cool
 LONGEST_REPEATS_S = 1.0  # time limit of the checked launches
+PATTERNS = (*POISONS, 0x00)  # fresh memory is often 0
+N_CONTENTS = len(PATTERNS) + 1
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
 
 
@@ -137,7 +140,8 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
     """Launch one binary ``n`` times, from a cold cache and a warm one in turns, and check what each launch writes.
 
     A race may leave thousands of launches right. It shows rather where memory is busy, so launches are queued as timed
-    ones are. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
+    ones are. Before a launch, outputs and workspace hold one of three patterns, or outputs another answer, with the
+    workspace as the last launch left it. Returns the launches made: fewer once LONGEST_REPEATS_S have passed.
 
     Raises:
         TrialFailure: wrong, with the launch's number, or what the device raises.
@@ -149,8 +153,12 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
     for i in range(n):
         if i > 0 and time.monotonic() > end:
             return i
-        placed.poison(POISONS[i % 2])
-        function.samples(geometry, placed.arguments(geometry), 1, cold=i % 4 < 2)  # each poison, cold and warm
+        if i % N_CONTENTS < len(PATTERNS):
+            placed.poison(PATTERNS[i % N_CONTENTS])
+        else:
+            placed.hold_another()
+        cold = i % (2 * N_CONTENTS) < N_CONTENTS  # each content, cold and warm
+        function.samples(geometry, placed.arguments(geometry), 1, cold=cold)
         try:
             placed.check_outputs(case)
         except TrialFailure as failure:
@@ -227,14 +235,56 @@ class Samples:
 
 
 def check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
-    """Checks what the timed binary writes at the timed size, from poisoned outputs."""
+    """Checks what the timed binary writes at the timed size: from poisoned outputs, and where they hold another answer.
+
+    In timed launches outputs hold the answer, and a binary that leaves it there, or returns early, would be fast.
+    """
     placed.poison(POISONS[1])
     placed.launch(function, geometry)
     try:
-        return placed.check(case)
+        errors = placed.check(case)
+        _check_where_another_is_held(function, geometry, placed, case)
+        return errors
     except TrialFailure:
         _forget(case.key)  # inputs or canaries may be spoilt: the next trial gets buffers of its own
         raise
+
+
+def _check_where_another_is_held(function: Function, geometry: Launch, placed: Placed, case: Case) -> None:
+    placed.hold_another()
+    placed.launch(function, geometry)
+    try:
+        placed.check_outputs(case)
+    except TrialFailure as failure:
+        message = f"where outputs held another answer before the launch: {failure.message}"
+        raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+
+
+def check_carried(
+    session: Session, kernel: Kernel[Any], case: Case, inputs: Mapping[str, Any], config: Config, binary: Binary
+) -> None:
+    """Launches on other ``inputs`` at the timed size, with the workspace as launches before left it, and poisoned.
+
+    NumPy answers neither; both must be the same, up to twice the tolerance.
+
+    Raises:
+        TrialFailure: wrong, or what the device raises.
+    """
+    function, geometry = session.load(binary, session.timed_build), kernel.launch(case.problem, config)
+    placed = timed_arguments(session, kernel, case)
+    try:
+        placed.give(inputs)
+        placed.poison(POISONS[0], with_workspace=False)
+        placed.launch(function, geometry)
+        carried = replace(case, key=f"{case.key} carried by {binary.key}", reference=placed.outputs(), slack=2.0)
+        placed.poison(POISONS[1])
+        placed.launch(function, geometry)
+        placed.check_outputs(carried)
+    except TrialFailure as failure:
+        message = f"on other inputs the result depends on what launches before left in the workspace: {failure.message}"
+        raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
+    finally:
+        _forget(case.key)  # the next trial gets buffers with its own inputs
 
 
 _placed: OrderedDict[str, Placed] = OrderedDict()  # keyed by case, the last used at the end

@@ -18,7 +18,7 @@ from ..core.definition import P, problem_name
 from ..core.errors import TrialFailure, UsageError
 from ..devices.base import Binary
 from ..system.processes import Died
-from .case import too_large_for_numpy
+from .case import read_parts, too_large_for_numpy
 from .compile import PREPARE_DEADLINE_S
 from .context import Context
 from .measure import Measurement
@@ -98,6 +98,16 @@ class Oracle:
         made = self.context.bench.pool.start(self.context, stand_in.config).compiled().binary
         return stand_in.binary if isinstance(made, TrialFailure) else made
 
+    def others(self) -> PendingCase:
+        """Returns other inputs of the timed problem, which a compile process makes in ``others_folder``."""
+        context = self.context
+        given = context.reference, context.fields, self.others_folder, False, context.rank, 1
+        return PendingCase(context.bench.pool.prepare(*given), f"{context.reference} {problem_name(context.problem)}")
+
+    @property
+    def others_folder(self) -> Path:
+        return self.folder / "others"
+
     @property
     def is_there(self) -> bool:
         """Returns whether the files that ``job`` names are still there."""
@@ -117,7 +127,13 @@ class Oracle:
         return replace(measurement, max_error=max_error, rms_error=measurement.rms_error + self.stand_in.rms_error)
 
     def __str__(self) -> str:
-        return f" (against {self.stand_in.config})" if self.stand_in else ""
+        """Returns what is said of how the timed problem was checked, where NumPy does not answer all of it."""
+        if self.stand_in is None:
+            return ""
+        if not too_large_for_numpy(self.context.kernel, self.context.problem):
+            return f" (against {self.stand_in.config})"
+        parts = ", ".join(map(str, read_parts(self.folder)))
+        return f" (against {self.stand_in.config}; NumPy answers {parts or 'smaller sizes only'})"
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 Runs in the device's worker process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,6 +76,8 @@ def verify(
                     errors.append(placed.check(case))
                     if edge == by_size[-1] and build == session.timed_build:
                         placed.check_overwrites(function, kernel.launch(edge, config), case, seed)
+                        other = small_case(kernel, edge, 1)
+                        placed.check_other_inputs(function, kernel.launch(edge, config), other, seed)
                     if edge == by_size[-1] and build == checked[-1]:
                         errors.append(_check_parts(session, kernel, edge, case, function, kernel.launch(edge, config)))
             except TrialFailure as failure:
@@ -137,18 +139,48 @@ def _check_parts(
             buffer.free()
 
 
-_of_oracles: dict[str, Case] = {}  # one for each problem in use
+_of_oracles: dict[str, Case | TrialFailure] = {}  # one for each problem in use
 
 
 def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Config, oracle: Binary) -> Case:
-    """Returns ``case`` with the output of the verified ``oracle`` as its reference."""
+    """Returns ``case`` with the output of the verified ``oracle`` as its reference.
+
+    Raises:
+        TrialFailure: wrong, where the oracle is, in a part that NumPy answers.
+    """
     key = f"{case.key} by {oracle.key}"
     if key not in _of_oracles:
         function = session.load(oracle, session.timed_build)
         with Placed(session, kernel, case.problem, case.inputs) as placed:
             placed.poison(POISONS[0])
             placed.launch(function, kernel.launch(case.problem, config))
-            while len(_of_oracles) >= N_LARGE:
-                del _of_oracles[next(iter(_of_oracles))]
-            _of_oracles[key] = replace(case, key=key, reference=placed.outputs(), slack=2.0)
-    return _of_oracles[key]
+            outputs = placed.outputs()
+        while len(_of_oracles) >= N_LARGE:
+            del _of_oracles[next(iter(_of_oracles))]
+        try:
+            _check_against_numpy(session, kernel, case, outputs)
+            _of_oracles[key] = replace(case, key=key, reference=outputs, slack=2.0)
+        except TrialFailure as failure:
+            _of_oracles[key] = failure
+    found = _of_oracles[key]
+    if isinstance(found, TrialFailure):
+        raise TrialFailure(found.status, found.message)
+    return found
+
+
+def _check_against_numpy(session: Session, kernel: Kernel[Any], case: Case, outputs: Mapping[str, np.ndarray]) -> None:
+    """Raises TrialFailure, wrong, where the outputs differ from NumPy's in a part that it answers."""
+    specs = kernel.arrays(case.problem)
+    for part in case.parts:
+        for name, reference in part.reference.items():
+            found = part.of(name, outputs[name])
+            buffer = session.buffer(name, found.shape, specs[name].dtype, written=True)
+            try:
+                buffer.write(found)
+                compared = buffer.compare(reference, case.tolerances[name], key=f"{case.key} {name} {part}")
+            finally:
+                buffer.free()
+            if compared.n_bad:
+                raise TrialFailure(
+                    Status.WRONG, f"at full size, {part}: {differs(name, compared, case.tolerances[name])}"
+                )

@@ -24,7 +24,7 @@ from ..system.processes import Child, Died, keep_freed_memory
 from .case import POISONS, Case, Placed, arrays_of, as_given, bytes_of, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
-from .measure import Measurement, Protocol, Sustained, measure, repeated, sustained, timed_arguments
+from .measure import Measurement, Protocol, Sustained, check_carried, measure, repeated, sustained, timed_arguments
 from .verify import Verdict, case_of_oracle, verify
 
 LARGE_BYTES = 1 << 26  # of arrays that a verification of their own would place, poison and compare three times
@@ -41,6 +41,7 @@ class Job:
     binary: Binary
     case: Path | None = None  # the folder of the timed problem's case, for a measurement
     oracle: tuple[Config, Binary] | None = None  # a verified config, if the problem is too large for NumPy
+    others: Path | None = None  # the folder of other inputs of the timed problem, for launches that are checked
 
 
 @dataclass(frozen=True)
@@ -254,13 +255,24 @@ def _sustain(job: Job, seconds: float) -> Sustained:
 def _repeat(job: Job, n: int) -> int:
     session = _opened()
     kernel, problem = _restore(job)
-    return repeated(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, n)
+    case = _timed_case(session, kernel, problem, job)
+    made = repeated(session, kernel, case, job.config, job.binary, n)
+    if job.others is not None:
+        inputs = read_case(kernel, problem, job.others).inputs
+        check_carried(session, kernel, case, inputs, job.config, job.binary)
+    return made
 
 
 def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Case:
     assert job.case is not None
     case = read_case(kernel, problem, job.case)
-    return case if job.oracle is None else case_of_oracle(session, kernel, case, *job.oracle)
+    if job.oracle is None:
+        return case
+    own = job.config, job.binary
+    with suppress(TrialFailure):  # where it was recorded, and NumPy refutes it: a config is judged by its own output
+        if job.oracle != own:
+            return case_of_oracle(session, kernel, case, *job.oracle)
+    return case_of_oracle(session, kernel, case, *own)
 
 
 def _effects(job: Job, also: frozenset[str], alike: Tolerance) -> Effects:

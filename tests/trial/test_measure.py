@@ -45,7 +45,7 @@ class Scripted:
         return FAST if self.n_looks > self.cool_after else 0.6 * FAST
 
     def buffer(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool, align: int = 256
     ) -> HostBuffer:
         return HostBuffer(name, shape, dtype, written=written, align=align)
 
@@ -128,6 +128,7 @@ def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(
     session: Any = Scripted([])
     without = read_case(KERNEL, PROBLEM, tmp_path)
     assert not without.reference
+    assert [part.field for part in without.parts] == ["n_chan"] * 3 and str(without.parts[-1]) == "chan 39"
     case = case_of_oracle(session, KERNEL, without, CONFIG, Binary("oracle", "detect", "oracle", "code", {}))
     assert case.reference["power"].dtype == np.float32  # the oracle's own output
     monkeypatch.setattr("autotune.trial.measure._placed", OrderedDict())
@@ -135,3 +136,6 @@ def test_a_problem_too_large_for_numpy_is_checked_against_a_verified_config(
     bad: Any = Scripted([], wrong=True)
     with pytest.raises(TrialFailure, match="wrong"):
         measure(bad, KERNEL, case, CONFIG, BINARY, Protocol())
+    for _ in range(2):  # it cannot stand in: NumPy answers some channels
+        with pytest.raises(TrialFailure, match=r"wrong: at full size, chan \d+: power\[0\] is "):
+            case_of_oracle(bad, KERNEL, without, CONFIG, Binary("bad", "detect", "bad", "code", {}))

@@ -18,6 +18,7 @@ from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
 from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Constant, Sample, Streamed
+from ..comparison import INTEGERS
 from .comparer import Comparer
 from .energy import Meter
 from .guarded import GuardedMemory, Mapping, Unavailable
@@ -25,6 +26,8 @@ from .guarded import GuardedMemory, Mapping, Unavailable
 PLAIN_GUARD_BYTES = 256  # canaries on each side if there is no guarded memory
 CANARY = 0xA5
 MOST_EVENTS = 10_000  # events in one run of back-to-back launches
+LOOKED_AT = 1 << 12  # elements: where these are equal, all may be
+MOVED_BYTES = 1 << 26  # that are moved together
 SPIN_CYCLES = 60_000  # about 30 us: longer than the host needs to enqueue one sample
 
 # Launch errors that leave the context intact; all others destroy it.
@@ -61,6 +64,18 @@ class CudaBuffer:
 
     def poison(self, pattern: int) -> None:
         self._all[self._start : self._end].data.memset(pattern, self._end - self._start)
+
+    def hold_another(self) -> None:
+        flat = self.array.reshape(-1)
+        n, first = int(flat.size), flat[:LOOKED_AT].get()
+        step = max(1, MOVED_BYTES // flat.itemsize)
+        last = flat[n - 1 :].copy()
+        for end in range(n, 1, -step):  # from the end on, so that nothing is overwritten before it has moved
+            begin = max(1, end - step)
+            flat[begin:end] = flat[begin - 1 : end - 1].copy()
+        flat[:1] = last
+        if n and (first == first[0]).all():
+            cupy.invert(flat, out=flat) if flat.dtype.kind in INTEGERS else cupy.add(flat, 1, out=flat)
 
     def damage(self) -> str | None:
         if not self._session.comparer.n_changed(self._all, self._start, self._end, CANARY):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.definition import Tolerance
 from ..base import CANARY_BYTES, TIMED_ALIGN, Comparison
-from ..comparison import compare_arrays
+from ..comparison import another, compare_arrays
 from .runtime import runtime
 
 # Inaccessible address space on each side: 1 GiB, or less if a limit (`ulimit -v`) allows no more.
@@ -70,6 +70,9 @@ class HostBuffer(HostMemory):
 
     def poison(self, pattern: int) -> None:
         self._payload[:] = pattern
+
+    def hold_another(self) -> None:
+        self._array[...] = another(self._array)
 
     def damage(self) -> str | None:
         before, after = (np.flatnonzero(side != canary) for side, canary in self._sides)
