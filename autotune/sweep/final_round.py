@@ -174,7 +174,7 @@ class FinalRound:
                 jobs.append((trial, self.oracle.job(trial.config, proposal.binary())))
             except TrialFailure as failure:
                 self.left_out(trial, failure)
-        others = self.oracle.others() if jobs else None  # while the device measures
+        others = self.oracle.others() if jobs and self.n_checked else None  # while the device measures
         measured = self._measured_together(jobs)
         jobs = [(trial, job) for trial, job in jobs if trial.number in measured]
         figures: dict[int, Sustained] = {}
@@ -186,6 +186,11 @@ class FinalRound:
             jobs = [(trial, replace(job, others=self.oracle.others_folder)) for trial, job in jobs]
         contestants = [(Contestant(t, measured[t.number], figures.get(t.number)), job) for t, job in jobs]
         return tuple(self._with_proof(contestants, default))
+
+    @property
+    def n_checked(self) -> int:
+        """Returns how many launches of the winner are checked."""
+        return self.settings.n_checked(self.context.target.kind)
 
     @property
     def sustained_s(self) -> float:
@@ -228,7 +233,7 @@ class FinalRound:
 
     def _with_proof(self, contestants: list[tuple[Contestant, Job]], default: Config) -> list[Finalist]:
         """Ranks and checks many launches of the winner; if one fails, the next config becomes the winner."""
-        n_asked, worker = self.settings.n_checked(self.context.target.kind), self.context.bench.worker
+        worker = self.context.bench.worker
         while contestants:
             ranked = rank([contestant for contestant, _ in contestants], default, self.objectives)
             if not ranked:
@@ -236,7 +241,7 @@ class FinalRound:
             winner, job = next(c for c in contestants if c[0].trial.number == ranked[0].number)
             with self.context.on_device("final round"):
                 try:
-                    n = worker.repeat(job, n_asked, self.settings.launch_deadline_s)
+                    n = worker.repeat(job, self.n_checked, self.settings.launch_deadline_s)
                     return [replace(ranked[0], checked_launches=n), *ranked[1:]]
                 except TrialFailure as failure:
                     self.left_out(winner.trial, failure)

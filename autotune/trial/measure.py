@@ -25,6 +25,7 @@ LOOK_AFTER = 3  # samples after which a slow config may be stopped
 N_SHORT = 25  # launches of a short run
 REST_S = 0.5  # idle time before a sustained run, so that the device starts cool
 LONGEST_REPEATS_S = 1.0  # time limit of the checked launches
+N_BEFORE = 2  # launches that may leave something
 PATTERNS = (*POISONS, 0x00)  # fresh memory is often 0
 N_CONTENTS = len(PATTERNS) + 1
 CLEARLY_SLOWER = 1.3  # its fastest sample over the incumbent's median
@@ -263,9 +264,10 @@ def _check_where_another_is_held(function: Function, geometry: Launch, placed: P
 def check_carried(
     session: Session, kernel: Kernel[Any], case: Case, inputs: Mapping[str, Any], config: Config, binary: Binary
 ) -> None:
-    """Launches on other ``inputs`` at the timed size, with the workspace as launches before left it, and poisoned.
+    """Launches on other ``inputs`` at the timed size after those of ``case``, and in a binary that was loaded anew.
 
-    NumPy answers neither; both must be the same, up to twice the tolerance.
+    The first has the workspace, and variables of its own, as launches on the inputs of ``case`` left them, the second
+    has nothing of that. NumPy answers neither: both must be the same, up to twice the tolerance.
 
     Raises:
         TrialFailure: wrong, or what the device raises.
@@ -273,15 +275,19 @@ def check_carried(
     function, geometry = session.load(binary, session.timed_build), kernel.launch(case.problem, config)
     placed = timed_arguments(session, kernel, case)
     try:
+        placed.poison(POISONS[0])
+        for _ in range(N_BEFORE):
+            placed.launch(function, geometry)
         placed.give(inputs)
         placed.poison(POISONS[0], with_workspace=False)
         placed.launch(function, geometry)
         carried = replace(case, key=f"{case.key} carried by {binary.key}", reference=placed.outputs(), slack=2.0)
+        del function
         placed.poison(POISONS[1])
-        placed.launch(function, geometry)
+        placed.launch(session.load(binary, session.timed_build), geometry)
         placed.check_outputs(carried)
     except TrialFailure as failure:
-        message = f"on other inputs the result depends on what launches before left in the workspace: {failure.message}"
+        message = f"on other inputs the result depends on what launches before have left: {failure.message}"
         raise TrialFailure(failure.status, message, sticky=failure.sticky) from failure
     finally:
         _forget(case.key)  # the next trial gets buffers with its own inputs

@@ -257,7 +257,7 @@ def _repeat(job: Job, n: int) -> int:
     kernel, problem = _restore(job)
     case = _timed_case(session, kernel, problem, job)
     made = repeated(session, kernel, case, job.config, job.binary, n)
-    if job.others is not None:
+    if job.others is not None and made:
         inputs = read_case(kernel, problem, job.others).inputs
         check_carried(session, kernel, case, inputs, job.config, job.binary)
     return made

@@ -1,0 +1,1 @@
+"""Wrong kernels, planted on purpose: none of them may be measured."""
