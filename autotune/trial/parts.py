@@ -65,7 +65,7 @@ def _is_independent(kernel: Kernel[P], problem: P, field: str) -> bool:
     for size in kernel.edge_problems(problem, Config(kernel.default)):
         few, alone = replaced(size, {field: FEW}), replaced(size, {field: 1})
         axes = None if few is None or alone is None else _axes(kernel, few, field)
-        if few is None or alone is None or axes is None or kernel.work(few).flops > PART_FLOPS:
+        if few is None or alone is None or axes is None or kernel.work(alone).flops > PART_FLOPS:
             continue
         with suppress(UsageError, ValueError, TypeError, IndexError):
             inputs = contract.inputs_of(kernel, few, np.random.default_rng(FEW))
