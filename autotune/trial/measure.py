@@ -4,11 +4,15 @@ Of one config: a small budget, cut short when it is clearly slower than the incu
 (interleaved.py).
 """
 
+import shutil
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median, quantiles
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..core.config import Config
@@ -169,6 +173,14 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
     return n
 
 
+@contextmanager
+def _copied(binary: Binary, build: str) -> Iterator[Binary]:
+    """Yields a copy of a binary: what loads one file twice may give the same module, with its variables as they are."""
+    with TemporaryDirectory(prefix="autotune-copy-") as folder:
+        path = Path(shutil.copy(binary.files[build], folder))
+        yield replace(binary, files={**binary.files, build: path})
+
+
 class Samples:
     """The samples of one binary so far."""
 
@@ -282,9 +294,9 @@ def check_carried(
         placed.poison(POISONS[0], with_workspace=False)
         placed.launch(function, geometry)
         carried = replace(case, key=f"{case.key} carried by {binary.key}", reference=placed.outputs(), slack=2.0)
-        del function
         placed.poison(POISONS[1])
-        placed.launch(session.load(binary, session.timed_build), geometry)
+        with _copied(binary, session.timed_build) as copy:
+            placed.launch(session.load(copy, session.timed_build), geometry)
         placed.check_outputs(carried)
     except TrialFailure as failure:
         message = f"on other inputs the result depends on what launches before have left: {failure.message}"
