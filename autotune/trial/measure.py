@@ -177,8 +177,10 @@ def repeated(session: Session, kernel: Kernel[Any], case: Case, config: Config, 
 def _copied(binary: Binary, build: str) -> Iterator[Binary]:
     """Yields a copy of a binary: what loads one file twice may give the same module, with its variables as they are."""
     with TemporaryDirectory(prefix="autotune-copy-") as folder:
-        path = Path(shutil.copy(binary.files[build], folder))
-        yield replace(binary, files={**binary.files, build: path})
+        path = binary.files[build]
+        for each in path.parent.glob(f"{path.stem}.*"):  # and what is known of it
+            shutil.copy(each, folder)
+        yield replace(binary, files={**binary.files, build: Path(folder) / path.name})
 
 
 class Samples:
