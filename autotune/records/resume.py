@@ -1,7 +1,8 @@
 """Resumes a record: finds the trials that still hold, since their source text or their machine code is unchanged.
 
 A time belongs to the machine code that ran, to the geometry of its launch, to what the definition calls right, and to
-how it was measured. Comments, names and the order of two functions decide nothing of these.
+how it was measured. Comments, names and the order of two functions decide nothing of these. A config that the
+definition excludes by now does not count, however it was measured.
 """
 
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from ..core.definition import P
-from ..core.errors import UsageError
+from ..core.errors import Status, TrialFailure, UsageError
 from ..system.processes import Died
 from ..trial.compile import Asked
 from ..trial.context import Context
 from ..trial.row import Trial
 from ..trial.stations import stamp
+from .as_recorded import config_of
 from .digests import Digests
 from .folder import SweepFolder
 from .trials import TrialLog
@@ -22,23 +24,46 @@ from .trials import TrialLog
 
 @dataclass(frozen=True)
 class Resumed:
-    """The trials that hold, in recorded order; ``n_by_code`` of them hold although their text has changed."""
+    """The trials that hold, in recorded order; ``n_by_code`` of them hold although their text has changed.
+
+    ``n_excluded`` of the others are of configs that the definition no longer allows.
+    """
 
     log: TrialLog
     stale: list[int]  # numbers of the others, which keep them
     n_by_code: int
+    n_excluded: int = 0
 
 
 def resume(context: Context[P], folder: SweepFolder) -> Resumed:
     """Returns what holds of the trials in ``folder`` in a sweep of this context; compiles rewritten sources."""
     recorded = folder.trials()
-    by_text = {t.number for t in recorded if t.stamp == stamp(context, t.config)}
+    allowed = [t for t in recorded if is_allowed(context, t)]
+    by_text = {t.number for t in allowed if t.stamp == stamp(context, t.config)}
     made_by = folder.compiler() if recorded else ""
-    by_code = _by_code(context, recorded, by_text, folder.digests(), made_by)
+    by_code = _by_code(context, allowed, by_text, folder.digests(), made_by)
     held = [t for t in recorded if t.number in by_text | by_code]
     stale = [t.number for t in recorded if t.number not in by_text | by_code]
     next_number = 1 + max((t.number for t in recorded), default=-1)
-    return Resumed(TrialLog(folder.path, held, next_number), stale, len(by_code))
+    return Resumed(TrialLog(folder.path, held, next_number), stale, len(by_code), len(recorded) - len(allowed))
+
+
+def is_allowed(context: Context[P], trial: Trial) -> bool:
+    """Returns whether the definition still allows a trial's config here: space, constraints and ``unsupported``.
+
+    A heuristic decides nothing here: what it refuses runs, and was measured. A trial that was skipped because the
+    device cannot run its config stands, since that is what it says.
+    """
+    kernel, device = context.kernel, context.target.device
+    try:
+        config = config_of(kernel, trial.config)
+        if trial.status != Status.SKIPPED and kernel.unsupported(config, device) is not None:
+            return False
+        return kernel.space.broken(context.problem, config, device) is None
+    except UsageError:  # the space has no such config
+        return False
+    except TrialFailure:  # `unsupported` fails, and so does the trial of this config
+        return True
 
 
 def _by_code(

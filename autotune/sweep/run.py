@@ -152,6 +152,12 @@ def run_sweep(
             progress.note(
                 f"{found.n_by_code} recorded trials still hold: their text has changed, their machine code has not"
             )
+        if found.n_excluded:
+            are = "trial does" if found.n_excluded == 1 else "trials do"
+            progress.note(
+                f"{found.n_excluded} recorded {are} not count, since {kernel.name} no longer allows such configs here; "
+                "what is recorded stays, and counts again if it allows them again"
+            )
         stale = found.stale + _without_energy(found.log, objectives, progress)
         for trial in list(found.log.trials):
             if (amended := objectives.with_metrics(trial)) != trial:

@@ -200,6 +200,9 @@ def _print_trials(sweep: SweepRecord) -> None:
     counts = ", ".join(f"{n} {status}" for status, n in sweep.counts.items()) or "none"
     stdout.print()
     _line("trials", counts + (f"; the space has {n_configs} configs" if n_configs else ""))
+    if n_stale := len(sweep.about.stale):
+        are = "trial does" if n_stale == 1 else "trials do"
+        _line("", f"{n_stale} earlier {are} not count: code, measurement or what the definition allows has changed")
     for failure in failures(sweep.trials):
         message = (failure.message.splitlines() or ["no message"])[0][:160]
         _line("", f"{failure.status} ({failure.n}), first trial {failure.number}: {message}")
