@@ -1,7 +1,8 @@
 """Template + baked problem + config -> the CUDA source of one variant. No device, no clock, no path in the text.
 
 Two texts come out of one template: the plain one, which is hashed, stored and read, and the same with ``#line``
-directives, which is compiled, so that compilers, checkers and profilers name the template's lines.
+directives, which is compiled, so that compilers, checkers and profilers name the template's lines. Files that a
+template includes in quotes are a part of both.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from ..core.config import Config
 from ..core.definition import Array, Kernel, P, baked_values
 from ..core.errors import Status, TrialFailure
 from .checks import check_arrays, check_order, check_textures
+from .includes import with_includes
 
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
 
@@ -41,8 +43,9 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
     """Returns the variant of ``problem``'s baked fields and ``config``.
 
     Raises:
-        TrialFailure: status render_failed, with the template's file and line; definition_failed when the signature
-            and the definition's ``arguments`` have a name in different places.
+        TrialFailure: status render_failed, with the template's file and line, also where it includes a file that is
+            not there; definition_failed when the signature and the definition's ``arguments`` have a name in different
+            places.
     """
     path = template_path(kernel)
     context = {
@@ -58,18 +61,20 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
             texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
         except Exception as error:  # an expression of a template may raise anything
             raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel)) from error
-    source = header + texts[0]
+    folders = (path.parent, library_path())
+    compiled = with_includes(texts[1], path.name, folders, numbered=True)  # first, since it knows the template's lines
+    source = header + with_includes(texts[0], path.name, folders, numbered=False)
     arguments = kernel.arguments_for(problem)
     launch = kernel.launch(problem, config)
     for step in launch.steps:
         check_order(kernel, step.function or kernel.name, step.own((*arguments, *launch.workspace)), source, path)
     specs = kernel.arrays(problem)
     check_arrays(kernel, arguments, specs)
-    check_textures(texts[1], path)
+    check_textures(compiled, path)
     key = hashlib.sha256(source.encode()).hexdigest()[:12]
     constants = tuple((array, spec) for array, spec in specs.items() if spec.constant)
     also = tuple(dict.fromkeys(step.function for step in launch.steps if step.function not in ("", kernel.name)))
-    return Variant(kernel.name, name, key, source, header + texts[1], config, constants, also)
+    return Variant(kernel.name, name, key, source, header + compiled, config, constants, also)
 
 
 def template_path(kernel: Kernel[P]) -> Path:
