@@ -31,6 +31,7 @@ import numpy as np
 
 from ..core.definition import Kernel
 from ..core.errors import UsageError
+from ..core.expressions import parsed
 from ..devices import Target
 from ..search import names_module
 from ..source.registry import load_kernel, reference_of
@@ -256,10 +257,7 @@ def _number(text: str, operation: type, left: Any, right: Any) -> int:
 
 
 def _parsed(text: str) -> ast.Expression:
-    try:
-        return ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # also: nested too deeply, a null
-        raise UsageError(f"{text!r} in [problem] is no expression ({error})") from error
+    return parsed(text, "in [problem]")
 
 
 def _level(value: Any) -> float:

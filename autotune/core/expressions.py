@@ -1,4 +1,8 @@
-"""Restrictions, sizes and metrics as text: arithmetic over the names of parameters and figures, and nothing else."""
+"""Restrictions, sizes and metrics as text: arithmetic over the names of parameters and figures, and nothing else.
+
+What a text can cost is bounded before it is computed: its length and depth, its constants, and the exponents and shifts
+in it, also where these are computed only later.
+"""
 
 import ast
 from collections.abc import Callable, Collection, Mapping
@@ -20,26 +24,54 @@ NODES = (
     *(ast.BitAnd, ast.BitOr, ast.BitXor, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In),
     *(ast.NotIn, ast.Constant, ast.Name, ast.Load, ast.Tuple, ast.List, ast.Call),
 )
+MOST_CHARACTERS, DEEPEST = 2000, 100  # of a text; levels of its tree
+LARGEST_CONSTANT = 1 << 64
+MOST_EXPONENT, MOST_SHIFT = 64, 1024
+MOST_STACKED, MOST_GROWN = 3, 2  # powers and shifts of powers and shifts; those whose left side is one
 
 
 def checked(text: str, names: Collection[str], what: str) -> str:
     """Returns an expression as Python writes it, in which ``c["x"]`` stands for the parameter x.
 
     Raises:
-        UsageError: when it is no expression of numbers, texts, parameters, arithmetic, comparisons and CALLS.
+        UsageError: when it is no expression of numbers, texts, parameters, arithmetic, comparisons and CALLS, or when
+            it could take long to compute.
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError as error:
-        raise UsageError(f"{what} {text!r} is no expression: {error.msg}") from error
+    tree = parsed(text, what)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     for node in ast.walk(tree):
         if not isinstance(node, NODES) or (isinstance(node, ast.Call) and (node.func not in called or node.keywords)):
-            raise UsageError(f"{what} {text!r} may have numbers, parameters and arithmetic, not {_shown(node)}")
+            raise UsageError(f"{what} {shown(text)} may have numbers, parameters and arithmetic, not {_shown(node)}")
         if isinstance(node, ast.Name) and node.id not in (CALLS if node in called else names):
             known = ", ".join(CALLS if node in called else names)
-            raise UsageError(f"{what} {text!r}: there is no {node.id!r}; there are {known}")
-    return ast.unparse(_Parameters(called).visit(tree))
+            raise UsageError(f"{what} {shown(text)}: there is no {node.id!r}; there are {known}")
+    why = "too many powers and shifts of each other" if _is_stacked(tree.body) else _beyond(tree.body)
+    if why is not None:
+        raise UsageError(f"{what} {shown(text)}: {why}")
+    return ast.unparse(ast.fix_missing_locations(_Bounded().visit(_Parameters(called).visit(tree))))
+
+
+def parsed(text: str, what: str) -> ast.Expression:
+    """Returns the tree of an expression of any user's.
+
+    Raises:
+        UsageError: when it is none, too long, or nested too deeply.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(f"{what} {shown(text)} has {len(text)} characters; {MOST_CHARACTERS} are allowed")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError) as error:  # ValueError: a null in the text
+        why = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise UsageError(f"{what} {shown(text)} is no expression: {why}") from error
+    except (RecursionError, MemoryError) as error:  # Python's parser gives up on a deep nesting in either way
+        raise UsageError(f"{what} {shown(text)} is nested too deeply; {DEEPEST} levels are allowed") from error
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise UsageError(f"{what} {shown(text)} is nested too deeply; {DEEPEST} levels are allowed")
+    return tree
 
 
 def value_of(expression: str, values: Mapping[str, Any]) -> Any:
@@ -57,6 +89,107 @@ class _Parameters(ast.NodeTransformer):
         if node in self._called:
             return node
         return ast.Subscript(ast.Name("c", ast.Load()), ast.Constant(node.id), ast.Load())
+
+
+class _Bounded(ast.NodeTransformer):
+    """Lets exponents and shifts that are computed raise a ValueError where they are too large to compute with."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        most = _most(node)
+        if most is None or _constant(node.right) is not None:
+            return node
+        what = "an exponent" if isinstance(node.op, ast.Pow) else "a shift"
+        bounded = ast.parse(f"0 if -{most} <= 0 <= {most} else float('{what} beyond {most}')", mode="eval").body
+        assert isinstance(bounded, ast.IfExp) and isinstance(bounded.test, ast.Compare)
+        bounded.body = bounded.test.comparators[0] = node.right
+        node.right = bounded
+        return node
+
+
+def _most(node: ast.AST) -> int | None:
+    """Returns the largest right side of a power or a shift to the left; None for all else."""
+    if not isinstance(node, ast.BinOp):
+        return None
+    return MOST_EXPONENT if isinstance(node.op, ast.Pow) else MOST_SHIFT if isinstance(node.op, ast.LShift) else None
+
+
+def _is_stacked(node: ast.AST, n_stacked: int = 0, n_grown: int = 0) -> bool:
+    """Returns whether there are too many powers and shifts of each other.
+
+    ``n_stacked``: those that ``node`` is a part of; ``n_grown``: those of which it is on the left side.
+    """
+    most = _most(node)
+    n_stacked, n_grown = n_stacked + (most is not None), n_grown + (most is not None)
+    if n_stacked > MOST_STACKED or n_grown > MOST_GROWN:
+        return True
+    right = getattr(node, "right", None) if most is not None else None
+    return any(_is_stacked(each, n_stacked, 0 if each is right else n_grown) for each in ast.iter_child_nodes(node))
+
+
+def _beyond(node: ast.AST) -> str | None:
+    """Returns why an expression could take long to compute, or much memory; None: it cannot.
+
+    It has no more powers and shifts of each other than ``_is_stacked`` allows.
+    """
+    most = _most(node)
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, int) and node.value > LARGEST_CONSTANT:
+            return "a constant beyond 2**64"
+    elif isinstance(node, ast.BinOp):
+        if most is not None and not _is_within(node.right, most):
+            return f"{'an exponent' if isinstance(node.op, ast.Pow) else 'a shift'} beyond {most}"
+        if _is_text(node.left) or _is_text(node.right):
+            return "arithmetic with a text or a list"
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "round":
+        digits = [_constant(each) for each in node.args[1:]]
+        if any(each is None or abs(each) > MOST_EXPONENT for each in digits):
+            return f"round() takes a constant number of digits, up to {MOST_EXPONENT}"
+    found = map(_beyond, ast.iter_child_nodes(node))
+    return next((why for why in found if why is not None), None)
+
+
+def _is_within(node: ast.AST, most: int) -> bool:
+    """Returns whether a part is at most so large; True where names decide it, or where it cannot be computed."""
+    called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
+    if any(isinstance(each, ast.Name) and id(each) not in called for each in ast.walk(node)) or _beyond(node):
+        return True
+    try:
+        return bool(abs(value_of(ast.unparse(_Bounded().visit(ast.parse(ast.unparse(node), mode="eval"))), {})) <= most)
+    except OverflowError:
+        return False
+    except ValueError as error:
+        return "beyond" not in str(error)
+    except (ArithmeticError, TypeError):
+        return True
+
+
+def _constant(node: ast.AST) -> float | None:
+    """Returns the value of a number with or without a sign; None for what is no such constant."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _constant(node.operand)
+        return None if value is None else -value
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int | float) else None
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Returns whether a part may be a text or a list by how it is written."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str | bytes)
+    if isinstance(node, ast.Tuple | ast.List):
+        return True
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) or _is_text(node.orelse)
+    if isinstance(node, ast.BoolOp):
+        return any(map(_is_text, node.values))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+        return any(map(_is_text, node.args))
+    return False
+
+
+def shown(text: str) -> str:
+    """Returns the text of an expression as an error shows it: the first characters of a long one."""
+    return repr(text if len(text) <= 100 else f"{text[:97]}...")
 
 
 def _shown(node: ast.AST) -> str:
