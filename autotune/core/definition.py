@@ -5,10 +5,12 @@ tuner and the packages that ``autotune emit`` writes.
 """
 
 import dataclasses
+import dis
 import functools
 import importlib.util
 import inspect
 import re
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -73,7 +75,7 @@ class Work:
     """
 
     flops: float = 0.0
-    bytes: float = -1.0  # negative: not stated
+    bytes: float = -1.0  # not stated
     unit: str = "float32"
 
     def __post_init__(self) -> None:
@@ -422,6 +424,18 @@ def _is_tuple_of(kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, tuple) and all(isinstance(each, kind) for each in value)
 
 
+def _is_work(value: object) -> bool:
+    return isinstance(value, Work) and _is_finite(value.flops) and (value.bytes == -1 or _is_finite(value.bytes))
+
+
+def _is_finite(value: object) -> bool:
+    if not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    with suppress(OverflowError):  # an integer beyond all floats
+        return 0 <= float(value) < np.inf  # nan is neither
+    return False
+
+
 def _is_tolerance(value: object) -> bool:
     return isinstance(value, Tolerance) or _is_dict_of(Tolerance)(value)
 
@@ -429,7 +443,7 @@ def _is_tolerance(value: object) -> bool:
 CONTRACT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "arrays": (_is_dict_of(Array), "a dict: name -> Array"),
     "launch": (lambda value: isinstance(value, Launch), "a Launch"),
-    "work": (lambda value: isinstance(value, Work), "a Work"),
+    "work": (_is_work, "a Work of finite numbers, 0 or more"),
     "inputs": (_is_dict_of(object), "a dict: name -> array or number"),
     "reference": (_is_dict_of(object), "a dict: name of each output -> array"),
     "tolerance": (_is_tolerance, "a Tolerance, or a dict: name of each output -> Tolerance"),
@@ -458,17 +472,21 @@ def _held_to_contract(name: str, method: Any) -> Any:
     def checked(self: Kernel[Problem], *arguments: Any, **more: Any) -> Any:
         try:
             answer = method(self, *arguments, **more)
-        except (UsageError, TrialFailure, MemoryError):
+        except (UsageError, TrialFailure, MemoryError, GeneratorExit):
             raise
-        except Exception as error:
+        except BaseException as error:  # sys.exit() in a definition is a mistake like any other
+            if isinstance(error, KeyboardInterrupt) and not _is_own(error, method):
+                raise
             hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
             wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
         else:
-            if isinstance(answer, Work) and answer.bytes < 0:
+            if isinstance(answer, Work) and is_right(answer) and answer.bytes < 0:
                 return dataclasses.replace(answer, bytes=self._moved_bytes(*arguments, **more))
             why = None if is_right(answer) else f"returns {_brief(answer)}; it must return {wanted}"
             if why is None and name == "scalars":
                 why = wrong_scalars(answer)
+            if why is None and name == "launch":
+                why = _wrong_sizes(answer)
             if why is None and name == "launch":
                 answer, why = with_positions(self.name, answer, self.arguments_for(*arguments[:1], **more))
             if why is None:
@@ -479,6 +497,28 @@ def _held_to_contract(name: str, method: Any) -> Any:
         raise wrong
 
     return checked
+
+
+def _is_own(error: KeyboardInterrupt, method: Any) -> bool:
+    """Returns whether the definition raises it itself; otherwise somebody has pressed Ctrl-C meanwhile."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in a process that no Ctrl-C reaches
+        return True
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or traceback.tb_frame.f_code.co_filename != method.__code__.co_filename:
+        return False
+    return traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def _wrong_sizes(launch: Launch) -> str | None:
+    """Returns what is wrong with the numbers of a launch, if anything."""
+    for step in launch.steps:
+        for what, sizes in (("grid", step.grid), ("block", step.block), ("shared_bytes", (step.shared_bytes,))):
+            if not all(isinstance(size, int | np.integer) for size in sizes):
+                told = _brief(sizes if what != "shared_bytes" else step.shared_bytes)
+                return f"returns a Launch with {what} = {told}; it must be whole numbers: divide by ceil_div() or //"
+    return None
 
 
 def _brief(value: object) -> str:

@@ -118,7 +118,7 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # a user's file may raise anything; the message must name the file
+    except (Exception, SystemExit) as error:  # a user's file may raise anything; the message must name the file
         raise UsageError(f"{path} does not import: {type(error).__name__}: {error}") from error
     return module
 

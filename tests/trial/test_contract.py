@@ -1,5 +1,7 @@
 """What a definition says is true, checked before any kernel is judged by it; and kernels that only look right."""
 
+import signal
+import sys
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -179,6 +181,59 @@ def test_inputs_are_as_arrays_states_them(inputs: Any, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint) as refused:
         numpy_case(lie("inputs", inputs), Problem())
     assert "triple.inputs() " in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "work", [(np.nan, 1), (np.inf, 1), (-1.0, 1), (1, np.nan), (1, -2), (1, np.inf), (10**400, 1), ("1", 1)]
+)
+def test_work_is_finite(work: Any) -> None:
+    kernel = lie("work", lambda self, problem: Work(*work))
+    with pytest.raises(UsageError, match=r"triple\.work\(\) returns Work .*; it must return a Work of finite numbers"):
+        kernel.work(Problem())
+
+
+def test_work_may_be_numpys_and_may_leave_the_bytes_out() -> None:
+    assert lie("work", lambda self, problem: Work(np.int64(3), np.float32(4))).work(Problem()) == Work(3, 4)
+    assert lie("work", lambda self, problem: Work(flops=3)).work(Problem()).bytes == 320
+
+
+def leaves(self: Any, problem: Any, *, x: np.ndarray) -> Any:
+    sys.exit("so")
+
+
+def interrupts(self: Any, problem: Any, *, x: np.ndarray) -> Any:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("reference", "what"), [(leaves, "SystemExit: so"), (interrupts, "KeyboardInterrupt")])
+def test_a_definition_ends_no_process(reference: Any, what: str) -> None:
+    with pytest.raises(UsageError, match=rf"triple\.reference\(\) raises {what}"):
+        numpy_case(lie("reference", reference), Problem())
+
+
+def test_a_ctrl_c_while_a_definition_computes_is_the_users() -> None:
+    def computes(self: Any, problem: Any, *, x: np.ndarray) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return {"y": 3.0 * x}
+
+    with pytest.raises(KeyboardInterrupt):
+        numpy_case(lie("reference", computes), Problem())
+
+
+@pytest.mark.parametrize(
+    ("launch", "what"),
+    [
+        (Launch((1.5, 1, 1), (32, 1, 1)), r"grid = tuple \(1\.5, 1, 1\)"),
+        (Launch((1, 1, 1), (32, np.float64(1), 1)), "block = tuple"),
+        (Launch((1, 1, 1), (32, 1, 1), 4.5), "shared_bytes = float 4.5"),
+        (Launch((1, 1, 1), (32, 1, 1), then=Launch((2.0, 1, 1), (32, 1, 1), function="more")), "grid = tuple"),
+    ],
+)
+def test_the_numbers_of_a_launch_are_whole(launch: Launch, what: str) -> None:
+    kernel = lie("launch", lambda self, problem, config: launch)
+    with pytest.raises(TrialFailure, match=rf"triple\.launch\(\) returns a Launch with {what}") as failure:
+        kernel.launch(Problem(), CONFIG)
+    assert failure.value.status == "definition_failed"
 
 
 # ---------------------------------------------------------------------- as a kernel is verified
