@@ -15,6 +15,7 @@ import numpy as np
 from ..core.errors import UsageError
 
 LATEST = 1 << 62
+LONGEST = float(1 << 40)  # samples of a delay, of either sign: floats hold it to a 4096th of a sample
 BEFORE = -LATEST  # when the delay begins that holds before any piece
 
 
@@ -108,6 +109,9 @@ class DelayModel:
         At least one of them; where the coarse delay changes, or another piece begins, the run ends.
 
         ``quantum``: coarse delays are multiples of so many samples (the decimation, of a narrow band).
+
+        Raises:
+            UsageError: where the delay has grown beyond LONGEST.
         """
         pieces = self._pieces
         starts = [piece.start for piece in pieces]
@@ -118,6 +122,9 @@ class DelayModel:
         # Times since the first piece, which starts at -2^62, would overflow a float's whole numbers.
         is_constant = piece.rate == 0 and piece.phase_rate == 0
         delay_here = piece.delay + piece.rate * (0.0 if is_constant else float(start - piece.start))
+        if abs(delay_here) > LONGEST:
+            why = f"the delay from sample {piece.start} on is {delay_here:.4g} samples at sample {start}"
+            raise UsageError(f"{why}, and may be {LONGEST:.4g}; begin its piece nearer to the samples")
         coarse = quantum * round(delay_here / quantum)
         n = min(n, _n_until(delay_here - coarse, piece.rate * step, quantum))
         begin = start - piece.start

@@ -18,6 +18,8 @@ from .delays import BEFORE, Delayed, Delays
 
 MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
 
+MOST_LOOKS = 10_000  # for a first heap
+
 
 @dataclass(frozen=True)
 class FShape:
@@ -129,7 +131,11 @@ class FPlan:
         yield from self._take(received)
 
     def first_heap(self, time: int) -> int:
-        """Returns when the first heap leaves that can be made of a stream which begins with sample ``time``."""
+        """Returns when the first heap leaves that can be made of a stream which begins with sample ``time``.
+
+        Raises:
+            UsageError: when the delays grow about as fast as time goes on, so that none is found.
+        """
         length = self.shape.spectra_per_heap * self.shape.step
 
         def first_by_delays_at(now: int) -> int:
@@ -137,9 +143,13 @@ class FPlan:
             return -(-(time + coarse) // length) * length
 
         heap = first_by_delays_at(time)
-        while (later := first_by_delays_at(heap)) > heap:
+        for _ in range(MOST_LOOKS):
+            if (later := first_by_delays_at(heap)) <= heap:
+                return heap
             heap = later
-        return heap
+        raise UsageError(
+            f"delays grow so fast that no heap was found for samples from {time} on; their rates are near 1"
+        )
 
     def finish(self) -> Iterator[Batch]:
         """Yields the last batch, as far as the stream has samples for it."""

@@ -9,10 +9,10 @@ from ..times import moment
 
 MOST_RATE_HZ = 1e13
 MOST_TIME = 1 << 62  # timestamps are exact up to it
+MOST_FIRST = 1 << 61  # of a first timestamp, which has samples and delays behind it
 MOST_CHANNELS = 1 << 24
 MOST_SPECTRA = 1 << 20
 MOST_STEP = 1 << 40
-MOST_DELAY = float(1 << 40)  # samples
 MOST_ANTENNAS = 1 << 14
 ALL_OTHERS = "*"  # instead of an antenna's name: those that are not named
 
@@ -92,7 +92,7 @@ SAMPLES = {
     "n_pols": integer(1, 2),
     "n_samples": integer(0, MOST_TIME),
     "sample_rate_hz": rate,
-    "first_timestamp": integer(-MOST_TIME, MOST_TIME),
+    "first_timestamp": integer(-MOST_FIRST, MOST_FIRST),
     "antenna": schema.word,
     "position_m": POSITION,
     "centre_frequency_hz": real,

@@ -84,7 +84,7 @@ class DadaSamples:
         kind = Heaps if is_in_heaps else Layout
         self._layout = layout = kind(n_channels, n_pols, n_parts == 2, channel, ORDERS[order])
         self._offset = header.integer("HDR_SIZE", 1, MOST_HEADER, USUAL_HEADER)
-        offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_TIME, 0), layout.sample_bytes)
+        offset, rest = divmod(header.integer("OBS_OFFSET", 0, checks.MOST_FIRST, 0), layout.sample_bytes)
         if rest:
             refuse(file.path, f"OBS_OFFSET is in the middle of a sample, which takes {layout.sample_bytes} bytes")
         stated = header.integer("FILE_SIZE", 0, checks.MOST_TIME, 0)

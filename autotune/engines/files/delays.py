@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core import schema
-from ..delays import BEFORE, DelayModel, Piece
+from ..delays import BEFORE, LONGEST, DelayModel, Piece
 from ..stream import PhaseCentre
 from . import checks
 from .phase_centre import phase_centre, phase_centre_table
@@ -38,7 +38,7 @@ DELAY = schema.fields(
         "antenna": schema.word,
         "pol": checks.integer(0, N_POLS - 1),
         "start": checks.integer(BEFORE, checks.MOST_TIME - 1),
-        "delay": checks.below(checks.MOST_DELAY),
+        "delay": checks.below(LONGEST),
         "rate": checks.below(1),
         "phase": checks.real,
         "phase_rate": checks.real,

@@ -221,7 +221,7 @@ class GuppiSamples:
 
     def _at(self, number: int, header: Header, data: int) -> Block:
         time = header.integer("PKTIDX", 0, checks.MOST_TIME) * self._tick
-        if abs(time) > checks.MOST_TIME:
+        if abs(time) > checks.MOST_FIRST:
             refuse(self._file.path, f"{header.where} has PKTIDX={header.text('PKTIDX')}, which is after all times")
         return Block(number, header, data, data + self._n_bytes, int(time))
 

@@ -6,11 +6,12 @@ is reserved before anything is written, so that a full disk is met before HDF5 c
 datasets of a file grow together; ``timestamps`` grows last, and its length says how much is there.
 """
 
+import ctypes
 import errno
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +35,7 @@ CHUNK_BYTES = 1 << 20  # of a dataset, about
 RESERVED_BYTES = 1 << 16  # for what HDF5 keeps of its datasets
 MOST_TOGETHER = 4096  # elements of a chunk
 SUPERBLOCK = b"\x89HDF\r\n\x1a\n\x03"  # signature and version
+MOST_ATTEMPTS = 20  # to read what a writer may be changing
 OPEN = 4  # the flag of a file that is written in SWMR mode
 CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}  # of file systems that do not know how
 
@@ -175,11 +177,20 @@ def _end(path: Path) -> int:
     return int.from_bytes(_superblock(path)[28:36], "little")
 
 
-def _is_open(path: Path) -> bool:
-    """Returns whether a writer has the file, or was killed. Only then it is read as one that changes: HDF5 reads what
-    has a wrong checksum again and again then, for hours, since it might be half written.
+def _opened(h5py: Any, path: Path) -> Any:
+    """Returns the file, open to be read.
+
+    Only one that a writer has, or had when it was killed, is read as one that changes: HDF5 reads what has a wrong
+    checksum again and again then, since it might be half written. It waits twice as long each time, so that as many
+    times as it usually tries take hours.
     """
-    return bool(_superblock(path)[11] & OPEN)
+    if not _superblock(path)[11] & OPEN:
+        return h5py.File(path, "r")
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    with suppress(AttributeError, OSError):  # an h5py that was built in another way
+        ctypes.CDLL(h5py.h5p.__file__).H5Pset_metadata_read_attempts(ctypes.c_int64(access.id), MOST_ATTEMPTS)
+    how = h5py.h5f.ACC_RDONLY | h5py.h5f.ACC_SWMR_READ
+    return h5py.File(h5py.h5f.open(os.fsencode(path), how, fapl=access))
 
 
 def _chunk(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -209,7 +220,7 @@ class GrownFile:
         if not path.exists():
             refuse(path, "there is no such file")
         with told(path, "it cannot be read as HDF5"):
-            self._file = h5py.File(path, "r", swmr=_is_open(path))
+            self._file = _opened(h5py, path)
         with told(path, "attributes cannot be read"):
             found = _plain(self._file.attrs.get(FORMAT, ""))
         if found != kind:
@@ -219,6 +230,7 @@ class GrownFile:
     def group(self, name: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> dict[str, Any]:
         """Returns the attributes of a group, checked."""
         with told(self.path, f"attributes of {name} cannot be read"):
+            self._check_link(name)
             said = {key: _plain(value) for key, value in self._file[name].attrs.items() if key != FORMAT}
         try:
             return dict(schema.fields(checks, needed)(said))
@@ -228,12 +240,21 @@ class GrownFile:
     def dataset(self, name: str, dtype: Any, shape: tuple[int, ...]) -> "h5py.Dataset":
         """Returns a dataset, whose data are in this file, of elements of such dtype and shape."""
         with told(self.path, f"{name} cannot be read"):
+            self._check_link(name)
             found = self._file[name]
             _, *rest = found.shape
             plain = not found.external and not found.is_virtual
         if found.dtype != dtype or tuple(rest) != shape or not plain:
             refuse(self.path, f"{name} is {found.dtype} {list(found.shape)}, must be {np.dtype(dtype)} [n, *{shape}]")
         return found
+
+    def _check_link(self, name: str) -> None:
+        """Refuses what a file only refers to: it may lie in another file, or under another name."""
+        parts = [part for part in name.split("/") if part]
+        for n in range(1, len(parts) + 1):
+            link = self._file.get("/".join(parts[:n]), getlink=True)
+            if type(link).__name__ != "HardLink":
+                raise ValueError(f"it is a {type(link).__name__}, and its data must be in this file under this name")
 
     def timestamps(self) -> np.ndarray:
         """Returns the timestamps that are there now, int64 [n]; they rise."""

@@ -70,8 +70,8 @@ class VdifSamples:
             refuse(file.path, self._frames.damage or f"it has no frames of threads {list(self._threads)} that are good")
         self._waiting, slot = first, first.slot  # for a later chunk
         self._next = int(slot[np.abs(slot - slot[0]) <= MOST_EARLY].min())  # slot of the next chunk
-        if self._next * self._n_samples > checks.MOST_TIME:
-            refuse(file.path, "its first frame is of a time after 2^62 samples: it is damaged, or no VDIF")
+        if self._next * self._n_samples > checks.MOST_FIRST:
+            refuse(file.path, "its first frame is of a time after 2^61 samples: it is damaged, or no VDIF")
         n_slots = self._frames.n_slots(self._next)
         info = SampleInfo(
             sample_bits=COMPLEX_BITS if frame.is_complex else 4 if frame.bits == 2 else 8,

@@ -23,7 +23,7 @@ from .inputs import antenna_input
 from .level import Level, told
 from .running import Report, Running, Tell, no_report, share_taken
 from .settings import Bands, heap_samples
-from .sinks import Each, kept, undone_on_error, voltage_sink
+from .sinks import Each, empty_removed, kept, undone_on_error, voltage_sink
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ def channelise(
             report(line, share_taken([info], engine.counters[:1]))
 
         began = time.monotonic()
-        counters = engine.run()
+        with empty_removed(stack, paths, lambda: [each.heaps_out for each in engine.counters]):
+            counters = engine.run()
         seconds = time.monotonic() - began
     if picture is not None and summary is not None and counters[0].heaps_out:
         plot_voltages(summary, picture, counters[0].heaps_missing)

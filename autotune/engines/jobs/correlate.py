@@ -24,7 +24,7 @@ from ..x_engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
 from .running import Report, Running, Tell, no_report
 from .settings import Bands
-from .sinks import Each, undone_on_error, visibility_sink
+from .sinks import Each, empty_removed, undone_on_error, visibility_sink
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ def correlate(
             stack.callback(sink.close)
             engine = antennas.engine(sink if summary is None else Each(sink, summary))
         began = time.monotonic()
-        engine.run()
+        with empty_removed(stack, [path], lambda: [engine.counters.dumps_out]):
+            engine.run()
         seconds = time.monotonic() - began
     if picture is not None and summary is not None and engine.counters.dumps_out:
         plot_visibilities(summary, picture, theory)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..delays import DelayModel
+from ..delays import LONGEST, DelayModel
 from ..f_chain import Output, bank
 from ..files import checks
 from ..files.delays import read_delays, read_phase_centre
@@ -168,6 +168,11 @@ def delay_difference(info: SampleInfo, delays: Sequence[DelayModel]) -> int:
     begin = info.first_timestamp
     end = begin + (info.n_samples or 0)
     found = [value for model in delays for value in model.extremes(begin, end)]
+    if (longest := max(map(abs, found))) > LONGEST:
+        raise UsageError(
+            f"a delay of {info.antenna or 'the antenna'} is {longest:.4g} samples while the samples last, and may be "
+            f"{LONGEST:.4g}; begin its piece nearer to the samples"
+        )
     difference = ceil(max(found) - min(found)) + 1
     if difference > MOST_DELAY_DIFF:
         raise UsageError(

@@ -1,6 +1,6 @@
 """Where voltages and visibilities go: files by their names' ends, memory, and a picture besides."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,25 @@ def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool) -> Visi
 def kept(sink: VoltageSink) -> KeptVoltages | None:
     """Returns the memory that voltages went to, if they did."""
     return sink if isinstance(sink, KeptVoltages) else None
+
+
+@contextmanager
+def empty_removed(
+    stack: ExitStack, paths: Sequence[Path | None], n_made: Callable[[], Sequence[int]]
+) -> Iterator[None]:
+    """Removes files that nothing has come into when an engine that runs in this block raises.
+
+    ``n_made`` says of each how much has. ``stack``: what closes them; it is closed then.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(UsageError):
+            stack.close()
+        for path, n in zip(paths, n_made(), strict=True):
+            if path is not None and not n:
+                path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -255,6 +255,62 @@ def test_damage_is_told_or_harmless(tmp_path: Path) -> None:
     assert told > 20
 
 
+DAMAGED_WHILE_OPEN = """
+import sys
+from pathlib import Path
+import numpy as np
+from tests.engines.files.test_hdf5 import BATCH, VOLTAGES, heaps, read_all
+from autotune import UsageError
+from autotune.engines.files.voltages import VoltageFile, VoltageFiles
+folder, told, fine = Path(sys.argv[1]), 0, 0
+file = VoltageFile(folder / "v.h5", VOLTAGES)
+file.write(np.arange(10) * BATCH, heaps(VOLTAGES, 10), np.zeros((10, 2), np.uint32))
+file._file._file.flush()
+killed = (folder / "v.h5").read_bytes()  # as a kill leaves it
+file.close()
+closed = (folder / "v.h5").read_bytes()
+assert killed[11] & 4 and not closed[11] & 4
+for case in range(120):
+    rng = np.random.default_rng(case)
+    spoilt = bytearray(closed if case % 4 == 0 else killed)
+    spoilt[11] |= 4 + case % 2
+    for at in rng.integers(12, 8000, rng.integers(0, 4)):
+        spoilt[at] = rng.integers(256)
+    (folder / "w.h5").write_bytes(spoilt)
+    try:
+        read_all(VoltageFiles([folder / "w.h5"]), 4)
+        fine += 1
+    except UsageError as error:
+        assert "w.h5" in str(error) and "\\n" not in str(error)
+        told += 1
+print(told, fine)
+"""
+
+
+def test_damage_in_a_file_that_says_it_is_being_written_is_not_read_for_ever(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DAMAGED_WHILE_OPEN, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told, fine = map(int, done.stdout.split())
+    assert told > 40 and fine > 20
+
+
+@pytest.mark.parametrize("kind", ["external", "soft"])
+@pytest.mark.parametrize("name", ["voltages", "timestamps", "samples"])
+def test_links_to_data_elsewhere_are_refused(tmp_path: Path, name: str, kind: str) -> None:
+    for each in ("v.h5", "other.h5"):
+        write(tmp_path / each, VOLTAGES, np.arange(10), heaps(VOLTAGES, 10))
+    with h5py.File(tmp_path / "v.h5", "r+") as file:
+        if kind == "soft":
+            file.move(name, "elsewhere")
+            file[name] = h5py.SoftLink("/elsewhere")
+        else:
+            del file[name]
+            file[name] = h5py.ExternalLink(str(tmp_path / "other.h5"), f"/{name}")
+    with refused("v.h5", f"{name} cannot be read", f"{kind.title()}Link, and its data must be in this file"):
+        read_all(VoltageFiles([tmp_path / "v.h5"]), 4)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from autotune.engines.delays import DelayModel
 from autotune.engines.plots import visibility_picture, voltage_picture
 
 from ..files import makers
@@ -121,6 +122,34 @@ def test_what_makes_nothing_says_why_and_leaves_nothing(
     last = err.strip().splitlines()[-1]
     assert found == code and last.startswith("autotune: ") and why in last, err
     assert out == "" and sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("start", "delay", "rate", "why"),
+    [
+        (-(1 << 62), 0, 1e-3, r"a delay of x is 4\.612e\+15 samples while the samples last"),
+        (-(1 << 62), 0, 0.9, "begin its piece nearer to the samples"),
+        (-(1 << 50), 0, 0.5, "begin its piece nearer to the samples"),
+        (0, 1e6, 0.999999, "delays grow so fast that no heap was found for samples from 0 on"),
+    ],
+)
+def test_delays_that_outrun_the_samples_are_told_and_asked_for_no_longer(
+    folder, capsys, monkeypatch, start: int, delay: float, rate: float, why: str
+) -> None:
+    asked, at = [0], DelayModel.at
+
+    def counted(self: DelayModel, *args: int, **more: int) -> object:
+        asked[0] += 1
+        assert asked[0] < 30_000
+        return at(self, *args, **more)
+
+    monkeypatch.setattr(DelayModel, "at", counted)
+    Path("d.toml").write_text(f"[[delay]]\nstart = {start}\ndelay = {delay}\nrate = {rate}\n")
+    words = ["channelise", packed(folder, 40960, 0), "--channels", "32", "--delays", "d.toml", "--out", "v.h5", *HOST]
+    code, out, err = type_(words, capsys, monkeypatch)
+    last = err.strip().splitlines()[-1]
+    assert code == 2 and out == "" and last.startswith("autotune: ") and re.search(why, last), err
+    assert not Path("v.h5").exists()
 
 
 def test_a_folder_has_recordings_of_every_format_and_is_silent_about_its_own_files(folder, capsys, monkeypatch) -> None:
