@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..core.errors import UsageError
-from ..core.files import write_whole
+from ..core.files import content_of, opened, write_whole
 from ..core.schema import Check, Unsound, parse, seal
 from ..trial.row import Trial
 from . import record_schema
@@ -73,7 +73,7 @@ class SweepFolder:
     @contextmanager
     def locked(self, note: Callable[[str], None]) -> Iterator[None]:
         """Hold the lock of this folder: one process writes at a time, and the lock is released when it ends."""
-        with open(self.path / TRIALS, "ab") as file:
+        with self._lockable() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -83,12 +83,18 @@ class SweepFolder:
 
     def is_at_work(self) -> bool:
         """Returns whether a process holds the lock. A sweep that begins in this very moment says that it waits."""
-        with suppress(FileNotFoundError), open(self.path / TRIALS, "rb") as file:
+        with suppress(OSError), opened(self.path / TRIALS, "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False
+
+    def _lockable(self) -> IO[Any]:
+        try:
+            return opened(self.path / TRIALS, "ab")
+        except OSError as error:
+            raise cannot_write(self.path / TRIALS, error) from error
 
     def trials(self) -> list[Trial]:
         """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning."""
@@ -222,7 +228,7 @@ def all_sweeps(paths: Iterable[Path]) -> list[SweepFolder]:
 def _content(path: Path, check: Check) -> dict[str, Any]:
     """Returns the JSON at ``path``, checked. Raises Damaged."""
     try:
-        content: dict[str, Any] = check(parse(path.read_bytes()))
+        content: dict[str, Any] = check(parse(content_of(path)))
     except OSError as error:
         raise Damaged(f"{path} cannot be read: {error.strerror or error}") from error
     except record_schema.Newer as error:

@@ -1,19 +1,26 @@
 """Sweeps in a journal file of Optuna's, which optuna-dashboard shows while they run."""
 
+import errno
 import json
+import os
+import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import optuna
 from optuna.distributions import CategoricalDistribution
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 from ..core.errors import UsageError, told
+from ..core.files import content_of
 from ..trial.row import Trial
 from .record import SweepRecord
 from .study import about, directions_of, distributions_of, frozen, name_objectives, quiet
+
+LEFT_S, PAUSE_S = 5.0, 0.005  # until a lock that stays as it is counts as left; between two looks at it
 
 
 class Journal:
@@ -35,8 +42,10 @@ class Journal:
         self._distributions: Mapping[str, CategoricalDistribution] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._storage = JournalStorage(JournalFileBackend(str(path)))
-            _check_end(path)
+            if path.exists():
+                _check_end(path)
+            whole = str(path.absolute())  # the lock is a link to it
+            self._storage = JournalStorage(JournalFileBackend(whole, _Lock(whole)))
         except Exception as error:  # whatever the storage makes of what is in the file
             raise UsageError(
                 f"dashboard {path}: it is no whole journal of Optuna's ({_why(error)}); name another file, or remove "
@@ -104,6 +113,38 @@ class Journal:
             self._note(f"{self._path} is no longer written: {_why(error)}; the record goes on")
 
 
+class _Lock(JournalFileSymlinkLock):
+    """Optuna's lock of a journal, a link beside it; one that nobody gives back is not waited for without an end.
+
+    A write takes milliseconds. A link to this journal that stays as it is for LEFT_S is of a process that was killed,
+    and is taken over; a link to something else is nobody's lock.
+    """
+
+    def acquire(self) -> bool:
+        """Take it. Raises OSError when it is no lock, and stays."""
+        held, since = None, time.monotonic()
+        while True:
+            try:
+                os.symlink(self._lock_target_file, self._lock_file)
+                return True
+            except FileExistsError:
+                pass
+            try:
+                found = os.lstat(self._lock_file)
+                target = os.readlink(self._lock_file) if stat.S_ISLNK(found.st_mode) else None
+            except FileNotFoundError:
+                continue
+            if held != (found.st_ino, found.st_mtime_ns):
+                held, since = (found.st_ino, found.st_mtime_ns), time.monotonic()
+            elif time.monotonic() - since > LEFT_S:
+                if target is None or Path(target).name != Path(self._lock_target_file).name:
+                    what = "a link to something else" if target is not None else "no link"
+                    raise OSError(errno.EEXIST, f"its lock, {self._lock_file}, is {what}; remove it")
+                with suppress(RuntimeError):  # another process was first
+                    self.release()
+            time.sleep(PAUSE_S)
+
+
 def _about(record: SweepRecord) -> dict[str, object]:
     return {**about(record), "path": str(record.path.resolve())}
 
@@ -118,7 +159,7 @@ def _ways(study: optuna.Study) -> list[str]:
 
 def _check_end(path: Path) -> None:
     """Raises ValueError unless the last line is whole: Optuna passes over one that is not, and writes on behind it."""
-    lines = path.read_bytes().splitlines(keepends=True)
+    lines = content_of(path).splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):
         raise ValueError("its last line is torn")
     for line in lines[-1:]:

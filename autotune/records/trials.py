@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.config import Config
 from ..core.errors import TrialFailure
+from ..core.files import content_of
 from ..core.schema import Unsound, parse
 from ..trial.row import Trial
 from . import record_schema
@@ -100,7 +101,7 @@ def mend_last_line(folder: Path) -> None:
     path = folder / TRIALS
     if not path.exists():
         return
-    data = path.read_bytes()
+    data = content_of(path)
     whole = data[: data.rfind(b"\n") + 1]
     if whole != data:
         os.truncate(path, len(whole))
@@ -109,7 +110,7 @@ def mend_last_line(folder: Path) -> None:
 def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
     path = folder / TRIALS
     try:
-        data = path.read_bytes()
+        data = content_of(path)
     except FileNotFoundError:
         return
     except OSError as error:

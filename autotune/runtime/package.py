@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core.definition import Device, Kernel, kernel_classes
 from ..core.errors import UsageError
+from ..core.files import content_of
 from ..core.problem import Problem
 from .launcher import TunedKernel
 from .wisdom import KEY, Wisdom
@@ -43,7 +44,7 @@ class Package:
             raise UsageError(f"{key!r} is no key of a source of {self.name}, which is 12 hexadecimal digits")
         path = self.folder / "sources" / f"{key}.cu"
         try:
-            data = path.read_bytes()
+            data = content_of(path)
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); install {self.name} again") from error
         if not hashlib.sha256(data).hexdigest().startswith(key):

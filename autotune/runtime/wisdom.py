@@ -15,6 +15,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Device
 from ..core.errors import UsageError
+from ..core.files import content_of
 from ..core.schema import (
     Check,
     Unsound,
@@ -161,7 +162,7 @@ class Wisdom:
             UsageError: when it is not there, damaged, or of another format.
         """
         try:
-            content = parse(path.read_bytes())
+            content = parse(content_of(path))
             written = content.get("format") if isinstance(content, dict) else None
             if type(written) is int and written != FORMAT:
                 raise UsageError(f"{path} has format {written}, this reader knows {FORMAT}; emit it again")

@@ -1,6 +1,7 @@
 """Damaged records cost what is damaged: one line on stderr names it, and everything else is read as it was."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from autotune.search.neighbours import known
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import Sweep
 
-from .. import outcomes
+from .. import commands, outcomes
 from ..conftest import EXAMPLE
 from ..recorded import DEFAULT, H200, TALL, WIDE, created, record, rewrite_about, unsealed
 
@@ -298,3 +299,26 @@ def test_an_older_record_has_no_checksums(tmp_path: Path, caplog: pytest.LogCapt
     (path / "trials.jsonl").write_text("".join(json.dumps(unsealed(line)) + "\n" for line in lines))
     assert SweepFolder(path).trials() == before and SweepFolder(path).outcome() is not None
     assert find_sweeps(path) and not caplog.messages
+
+
+@pytest.mark.parametrize("name", ["sweep.json", "trials.jsonl", "verdict.json"])
+def test_a_pipe_in_the_place_of_a_file_of_a_record_is_told_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    results = tmp_path / "results"
+    pipes = [
+        record(results, H200, {DEFAULT: 9.0, WIDE: 8.0}) / name,
+        sweep_path(results, "simulated", "detect", "n_time=1024,n_chan=200") / name,
+    ]
+    for pipe in pipes:
+        pipe.parent.mkdir(parents=True, exist_ok=True)
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe)
+    kernel = ("--kernel", EXAMPLE)
+    for words, pipe in (
+        (("show", str(pipes[0].parent)), pipes[0]),
+        (("emit", str(pipes[0].parent), *kernel, "--out", str(tmp_path / "tuned")), pipes[0]),
+        (("sweep", *kernel, "--device", "simulated", "--trials", "3", "--results", str(results)), pipes[1]),
+    ):
+        done = commands.autotune(*words)  # which has a deadline
+        assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
+        is_replaced = words[0] == "sweep" and name == "verdict.json" and done.returncode == 0
+        assert is_replaced or str(pipe) in done.stderr, done.stderr

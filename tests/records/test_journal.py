@@ -1,6 +1,7 @@
 """The journal for optuna-dashboard: what the record says, never twice, and a file that is another is told."""
 
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from optuna.trial import TrialState
 import autotune
 from autotune import Config, TrialFailure, UsageError
 from autotune.core.errors import Status
+from autotune.records import journal as journals
 from autotune.records.folder import SweepFolder
 from autotune.records.journal import Journal
 from autotune.records.record import SweepRecord
@@ -129,6 +131,31 @@ def test_a_folder_is_no_journal_and_a_file_that_breaks_on_the_way_is_told_once(t
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("lock", ["nothing", "another", "folder", "itself", "relative"])
+def test_a_lock_that_nobody_gives_back_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
+) -> None:
+    monkeypatch.setattr(journals, "LEFT_S", 0.05)
+    folder = SweepFolder(recorded.record(tmp_path / "results", H200, {DEFAULT: 9.0, WIDE: 8.0}))
+    dashboard, held = tmp_path / "x", tmp_path / "x.lock"
+    (tmp_path / "another").write_text("")
+    if lock == "folder":
+        held.mkdir()
+    else:
+        targets = {"nothing": "/nowhere", "another": tmp_path / "another", "itself": dashboard, "relative": "dash/x"}
+        held.symlink_to(targets[lock])
+    notes: list[str] = []
+    ends = threading.Thread(target=lambda: Journal(dashboard, notes.append).match(SweepRecord.of(folder)), daemon=True)
+    ends.start()
+    ends.join(60)
+    assert not ends.is_alive()
+    if lock in ("itself", "relative"):  # of a process that was killed
+        assert notes == [] and len(stored(dashboard).trials) == 2 and not held.is_symlink()
+    else:
+        (note,) = notes
+        assert f"its lock, {held}, is" in note and "remove it; the record goes on" in note
+
+
 def test_importances_and_pictures_are_of_the_record_and_of_the_journal(tmp_path: Path) -> None:
     times = {c: 1000 / c.UNROLL + 30 * c.BLOCK_T**0.5 + (c.BLOCK_C == 64) * 1e-3 for c in SPACE}
     path = recorded.record(tmp_path, H200, times)
