@@ -168,4 +168,4 @@ def run_kernel(
         folders=folders,
     )
     config = {name: values[0] for name, values in call.space.items()}
-    return run_once(call, config, device_of(device), Path(results), RUN_DEADLINE_S)
+    return run_once(call, config, device_of(device), RUN_DEADLINE_S)

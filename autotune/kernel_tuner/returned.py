@@ -1,6 +1,5 @@
 """What ``tune_kernel`` returns: results as Kernel Tuner's scripts take them, and where they come from."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,16 +7,13 @@ from ..core.errors import Status
 from ..core.expressions import checked, value_of
 from ..porting.call import Call
 from ..porting.tuning import Ported
+from ..records.folder import SweepFolder
 from ..records.objectives import unbeaten
+from ..records.record import SweepRecord
 from ..sweep.run import Sweep
 
-TIMES = {  # names that Kernel Tuner's tools for files ask for, and where a trial has them, in seconds
-    "compile_time": "compile_s",
-    "verification_time": "verify_s",
-    "benchmark_time": "measure_s",
-    "strategy_time": "",
-    "framework_time": "",
-}
+# Names that Kernel Tuner's tools for files ask for.
+TIMES = ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time")
 
 
 class Results(list[dict[str, Any]]):
@@ -36,15 +32,15 @@ def results_of(ported: Ported, call: Call, metrics: Mapping[str, Any]) -> Result
     """Returns the configs that were measured, with their metrics."""
     found = Results()
     found.sweep, found.note = ported.sweep, ported.note
-    for row in ported.sweep.trials.to_dict("records"):
-        if row["status"] != Status.MEASURED:
+    for trial in _record(ported).trials:
+        if trial.status != Status.MEASURED or trial.median_s is None:
             continue
-        result = {name: row[name] for name in call.space}
-        result["time"] = 1e3 * row["median_s"]
-        result["times"] = [1e3 * seconds for seconds in row["samples_s"]]
-        for name, column in TIMES.items():
-            result[name] = 1e3 * (row[column] or 0.0) if column else 0.0
-        result["timestamp"] = row["at"]
+        result: dict[str, Any] = {name: trial.config[name] for name in call.space}
+        result["time"] = 1e3 * trial.median_s
+        result["times"] = [1e3 * seconds for seconds in trial.samples_s]
+        took = {"compile_time": trial.compile_s, "verification_time": trial.verify_s, "benchmark_time": trial.measure_s}
+        result |= {name: 1e3 * (took.get(name) or 0.0) for name in TIMES}
+        result["timestamp"] = trial.at
         found.append(with_metrics(result, metrics))
     return found
 
@@ -78,17 +74,16 @@ def shown(result: Mapping[str, Any], call: Call, goals: Mapping[str, bool]) -> s
 
 def environment_of(ported: Ported) -> dict[str, Any]:
     """Returns what the results were measured on, where they are recorded, and what was not checked."""
-    about = ported.sweep.path / "sweep.json"
+    record = _record(ported)
     return {
-        "device_name": _device_name(ported),
+        "device_name": record.device.name,
         "kernel_name": ported.kernel.name,
-        "record": str(about.parent),
+        "record": str(record.path),
         "definition": str(ported.kernel.source_path),
         "checked": ported.note,
         "counts": {str(status): n for status, n in ported.sweep.counts.items()},
     }
 
 
-def _device_name(ported: Ported) -> str:
-    """Returns the name of the device that a sweep ran on."""
-    return str(json.loads((ported.sweep.path / "sweep.json").read_text())["device"]["name"])
+def _record(ported: Ported) -> SweepRecord:
+    return SweepRecord.of(SweepFolder(ported.sweep.path))

@@ -1,9 +1,9 @@
 """Reads what a call of ``tune_kernel`` says: values are checked, and texts become expressions of parameters."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -13,15 +13,17 @@ import numpy as np
 
 from ..core.errors import UsageError
 from ..core.expressions import checked, value_of
+from .memory import Memory, scalar_as_in_cuda
+from .rules import Rule, rule_of
 from .signature import Parameter, parameters
 from .source import Source
 
 AXES = "xyz"
 BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
-DEFAULT_BLOCK = (256, 1, 1)
 UNROLL = "loop_unroll_factor"  # parameters whose names begin so: 0 takes the pragma away
 MOST_LISTED = 1_000_000  # combinations that are gone through where a function says which are allowed
 PLAIN = (str, int, float, bool)
+NAME = re.compile(r"[A-Za-z_]\w*")
 
 Divisor = Any  # None, a number, a text, a function of the parameters, or a list of such
 Config = Mapping[str, Any]
@@ -32,29 +34,36 @@ class Argument:
     """An argument of the kernel, or an array in its constant memory."""
 
     name: str
-    value: Any  # np.ndarray, C-contiguous, or a NumPy number
+    value: Memory | np.generic
     parameter: Parameter | None  # None: constant memory
 
     @property
     def is_array(self) -> bool:
-        return isinstance(self.value, np.ndarray) and bool(self.parameter is None or self.parameter.is_array)
+        return isinstance(self.value, Memory)
 
-    @cached_property
-    def digest(self) -> str:
-        """Returns a digest of an array's content, dtype and shape."""
-        return digest_of(self.value)
+    @property
+    def memory(self) -> Memory:
+        """Returns the array as it lies; only arrays have one."""
+        assert isinstance(self.value, Memory)
+        return self.value
 
+    @property
+    def number(self) -> np.generic:
+        """Returns the number; only numbers and structures by value have one."""
+        assert isinstance(self.value, np.generic)
+        return self.value
 
-def digest_of(array: np.ndarray) -> str:
-    """Returns a digest of an array's content, dtype and shape."""
-    made = sha256(f"{array.dtype.str} {array.shape}".encode())
-    made.update(np.ascontiguousarray(array).data if array.size else b"")
-    return made.hexdigest()
+    @property
+    def may_be_written(self) -> bool:
+        return self.is_array and self.parameter is not None and not self.parameter.is_const
 
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel with its arguments, its space and its geometry, as ``tune_kernel`` was told them."""
+    """A kernel with its arguments, its space and its geometry, as ``tune_kernel`` was told them.
+
+    ``formulas.Formulas`` says what follows from it for a config.
+    """
 
     name: str
     source: Source
@@ -65,18 +74,24 @@ class Call:
     space: dict[str, tuple[Any, ...]]
     divisors: tuple[Divisor, Divisor, Divisor]
     block_names: tuple[str, ...]
-    restrictions: tuple[str | Callable[[dict[str, Any]], bool], ...]
+    restrictions: tuple[Rule, ...]
     shared_bytes: Any
     defines: Mapping[str, Any] | None
     macros: Mapping[str, str]
 
     @property
+    def arrays(self) -> tuple[Argument, ...]:
+        """Returns the arrays among the arguments, and those in constant memory."""
+        return tuple(each for each in (*self.arguments, *self.constants) if each.is_array)
+
+    @cached_property
     def has_functions(self) -> bool:
         """Whether something that depends on the config is a Python function."""
-        size, functions = self.problem_size, [f for f in self.restrictions if callable(f)]
+        size = self.problem_size
         given = [*self._flat(self.divisors), *(size if isinstance(size, tuple | list) else [size]), self.shared_bytes]
         given += (self.defines or {}).values()
-        return bool(functions) or any(map(callable, given)) or self.generate is not None
+        is_function = any(not rule.text for rule in self.restrictions)
+        return is_function or any(map(callable, given)) or self.generate is not None
 
     def configs(self) -> list[dict[str, Any]]:
         """Returns the configs that all restrictions allow. Raises UsageError where there are too many to go through."""
@@ -84,60 +99,34 @@ class Call:
             raise UsageError(
                 f"{n} combinations are too many to ask a function about each: give restrictions and sizes as text"
             )
-        every = (dict(zip(self.space, values, strict=True)) for values in product(*self.space.values()))
-        return [config for config in every if self.allows(config)]
+        return list(self.allowed())
 
-    def generated(self, config: dict[str, Any]) -> str:
+    def allowed(self) -> Iterator[dict[str, Any]]:
+        """Yields the configs that all restrictions allow, in the order of the space."""
+        for values in product(*self.space.values()):
+            config = dict(zip(self.space, values, strict=True))
+            if all(rule.allows(config) for rule in self.restrictions):
+                yield config
+
+    @cached_property
+    def default(self) -> dict[str, Any]:
+        """Returns the first config that is allowed. Raises UsageError where none is."""
+        for config in self.allowed():
+            return config
+        raise UsageError(f"{self.name}: the restrictions allow no config")
+
+    def generated(self, config: Config) -> str:
         """Returns the source of a config, from the function that makes it."""
         assert self.generate is not None
         return Source(self.generate(dict(config))).named(self.name)
 
-    def allows(self, config: dict[str, Any]) -> bool:
-        """Returns whether all restrictions hold."""
-        return all(
-            bool(rule(dict(config)) if callable(rule) else self.value(rule, config, "the restriction"))
-            for rule in self.restrictions
-        )
-
-    def block(self, config: Config) -> tuple[int, int, int]:
-        x, y, z = (int(config.get(n, size)) for n, size in zip(self.block_names, DEFAULT_BLOCK, strict=True))
-        return x, y, z
-
-    def grid(self, config: Config) -> tuple[int, int, int]:
-        """Returns the blocks along each axis: the problem's size, divided and rounded up."""
-        sizes = self.sizes(config)
-        found = []
-        for size, divisor, name in zip(sizes, self.divisors, self.block_names, strict=True):
-            by = float(self._divisor(config.get(name, 1) if divisor is None else divisor, config))
-            if by <= 0:
-                raise UsageError(f"the grid is divided by {by:g} at {dict(config)}")
-            found.append(int(np.ceil(size / by)))
-        return found[0], found[1], found[2]
-
-    def sizes(self, config: Config) -> tuple[int, int, int]:
-        given = self.problem_size(dict(config)) if callable(self.problem_size) else self.problem_size
-        listed = list(given) if isinstance(given, tuple | list) else [given]
-        found = [int(self.value(each, config, "the problem size")) for each in listed]
-        x, y, z = (*found, 1, 1, 1)[:3]
-        return x, y, z
-
-    def shared(self, config: Config) -> int:
-        """Returns the bytes of dynamic shared memory."""
-        given = self.shared_bytes(dict(config)) if callable(self.shared_bytes) else self.shared_bytes
-        return int(self.value(given, config, "the size of smem_args"))
-
-    def value(self, given: Any, config: Config, what: str) -> Any:
-        """Returns the value of a number, or of a text at ``config``."""
-        if not isinstance(given, str):
-            return given
-        return value_of(checked(given, self.space, what), config)
-
-    def _divisor(self, given: Divisor, config: Config) -> float:
+    def resolved(self, given: Any, config: Config, what: str) -> Any:
+        """Returns the value at ``config`` of a number, a text, a function, or the product of a list of such."""
         if callable(given):
             given = given(dict(config))
         if isinstance(given, tuple | list):
-            return prod(self._divisor(each, config) for each in given)
-        return float(self.value(given, config, "the divisor of the grid"))
+            return prod(self.resolved(each, config, what) for each in given)
+        return value_of(checked(given, self.space, what), config) if isinstance(given, str) else given
 
     def _flat(self, given: Any) -> list[Any]:
         if isinstance(given, tuple | list):
@@ -166,38 +155,45 @@ def read_call(
     Raises:
         UsageError: for what cannot be tuned; names the argument.
     """
+    if not NAME.fullmatch(kernel_name):
+        raise UsageError(f"the kernel's name {kernel_name!r} is no name in CUDA")
     space = _space(tune_params)
     generate = kernel_source if callable(kernel_source) else None
     first = {name: values[0] for name, values in space.items()}
     source = Source(generate(dict(first)) if generate else kernel_source, folders)
     block = (*(block_size_names or ()), *BLOCK_SIZES[len(block_size_names or ()) :])
-    rules = [restrictions] if callable(restrictions) or isinstance(restrictions, str) else list(restrictions or ())
-    call = Call(
+    _check_sizes(space, block, problem_size, smem_args)
+    if callable(restrictions) or isinstance(restrictions, str) or _is_named(restrictions):
+        restrictions = [restrictions]
+    return Call(
         name=kernel_name,
         source=source,
         generate=generate,
         problem_size=problem_size,
         arguments=_arguments(kernel_name, parameters(source.text, kernel_name), arguments),
-        constants=tuple(Argument(name, _array(name, value), None) for name, value in (cmem_args or {}).items()),
+        constants=tuple(_constant(name, value) for name, value in (cmem_args or {}).items()),
         space=space,
         divisors=divisors,
         block_names=tuple(block),
-        restrictions=tuple(rules),
+        restrictions=tuple(rule_of(rule, tuple(space)) for rule in restrictions or ()),
         shared_bytes=(smem_args or {}).get("size", 0),
         defines=defines,
         macros=dict(macros or {}),
     )
-    for rule in call.restrictions:
-        if not callable(rule):
-            checked(rule, space, "the restriction")
-    return call
+
+
+def _is_named(given: Any) -> bool:
+    """Returns whether that is one function with the names of what it takes, and no list of restrictions."""
+    return isinstance(given, tuple) and len(given) == 2 and callable(given[0]) and not callable(given[1])
 
 
 def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
     space = {}
     for name, values in given.items():
-        if not isinstance(name, str) or not name.isidentifier():
+        if not isinstance(name, str) or not NAME.fullmatch(name):
             raise UsageError(f"the parameter {name!r} of tune_params is no name in CUDA")
+        if isinstance(values, str) or not hasattr(values, "__iter__"):
+            raise UsageError(f"the values of {name} must be a list, not {values!r}")
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
         if not plain or not all(isinstance(value, PLAIN) for value in plain):
             raise UsageError(f"the values of {name} must be numbers or texts, one at least: {plain!r}")
@@ -205,6 +201,32 @@ def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
     if not space:
         raise UsageError("tune_params is empty: name a parameter and its values")
     return space
+
+
+def _check_sizes(
+    space: Mapping[str, tuple[Any, ...]], block: Sequence[str], problem_size: Any, smem_args: Mapping[str, Any] | None
+) -> None:
+    """Raises UsageError for a block, a grid or shared memory that no GPU can have."""
+    for name in block:
+        for value in space.get(name, ()):
+            if type(value) is not int or value < 1:
+                raise UsageError(
+                    f"the values of {name} are threads along an axis of a block: {value!r} must be 1 or more"
+                )
+    sizes = problem_size if isinstance(problem_size, tuple | list) else [problem_size]
+    if not 1 <= len(sizes) <= len(AXES):
+        raise UsageError(f"the problem size has {len(sizes)} axes; a grid has 1 to 3")
+    for size in sizes:
+        if not callable(size) and not isinstance(size, str) and not (_is_whole(size) and size >= 1):
+            raise UsageError(f"the problem size {size!r} must be 1 or more, or a text over parameters")
+    shared = (smem_args or {}).get("size", 0)
+    if not callable(shared) and not isinstance(shared, str) and not (_is_whole(shared) and shared >= 0):
+        raise UsageError(f"the size of smem_args, {shared!r}, must be bytes, or a text over parameters")
+
+
+def _is_whole(value: Any) -> bool:
+    """Returns whether that is a whole number; scripts divide sizes, so that they are floats."""
+    return isinstance(value, int | float | np.integer | np.floating) and value == value // 1
 
 
 def _arguments(kernel: str, expected: Sequence[Parameter], given: Sequence[Any]) -> tuple[Argument, ...]:
@@ -217,7 +239,10 @@ def _arguments(kernel: str, expected: Sequence[Parameter], given: Sequence[Any])
 def _argument(kernel: str, parameter: Parameter, value: Any) -> Argument:
     where = f"{kernel}: the argument {parameter.name}"
     if parameter.is_array:
-        return Argument(parameter.name, _array(where, value), parameter)
+        memory = Memory.of(where, value)
+        if (remedy := parameter.refuses(memory.given.dtype)) is not None:
+            raise UsageError(f"{where} is an array of {memory.given.dtype}, and the kernel takes {remedy}")
+        return Argument(parameter.name, memory, parameter)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not isinstance(value, np.generic):
@@ -225,12 +250,10 @@ def _argument(kernel: str, parameter: Parameter, value: Any) -> Argument:
     expected = parameter.dtype()
     if expected is not None and (value.dtype.kind != expected.kind or value.dtype.itemsize != expected.itemsize):
         raise UsageError(f"{where} is {value.dtype}, and the kernel takes {parameter.type}: give np.{expected}(..)")
-    return Argument(parameter.name, value, parameter)
+    return Argument(parameter.name, scalar_as_in_cuda(where, value), parameter)
 
 
-def _array(where: str, value: Any) -> np.ndarray:
-    if hasattr(value, "get") and hasattr(value, "data") and not isinstance(value, np.ndarray):
-        value = value.get()  # an array of CuPy's
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-        raise UsageError(f"{where} is {type(value).__name__}, must be an array of NumPy")
-    return np.ascontiguousarray(value)
+def _constant(name: str, value: Any) -> Argument:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} of cmem_args is no name in CUDA")
+    return Argument(name, Memory.of(f"{name} of cmem_args", value), None)

@@ -1,10 +1,14 @@
 """Writes the definition of a called kernel: Python that a person can read, its template, and its arrays as ``.npy``.
 
-The folder's name has a digest of all that is in it, so the same call finds the same definition, and its record.
+The folder's name has a digest of all that is in it, so the same call finds the same definition, and its record. What is
+there already is imported only if it is this user's, and what the call says; otherwise it is written anew.
 """
 
 import json
 import os
+import shutil
+import stat
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,58 +16,107 @@ import numpy as np
 
 from ..core.errors import UsageError
 from ..core.files import write_whole
-from .call import UNROLL, Call, digest_of
+from ..core.kept import is_own
+from .answers import stored_answer
+from .formulas import Formulas
+from .memory import digest_of
 from .outputs import Outputs
 from .tables import table_of
 from .text import definition_text
 
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+CACHED = "__pycache__"  # bytecode of a definition, which Python would run in its place
 
-def write_definition(call: Call, outputs: Outputs, results: Path) -> Path:
-    """Writes the definition below ``results``, unless it is there; returns its path.
+
+def write_definition(formulas: Formulas, outputs: Outputs, results: Path) -> Path:
+    """Writes the definition below ``results``, unless it is there as it must be; returns its path.
 
     Raises:
-        UsageError: when no config is allowed, or it cannot be written.
+        UsageError: when no config is allowed, or it cannot be written, or not by this user alone.
     """
-    table = table_of(call)
+    call = formulas.call
+    table = table_of(formulas)
     sources = table.sources if table is not None else ()
-    unroll = [name for name in call.space if name.startswith(UNROLL)]
-    template = call.source.template(call.name, unroll, is_one=not sources)
-    given = [each for each in (*call.arguments, *call.constants) if each.is_array]
-    arrays = {each.name: (each.digest, each.value) for each in given}
-    arrays |= {f"answer.{name}": (digest_of(answer), answer) for name, answer in outputs.answers.items()}
+    template = formulas.template(is_one=not sources)
+    arrays = {each.name: (each.memory.digest, each.memory.stored) for each in call.arrays}
+    answers = {name: stored_answer(answer) for name, answer in outputs.compared.items()}
+    arrays |= {f"answer.{name}": (digest_of(answer), answer) for name, answer in answers.items()}
     contents = [(name, content) for name, (content, _) in arrays.items()]
-    said = contents, table, outputs.kinds, outputs.tolerance, outputs.judged, template
+    tolerances = sorted((name, answer.tolerance) for name, answer in outputs.compared.items())
+    said = contents, table, outputs.kinds, tolerances, outputs.judged, template
     digest = sha256(str(said).encode()).hexdigest()[:12]
-    text = definition_text(call, outputs, table, digest)
+    text = definition_text(formulas, outputs, table, digest)
     whole = sha256(json.dumps([text, template, contents, sources]).encode()).hexdigest()[:12]
-    folder = results / "definitions" / f"{call.name}-{whole}"
-    path = folder / f"{call.name}.py"
-    if path.is_file():
-        return path
+    root = results / "definitions"
+    folder, store = root / f"{call.name}-{whole}", root / "arrays"
+    files = {f"{call.name}.cu.j2": template.encode(), f"{call.name}.py": text.encode()}
+    if sources:
+        files["sources.json"] = json.dumps(sources).encode()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, (content, array) in arrays.items():
-            _store(results / "definitions" / "arrays", content, array, folder / f"{name}.npy")
-        write_whole(folder / f"{call.name}.cu.j2", template.encode())
-        if sources:
-            write_whole(folder / "sources.json", json.dumps(sources).encode())
-        write_whole(path, text.encode())
+        for each in (root, store, folder):
+            _make(each)
+        _write(folder, files, store, arrays)
     except OSError as error:
         raise UsageError(f"{folder}: the definition cannot be written: {error.strerror}") from error
-    return path
+    return folder / f"{call.name}.py"
+
+
+def _make(folder: Path) -> None:
+    """Makes a folder that only this user may write.
+
+    Raises:
+        UsageError: for one of another user, since what lies there is run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UsageError(
+            f"{folder} belongs to user {found.st_uid}, and definitions that lie there are run: name another folder of "
+            "results, or remove it"
+        )
+    if found.st_mode & OTHERS_WRITE and found.st_uid == os.geteuid():
+        folder.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+
+
+def _write(folder: Path, files: Mapping[str, bytes], store: Path, arrays: Mapping[str, tuple[str, np.ndarray]]) -> None:
+    """Writes what is not there, or not as it must be; takes away what the folder must not have."""
+    for found in folder.iterdir():
+        if found.name in files or found.name.removesuffix(".npy") in arrays:
+            continue
+        if found.is_dir() and not found.is_symlink():
+            shutil.rmtree(found)
+        else:
+            found.unlink(missing_ok=True)
+    for name, (content, array) in arrays.items():
+        _store(store, content, array, folder / f"{name}.npy")
+    for name, data in files.items():
+        path = folder / name
+        if not is_own(path) or path.read_bytes() != data:
+            write_whole(path, data, mode=0o644)
 
 
 def _store(store: Path, content: str, array: np.ndarray, path: Path) -> None:
     """Saves an array once for all definitions that have it, and links it to ``path``."""
-    store.mkdir(parents=True, exist_ok=True)
     kept = store / f"{content[:32]}.npy"
-    if not kept.is_file():
+    if not _holds(kept, content):
         part = store / f"{path.parent.name}.{path.name}"
+        part.unlink(missing_ok=True)
         np.save(part, array)
-        part.rename(kept)
+        part.chmod(0o644)
+        os.replace(part, kept)
+    if path.is_symlink() or not path.exists() or not path.samefile(kept):
+        path.unlink(missing_ok=True)
+        try:
+            os.link(kept, path)
+        except OSError:  # a file system without links
+            np.save(path, array)
+
+
+def _holds(path: Path, content: str) -> bool:
+    """Returns whether a file is this user's and has the array of that digest."""
+    if not path.exists() or not is_own(path):
+        return False
     try:
-        os.link(kept, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without links
-        np.save(path, array)
+        return digest_of(np.load(path, mmap_mode="r", allow_pickle=False)) == content
+    except (OSError, ValueError, EOFError):
+        return False

@@ -1,6 +1,9 @@
-"""Judges of outputs that no reference is compared with: a function of the caller's, or the first config's results."""
+"""Judges of outputs that no reference is compared with: a function of the caller's, or the first config's results.
 
-from collections.abc import Callable, Mapping
+Each is asked about a config that has been verified and measured, and says what is to remark.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -9,12 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from ..core.definition import Tolerance
 from ..core.errors import Status, TrialFailure
+from ..devices.base import Session
+from ..source.registry import load_kernel
 from ..trial.bench import Bench
-from ..trial.case import save_arrays
+from ..trial.case import POISONS, Placed, arrays_of, read_case, save_arrays
 from ..trial.worker import Job
-from .call import Call, digest_of
-from .probing import LOOSE
+from .answers import Answers, Difference, stored_answer, unlike
+from .call import Argument, Call
+from .contents import beyond
+from .memory import as_typed, digest_of, leaves, stored
+from .probing import Probed, loose
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Asked:
         names = [each.name for each, known in pairs if known is not None and each.name in self.written]
         with self.bench.turn:
             found = self.bench.worker.written(job, names, deadline_s)
-        outputs = [None if known is None else found.get(each.name, each.value) for each, known in pairs]
+        outputs = [None if known is None else self._output(each, found) for each, known in pairs]
         try:
             is_right = self._asked(outputs)
         except Exception as error:  # a function of the caller's may raise anything
@@ -46,6 +55,12 @@ class Asked:
         if not is_right:
             raise TrialFailure(Status.WRONG, "verify does not take the outputs for right")
         return ""
+
+    def _output(self, each: Argument, found: Mapping[str, np.ndarray]) -> Any:
+        """Returns an argument after the launch, as the caller has it."""
+        if not each.is_array:
+            return each.number
+        return each.memory.restored(found[each.name]) if each.name in found else each.memory.given
 
     @property
     def digest(self) -> str:
@@ -70,24 +85,124 @@ def _plain(constants: tuple[Any, ...]) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A launch from given contents of one array, and what it must make of them; both in files.
+
+    ``before``: None for the caller's contents. ``of``: what ``after`` is, for people. ``dtype``: of the caller's array.
+    """
+
+    name: str
+    before: str | None
+    after: str
+    of: str
+    dtype: np.dtype[Any]
+    tolerances: tuple[Tolerance, ...]
+
+
+@dataclass(frozen=True)
 class Compared:
     """Compares the outputs of each config with those of the first one, of which nobody knows whether they are right."""
 
     bench: Bench
-    first: Path  # folder of what the first config wrote
+    folder: Path
+    checks: tuple[Check, ...]
 
     @staticmethod
-    def with_first(bench: Bench, written: Mapping[str, np.ndarray]) -> "Compared":
+    def with_first(bench: Bench, call: Call, written: Mapping[str, np.ndarray]) -> "Compared":
         """Returns a judge that compares with ``written``, which it keeps in files of the bench."""
         folder = bench.folder(bench.join())
-        save_arrays(folder, "output", written)
-        return Compared(bench, folder)
+        save_arrays(folder, "check", written)
+        typed = {each.name: each.memory.typed for each in call.arguments if each.name in written}
+        checks = [Check(n, None, n, "the first config's", a.dtype, tuple(loose(a, ()))) for n, a in typed.items()]
+        return Compared(bench, folder, tuple(checks))
 
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns that nothing is verified, and where results differ."""
         with self.bench.turn:
-            compared = self.bench.worker.unlike(job, self.first, LOOSE, deadline_s)
-        for name, found in compared.items():
-            if found.n_bad:
-                return f"unverified: {name} differs from the first config's in {found.n_bad} of {found.n_total}"
+            found = self.bench.worker.call(differences, job, self.folder, self.checks, deadline_s=deadline_s)
+        for check, difference in found:
+            return f"unverified: {check.name} differs from {check.of} in {difference.n_bad} of {difference.n_total}"
         return "unverified"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Launches each config from other contents of outputs, and compares what a reference is not compared with."""
+
+    bench: Bench
+    folder: Path
+    checks: tuple[Check, ...]
+    digest: str  # of what is compared
+
+    @staticmethod
+    def of(answers: Answers, probed: Probed, bench: Bench) -> "Judged | None":
+        """Returns the judge; None where the definition's reference says everything.
+
+        What a kernel adds to is compared with what the config that gave the answers made of other contents. Structures
+        and bfloat16 are compared with their answers, number by number.
+        """
+        arrays: dict[str, np.ndarray] = {}
+        checks = []
+        for i, other in enumerate(probed.others):
+            memory, answer = other.argument.memory, answers.each[other.argument.name]
+            before, after = f"before{i}", f"after{i}"
+            arrays |= {before: other.before, after: other.after}
+            own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
+            near = tuple(loose(memory.typed, own))
+            checks.append(
+                Check(answer.argument.name, before, after, "a config's that is right", memory.typed.dtype, near)
+            )
+        for name, answer in answers.each.items():
+            memory = answer.argument.memory
+            if memory.is_plain:
+                continue
+            arrays[name] = stored_answer(answer)
+            own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
+            checks.append(Check(name, None, name, "its answer", memory.typed.dtype, own))
+            if name in probed.overwritten:
+                for i, content in enumerate(beyond(answer.typed)):
+                    before = f"{name}.before{i}"
+                    arrays[before] = stored(content)
+                    checks.append(Check(name, before, name, "its answer", memory.typed.dtype, own))
+        if not checks:
+            return None
+        folder = bench.folder(bench.join())
+        save_arrays(folder, "check", arrays)
+        said = [(name, digest_of(array)) for name, array in arrays.items()]
+        return Judged(bench, folder, tuple(checks), sha256(f"{said} {checks}".encode()).hexdigest()[:12])
+
+    def __call__(self, job: Job, deadline_s: float) -> str:
+        """Returns nothing to remark.
+
+        Raises:
+            TrialFailure: wrong, with the first element that differs.
+        """
+        with self.bench.turn:
+            found = self.bench.worker.call(differences, job, self.folder, self.checks, deadline_s=deadline_s)
+        for check, difference in found:
+            where = "" if check.before is None else f" where {check.name} held other contents before the launch"
+            raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
+        return ""
+
+
+def differences(session: Session, job: Job, folder: Path, checks: Sequence[Check]) -> list[tuple[Check, Difference]]:
+    """Launches a config for each check; returns the first that fails, if any. Runs in the device's process."""
+    kernel = load_kernel(job.kernel)
+    problem, arrays = kernel.problem(job.problem), arrays_of(folder, "check")
+    assert job.case is not None
+    case, function = read_case(kernel, problem, job.case), session.load(job.binary, session.timed_build)
+    geometry = kernel.launch(problem, job.config)
+    with Placed(session, kernel, problem, case.inputs) as placed:
+        launched: str | None = ""  # what the last launch began with
+        for check in checks:
+            if check.before is not None or launched is not None:
+                placed.poison(POISONS[0])
+                if check.before is not None:
+                    placed.buffers[check.name].write(np.ascontiguousarray(arrays[check.before]))
+                placed.launch(function, geometry)
+                launched = check.before
+            got, want = placed.buffers[check.name].read(), arrays[check.after]
+            found = unlike(as_typed(got, check.dtype), as_typed(want, check.dtype), check.tolerances)
+            if found is not None:
+                return [(check, found)]
+    return []

@@ -1,19 +1,20 @@
 """What becomes of a kernel's arrays in a definition."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from ..core.definition import Tolerance
+from .answers import Answer
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What becomes of the arrays: ``kinds`` are in, out, inout and scratch; the answers of out and inout."""
+    """What becomes of the arrays: ``kinds`` are in, out, inout and scratch.
+
+    ``compared``: answers that the definition's reference has. ``judged``: digest of what judges besides, or instead:
+    another judge makes another record.
+    """
 
     kinds: Mapping[str, str]
-    answers: Mapping[str, np.ndarray]
-    tolerance: Tolerance
+    compared: Mapping[str, Answer] = field(default_factory=dict)
     note: str = ""  # what could not be checked
-    judged: str = ""  # digest of what judges instead of answers: another judge makes another record
+    judged: str = ""

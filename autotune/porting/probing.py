@@ -1,90 +1,202 @@
-"""Finds out what a kernel writes, by one launch of its first config on the caller's arrays."""
+"""Finds out what a kernel writes, by launches of its first config from the caller's contents and from others.
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+An output is overwritten only if its results are the same whatever it held. Other contents differ by values of the
+result's size, since what is small enough adds to nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
 from ..core.definition import Tolerance
-from ..core.errors import TrialFailure
-from ..source.registry import load_kernel, reference_of
-from ..trial.bench import Bench
-from ..trial.case import write_case
-from ..trial.compile import Subject
-from ..trial.worker import Job
-from .call import Call
-from .definition import write_definition
+from ..core.errors import TrialFailure, UsageError
+from .answers import SMALLEST_STEP, WHOLE, Answer, Answers, unlike
+from .call import Argument, Call
+from .contents import beyond, within
+from .launching import Launcher, Ready
+from .memory import is_same, leaves, stored
 from .outputs import Outputs
 
-RTOL = 1e-5  # that of numpy.allclose
 LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # of configs among each other, whose sums may have another order
-EXACT = Tolerance()
 N_TRIED = 8  # configs, until one runs
+ONE_SIZE = "the answer is of one size: other sizes cannot be checked"
+
+
+@dataclass(frozen=True)
+class Other:
+    """What the first config made of an array that held other contents, both as they are stored."""
+
+    argument: Argument
+    before: np.ndarray
+    after: np.ndarray
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What the first config that runs wrote: the arrays that changed, and which of them it overwrites.
+    """What the first config that runs wrote.
 
-    ``failure``: why none ran.
+    ``written``: arrays that changed, as they were after the launch. ``others``: launches from other contents.
+    ``doubt``: why nothing is known of an output. ``failure``: why none of the first configs ran.
     """
 
-    written: Mapping[str, np.ndarray]
+    written: Mapping[str, np.ndarray] = field(default_factory=dict)
     overwritten: frozenset[str] = frozenset()
+    others: tuple[Other, ...] = ()
+    doubt: Mapping[str, str] = field(default_factory=dict)
     failure: TrialFailure | None = None
 
 
-def probe(call: Call, results: Path, bench: Bench, deadline_s: float) -> Probed:
-    """Launches the first config that compiles and runs on the caller's arrays, and once more on changed outputs."""
-    kernel = load_kernel(str(write_definition(call, unchecked(call), results)))
-    problem, folder = kernel.tuned[0], bench.folder(bench.join())
-    write_case(kernel, problem, folder)
-    blank = frozenset(each.name for each in call.arguments if each.is_array and _is_blank(each.value))
+def probe(call: Call, answers: Answers, launcher: Launcher) -> Probed:
+    """Launches configs on the caller's arrays until one gives the answers, and that one on other contents of outputs.
+
+    Where none does, it is told what the first one writes, and nothing of what outputs held before.
+    """
     failure: TrialFailure | None = None
-    for config in kernel.space.enumerate(problem, bench.target.device).configs[:N_TRIED]:
+    wrong: Probed | None = None
+    names = [each.name for each in call.arguments if each.may_be_written]
+    for config in islice(call.allowed(), N_TRIED):
         try:
-            binary = bench.pool.start(Subject(kernel, problem, 0), config).binary()
-            job = Job(reference_of(kernel), asdict(problem), config, binary, case=folder)
-            with bench.turn:
-                found = bench.worker.effects(job, blank, LOOSE, deadline_s)
+            ready = launcher.ready(config)
+            first, again = (launcher.launched(ready, names, seed=seed) for seed in (0, 1))
         except TrialFailure as its_own:
             failure = failure or its_own
             continue
-        return Probed(found.written, found.overwritten)
-    return Probed({}, failure=failure)
+        except UsageError as error:  # a size that cannot be computed there
+            raise UsageError(f"{call.name}: {error}") from error
+        found = _Probe(call, answers, launcher, ready, first, again)
+        differs = {name: why for name, answer in answers.each.items() if (why := answer.differs(first[name]))}
+        if not differs:
+            return found.probed()
+        doubt = {name: f"none of the first configs gives its answer: {name}{why}" for name, why in differs.items()}
+        wrong = wrong or Probed(found.written(), doubt=doubt)
+    return wrong or Probed(failure=failure)
 
 
-def outputs_of(call: Call, probed: Probed, answers: dict[str, np.ndarray], atol: float) -> Outputs:
+@dataclass(frozen=True)
+class _Probe:
+    """A config that runs, with what two launches from the caller's contents left."""
+
+    call: Call
+    answers: Answers
+    launcher: Launcher
+    ready: Ready
+    first: Mapping[str, np.ndarray]
+    again: Mapping[str, np.ndarray]
+
+    def written(self) -> dict[str, np.ndarray]:
+        """Returns the arrays that changed; those that began blank are rather outputs, also where none did."""
+        may = [each for each in self.call.arguments if each.may_be_written]
+        return {
+            each.name: self.first[each.name]
+            for each in may
+            if each.name in self.answers.each
+            or _is_blank(each.memory.stored)
+            or not is_same(each.memory.stored, self.first[each.name])
+        }
+
+    def probed(self) -> Probed:
+        overwritten, others, doubt = [], [], {}
+        for name, answer in self.answers.each.items():
+            try:
+                found = list(self._others(answer.argument))
+            except TrialFailure as why:
+                doubt[name] = why.message
+                continue
+            differing = [other for other in found if not self._agrees(answer.argument, other.after)]
+            if found and not differing:
+                overwritten.append(name)
+            others += differing
+        return Probed(self.written(), frozenset(overwritten), tuple(others), doubt)
+
+    def _others(self, each: Argument) -> Iterator[Other]:
+        """Yields launches from other contents; those that no index allows are tried last, if the others say nothing."""
+        given, result = each.memory.typed, each.memory.as_typed(self.first[each.name])
+        agree = True
+        for contents in (within(given, result), beyond(result)):
+            for before in contents:
+                made = Other(each, _stored(each, before), self._after(each, before))
+                agree = agree and self._agrees(each, made.after)
+                yield made
+            if not agree:
+                return
+
+    def _after(self, each: Argument, before: np.ndarray) -> np.ndarray:
+        return self.launcher.launched(self.ready, [each.name], {each.name: _stored(each, before)})[each.name]
+
+    def _agrees(self, each: Argument, after: np.ndarray) -> bool:
+        """Returns whether a result is that from the caller's contents: bit for bit, unless that varies by itself."""
+        typed = each.memory.as_typed
+        first, again = typed(self.first[each.name]), typed(self.again[each.name])
+        if is_same(typed(after), first):
+            return True
+        return not is_same(first, again) and not unlike(typed(after), first, loose(first, ()))
+
+
+def _stored(each: Argument, typed: np.ndarray) -> np.ndarray:
+    return stored(np.ascontiguousarray(typed))
+
+
+def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]:
+    """Returns how near two configs must be to each other, number by number: integers exactly, if they must be so."""
+    found = []
+    for i, (_, leaf) in enumerate(leaves(typed)):
+        own = tolerances[i] if tolerances else LOOSE
+        if own == Tolerance() or (not tolerances and leaf.dtype.kind in WHOLE):
+            found.append(Tolerance())
+        else:
+            step = 16 * SMALLEST_STEP.get(leaf.dtype.name, 0.0)
+            rtol = max(LOOSE.rtol, 2 * own.rtol, step)
+            found.append(Tolerance(rtol, 2 * own.atol, max(LOOSE.of_rms, step)))
+    return found
+
+
+def outputs_of(call: Call, probed: Probed, answers: Answers) -> Outputs:
     """Returns what becomes of each array.
 
-    An output that the kernel overwrites is poisoned before each launch; one that it adds to, or writes in part, starts
-    as the caller's array. What is written and has no answer is not compared.
+    An output that the kernel overwrites is poisoned before each launch; one that it adds to, or writes in part, or of
+    which nothing is known, starts as the caller's array. What is written and has no answer is not compared.
+
+    Raises:
+        UsageError: when outputs start as what passes, so that a kernel that does nothing would win.
     """
-    kinds = dict(unchecked(call, probed).kinds) | {
-        name: "out" if name in probed.overwritten or probed.failure is not None else "inout" for name in answers
-    }
-    is_exact = atol < 1 and all(answer.dtype.kind in "biu" for answer in answers.values())
-    tolerance = EXACT if is_exact else Tolerance(rtol=RTOL, atol=atol)
-    return Outputs(kinds, answers, tolerance, "the answer is of one size: other sizes cannot be checked")
+    kept = {name: answer for name, answer in answers.each.items() if name not in probed.overwritten}
+    is_seen = {other.argument.name for other in probed.others if not is_same(other.before, other.after)}
+    passes = [name for name, answer in kept.items() if not answer.differs(answer.argument.memory.stored)]
+    if answers.each and len(passes) == len(answers.each) and not is_seen.intersection(passes):
+        raise UsageError(_told_nothing(call, passes, probed))
+    kinds = dict(unchecked(call, probed).kinds)
+    compared: dict[str, Answer] = {}
+    for name, answer in answers.each.items():
+        if answer.argument.memory.is_plain:
+            kinds[name], compared[name] = ("inout" if name in kept else "out"), answer
+        else:
+            kinds[name] = "scratch"
+    unsure = [name for name in passes if name not in is_seen]
+    told = f"; {', '.join(unsure)} held the answer before: not checked to be written" if unsure else ""
+    return Outputs(kinds, compared, ONE_SIZE + told)
+
+
+def _told_nothing(call: Call, passes: Sequence[str], probed: Probed) -> str:
+    name = passes[0]
+    why = probed.failure.message if probed.failure else probed.doubt.get(name, "")
+    unknown = f"what the kernel does to it could not be found out ({why})"
+    seen = unknown if why else "the first config does not write it"
+    return (
+        f"{call.name}: {name} holds its answer before the launch, and {seen}, so a kernel that does nothing would "
+        f"pass: give {name} other contents, such as zeros"
+    )
+
+
+def unchecked(call: Call, probed: Probed, note: str = "") -> Outputs:
+    """Returns outputs of which nothing is known: those that were written, or that the kernel may write."""
+    may = {each.name for each in call.arguments if each.may_be_written}
+    scratch = may if probed.failure is not None else may & probed.written.keys()
+    kinds = {e.name: "scratch" if e.name in scratch else "in" for e in call.arguments if e.is_array}
+    return Outputs(kinds, {}, note)
 
 
 def _is_blank(array: np.ndarray) -> bool:
-    """Returns whether all elements are the same: such an array is more likely an output, also where none changes."""
+    """Returns whether all elements are the same."""
     return array.size > 1 and not (array != array.flat[0]).any()
-
-
-def unchecked(call: Call, probed: Probed | None = None, note: str = "") -> Outputs:
-    """Returns outputs of which nothing is known: those that were written, or that the kernel may write."""
-    if probed is None or probed.failure is not None:
-        return Outputs(_kinds(call, "scratch"), {}, EXACT, note)
-    return Outputs(_kinds(call, "in") | dict.fromkeys(probed.written, "scratch"), {}, EXACT, note)
-
-
-def _kinds(call: Call, kind: str) -> dict[str, str]:
-    """Returns ``kind`` for arrays that the kernel may write, and in for the others."""
-    return {
-        each.name: "in" if each.parameter is None or each.parameter.is_const else kind
-        for each in call.arguments
-        if each.is_array
-    }

@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +46,19 @@ KINDS = {  # C++ types that a scalar argument may have, and those of NumPy that 
 }
 
 
+VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double|half|__half)([1-4])")
+COMPLEX = {
+    "cuComplex": "float",
+    "cuFloatComplex": "float",
+    "cuDoubleComplex": "double",
+    "cuda::std::complex<float>": "float",
+    "cuda::std::complex<double>": "double",
+}
+UNSIGNED = {name: f"unsigned {name.removeprefix('u')}" for name in ("uchar", "ushort", "ulong", "ulonglong")}
+UNSIGNED |= {"longlong": "long long", "unsigned longlong": "unsigned long long"}
+BITS_OF = ("half", "__half", "nv_bfloat16", "__nv_bfloat16")  # also given as the bits, in uint16
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of the function."""
@@ -56,6 +71,29 @@ class Parameter:
     def dtype(self) -> np.dtype[np.generic] | None:
         """Returns NumPy's type of a scalar, or None for a type that is not known here."""
         return np.dtype(KINDS[self.type]) if self.type in KINDS else None
+
+    def refuses(self, dtype: np.dtype[Any]) -> str | None:
+        """Returns what the elements of an array must be, unless those of ``dtype`` are; None: they may be.
+
+        Signs of integers, and whether two floats are one complex number, make no difference to the bytes.
+        """
+        vector = VECTOR.fullmatch(self.type)
+        base = vector[1] if vector else COMPLEX.get(self.type, self.type)
+        base = UNSIGNED.get(UNSIGNED.get(base, base), UNSIGNED.get(base, base))
+        if dtype.names is not None:
+            return f"{self.type}*, no structure" if base in KINDS and not vector and base == self.type else None
+        if base in BITS_OF and dtype == np.uint16:
+            return None
+        if "bfloat16" in base:
+            return None if dtype.name == "bfloat16" else f"{self.type}*: give ml_dtypes.bfloat16, or its bits in uint16"
+        if base not in KINDS:
+            return None  # a name that the source defines
+        expected = np.dtype(KINDS[base])
+        size = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+        kind = {"c": "f", "u": "i", "b": "i"}.get(dtype.kind, dtype.kind)
+        if size == expected.itemsize and kind == {"u": "i", "b": "i"}.get(expected.kind, expected.kind):
+            return None
+        return f"{self.type}*: give .astype(np.{expected}), or .view(..) for the same bytes"
 
 
 def parameters(source: str, name: str) -> tuple[Parameter, ...]:
@@ -94,4 +132,6 @@ def _parameter(text: str, number: int) -> Parameter:
     is_const = "const" in re.findall(r"\w+", before if star else text)
     words = [word for word in words if word not in QUALIFIERS]
     name = words.pop() if len(words) > 1 and " ".join(words) not in KINDS else f"argument_{number}"
+    if not name.isidentifier() or iskeyword(name):
+        name = f"argument_{number}"
     return Parameter(name, " ".join(words), is_array, is_const)

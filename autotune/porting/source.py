@@ -11,6 +11,7 @@ from .signature import COMMENT
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
 MOST_INCLUDES = 256
 UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+(\w+)[ \t]*$", re.MULTILINE)
+ODD = re.compile(r"[^\w.+-]")  # characters that a file's name is told without: it stands in generated code
 BLOCKS = ("{% raw %}", "{% endraw %}")
 
 
@@ -29,7 +30,7 @@ class Source:
     def __init__(self, given: str | Path | Sequence[str | Path], folders: Sequence[Path] = ()) -> None:
         first, *others = [given] if isinstance(given, str | Path) else list(given)
         self.path = _path(first)
-        self.name = self.path.name if self.path else "kernel.cu"
+        self.name = ODD.sub("_", self.path.name) if self.path else "kernel.cu"
         text = _read(self.path) if self.path else str(first)
         places = [self.path.parent] if self.path else [Path()]
         self._places = [*places, *folders, *(Path(other).parent for other in others)]

@@ -1,19 +1,20 @@
 """The text of a definition that is written for a call: Python that a person can read, and edit."""
 
-import re
+import inspect
 from collections.abc import Mapping
-from itertools import product
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import UsageError
-from ..core.expressions import checked
-from .call import AXES, DEFAULT_BLOCK, UNROLL, Argument, Call
+from ..core.definition import Tolerance
+from .call import Argument
+from .formulas import Formulas, define_lines
+from .memory import dtype_text
 from .outputs import Outputs
 from .tables import Table
 
-HEAD = '''"""{kernel} of {file}, as tune_kernel was told: one size. Its arrays and answers lie beside, as .npy."""
+HEAD = '''"""{kernel} of {file}, as tune_kernel was told. Its arrays and answers, of one size, lie beside as .npy."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune import Kernel, Launch, Space, Tolerance, Work, {words}, baked
+from autotune import Kernel, Launch, Space, Tolerance, {words}
 
 FOLDER = Path(__file__).parent
 SPACE = Space({space})
@@ -30,16 +31,16 @@ SPACE = Space({space})
 
 @dataclass(frozen=True)
 class Problem:
-    size: str = baked({size!r}, "the problem size, as it was given")
-    data: str = baked({data!r}, "digest of the arguments, their answers and the restrictions")
+{fields}    data: str = baked({data!r}, "digest of the arguments, their answers and the restrictions")
 
 
 def loaded(name):
     return np.load(FOLDER / f"{{name}}.npy", mmap_mode="r")
 
 
-{constraints}
-class Ported(Kernel[Problem]):
+{lines}{constraints}class Ported(Kernel[Problem]):
+    """{kernel} of {file}: {told}."""
+
     kernel_name = {kernel!r}
     space = SPACE
     default = {default!r}
@@ -57,79 +58,76 @@ class Ported(Kernel[Problem]):
     def launch(self, problem, c):
 {launch}
 
-    def work(self, problem):
-        return Work(0.0, {n_bytes})
+    def edge_problems(self, problem, c):
+        return (problem,)  # the answers are of one size
 
     def inputs(self, problem, rng):
-        return {{name: loaded(name) for name in {inputs!r}}}
+        return {{
+{inputs}
+        }}
 
     def reference(self, problem, **inputs):
         return {{name: loaded(f"answer.{{name}}") for name in {outputs!r}}}
 
     def tolerance(self, problem):
-        return {tolerance!r}
+        return {tolerance}
 
     def constants(self, problem, c):
 {constants}
 '''
 
 
-def definition_text(call: Call, outputs: Outputs, table: Table | None, data: str) -> str:
+def definition_text(formulas: Formulas, outputs: Outputs, table: Table | None, data: str) -> str:
     """Returns the definition; ``data`` is a digest of its arrays."""
-    arrays = [each for each in (*call.arguments, *call.constants) if each.is_array]
-    compared = [name for name, kind in outputs.kinds.items() if kind in ("out", "inout")]
-    words = {_word(each, outputs.kinds) for each in arrays}
+    call, sizes = formulas.call, formulas.sizes
+    numbers = [each for each in call.arguments if not each.is_array]
+    words = {_word(each, outputs.kinds) for each in call.arrays} | {"baked"} | ({"runtime"} if sizes.fields else set())
     return HEAD.format(
         words=", ".join(sorted(words)),
         kernel=call.name,
         file=call.source.name,
+        told=sizes.told,
         space=", ".join(f"{name}={values!r}" for name, values in call.space.items()),
-        size="x".join(map(str, _told_size(call))),
+        fields=_fields(formulas),
         data=data,
-        constraints="".join(_constraints(call, table)),
-        default=_default(call),
+        lines="" if table is not None else f"{inspect.getsource(define_lines)}\n\n",
+        constraints="".join(_constraints(formulas, table)),
+        default=call.default,
         arguments=tuple(each.name for each in call.arguments),
-        arrays="\n".join(f"            {each.name!r}: {_array(each, outputs.kinds)}," for each in arrays),
-        scalars=", ".join(f"{each.name!r}: {_scalar(each.value)}" for each in call.arguments if not each.is_array),
-        launch=_launch(call),
-        n_bytes=float(sum(each.value.nbytes for each in arrays)),
-        inputs=tuple(each.name for each in arrays if outputs.kinds.get(each.name) != "out"),
-        outputs=tuple(compared),
-        tolerance=outputs.tolerance,
-        constants=_constants(call, table),
+        arrays="\n".join(
+            f"            {each.name!r}: {_array(each, formulas, outputs.kinds)}," for each in call.arrays
+        ),
+        scalars=", ".join(f"{each.name!r}: {_scalar(each, formulas)}" for each in numbers),
+        launch=_launch(formulas, table),
+        inputs="\n".join(_inputs(formulas, outputs.kinds)),
+        outputs=tuple(outputs.compared),
+        tolerance=_tolerance(outputs),
+        constants=_constants(formulas, table),
     )
 
 
-def _told_size(call: Call) -> tuple[Any, ...]:
-    """Returns the problem's size for people: that of the default config where it depends on the config."""
-    size = call.problem_size
-    if callable(size):
-        return call.sizes(_default(call))
-    return tuple(size) if isinstance(size, tuple | list) else (size,)
-
-
-def _default(call: Call) -> dict[str, Any]:
-    """Returns the first config that is allowed."""
-    for values in product(*call.space.values()):
-        config = dict(zip(call.space, values, strict=True))
-        if call.allows(config):
-            return config
-    raise UsageError(f"{call.name}: the restrictions allow no config")
-
-
 # ---------------------------------------------------------------------- parts of the text
-def _constraints(call: Call, table: Table | None) -> list[str]:
-    made = []
+def _fields(formulas: Formulas) -> str:
+    sizes = formulas.sizes.fields
+    made = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]
+    size = formulas.call.problem_size
+    told = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if not sizes and not callable(size):
+        name = "x".join(str(each) for each in told)
+        made.append(f'    size: str = baked({name!r}, "the problem size, as it was given")\n')
+    return "".join(made)
+
+
+def _constraints(formulas: Formulas, table: Table | None) -> list[str]:
+    made, call = [], formulas.call
     for number, rule in enumerate(call.restrictions):
-        if not callable(rule):
-            text = checked(rule, call.space, "the restriction")
-            head = f"@SPACE.constraint({rule.strip()!r})\ndef restriction_{number}(problem, c, device):\n"
-            made.append(f"{head}    return {text}\n\n\n")
-    if any(map(callable, call.restrictions)):
-        names = ", ".join(f"c[{name!r}]" for name in call.space)
+        if rule.text:
+            head = f"@SPACE.constraint({rule.said})\ndef restriction_{number}(problem, c, device):\n"
+            made.append(f"{head}    return {rule.text}\n\n\n")
+    if any(not rule.text for rule in call.restrictions):
         made.append(
             "@SPACE.constraint('what the function in restrictions allows')\n"
-            f"def allowed(problem, c, device):\n    return ({names},) in TABLE\n\n\n"
+            f"def allowed(problem, c, device):\n    return {_key(formulas)} in TABLE\n\n\n"
         )
     if table is not None:
         made.insert(0, _table_text(table))
@@ -143,80 +141,83 @@ def _table_text(table: Table) -> str:
     return head + "".join(rows) + "}\n\n\n"
 
 
-def _launch(call: Call) -> str:
-    block = ", ".join(_item(call, name, size) for name, size in zip(call.block_names, DEFAULT_BLOCK, strict=True))
-    if call.has_functions:
-        names = ", ".join(f"c[{name!r}]" for name in call.space)
-        return f"        grid, shared, *_ = TABLE[({names},)]\n        return Launch(grid, ({block}), shared)"
-    given = call.problem_size
-    sizes = [*(given if isinstance(given, tuple | list) else [given]), 1, 1][:3]
-    grid = []
-    for size, divisor, name in zip(sizes, call.divisors, call.block_names, strict=True):
-        by = _item(call, name, 1) if divisor is None else _product(call, divisor)
-        text = checked(size, call.space, "the problem size") if isinstance(size, str) else str(int(size))
-        grid.append(text if by == "1" else f"ceil(({text}) / ({by}))")
-    shared = call.shared_bytes
-    shared = checked(shared, call.space, "smem_args") if isinstance(shared, str) else str(int(shared))
-    return f"        return Launch(({', '.join(grid)}), ({block}), {shared})"
+def _key(formulas: Formulas) -> str:
+    names = ", ".join(f"c[{name!r}]" for name in formulas.call.space)
+    return f"({names},)"
 
 
-def _product(call: Call, divisor: Any) -> str:
-    if isinstance(divisor, tuple | list):
-        return " * ".join(f"({_product(call, each)})" for each in divisor) or "1"
-    return checked(divisor, call.space, "the divisor of the grid") if isinstance(divisor, str) else repr(divisor)
-
-
-def _item(call: Call, name: str, otherwise: int) -> str:
-    return f"c[{name!r}]" if name in call.space else str(otherwise)
-
-
-def _constants(call: Call, table: Table | None) -> str:
+def _launch(formulas: Formulas, table: Table | None) -> str:
+    block = f"({', '.join(formulas.block)})"
     if table is not None:
-        names = ", ".join(f"c[{name!r}]" for name in call.space)
-        lines = f"        *_, defines, source = TABLE[({names},)]\n"
+        return f"        grid, shared, *_ = TABLE[{_key(formulas)}]\n        return Launch(grid, {block}, shared)"
+    return f"        return Launch(({', '.join(formulas.grid)}), {block}, {formulas.shared})"
+
+
+def _constants(formulas: Formulas, table: Table | None) -> str:
+    if table is not None:
+        lines = f"        *_, defines, source = TABLE[{_key(formulas)}]\n"
         if not table.sources:
             return lines + "        return {'defines': defines}"
         read = "json.loads((FOLDER / 'sources.json').read_text())"
         return lines + f"        return {{'defines': defines, 'source': {read}[source]}}"
-    if call.defines is not None:
-        said = {name: _joined(str(value), call) for name, value in call.defines.items()}
-        unrolled: list[str] = []
-    else:
-        said = {f"grid_size_{axis}": f"launch.grid[{i}]" for i, axis in enumerate(AXES)}
-        said |= {name: f"launch.block[{i}]" for i, name in enumerate(call.block_names)}
-        unrolled = [name for name in call.space if name.startswith(UNROLL)]
-        said |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
-        said["kernel_tuner"] = "1"
-    said |= {name: repr(value) for name, value in call.macros.items()}
-    items = "".join(f"            {name!r}: {value},\n" for name, value in said.items())
+    items = "".join(f"            {name!r}: {text},\n" for name, text in formulas.defines.items())
+    unrolled = ", ".join(f"{name!r}: c[{name!r}]" for name in formulas.unrolled)
     return (
         "        launch = self.launch(problem, c)\n"
+        "        grid, block = launch.grid, launch.block\n"
         f"        said = {{\n{items}        }}\n"
-        "        lines = [f'#define {name} {int(v) if isinstance(v, bool) else v}' for name, v in said.items()]\n"
-        f"        lines += [f'constexpr int {{name}} = {{c[name]}};' for name in {unrolled!r}]\n"
-        "        return {'defines': '\\n'.join(lines) + '\\n'}"
+        f"        return {{'defines': define_lines(said, {{{unrolled}}})}}"
     )
 
 
-def _joined(text: str, call: Call) -> str:
-    """Returns Python for a text in which names of parameters stand for their values."""
-    parts = re.split(rf"\b({'|'.join(map(re.escape, call.space))})\b", text)
-    return " + ".join(f"str(c[{part!r}])" if part in call.space else repr(part) for part in parts if part) or "''"
-
-
-def _array(given: Argument, kinds: Mapping[str, str]) -> str:
-    dtype = given.value.dtype
-    told = repr(dtype.str) if dtype.names is None else repr(dtype.descr)
-    shape = "".join(f", {n}" for n in given.value.shape)
-    return f"{_word(given, kinds)}(np.dtype({told}){shape})"
+def _array(given: Argument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
+    array = given.memory.stored
+    shape = "".join(f", {formulas.sizes.text(n)}" for n in array.shape)
+    return f"{_word(given, kinds)}(np.dtype({array.dtype.str!r}){shape})"
 
 
 def _word(given: Argument, kinds: Mapping[str, str]) -> str:
     return f"array_{'constant' if given.parameter is None else kinds[given.name]}"
 
 
-def _scalar(value: np.generic) -> str:
+def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
+    """Returns a line for each input, in the order of the signature: that of a call of the tuned kernel."""
+    call, sizes = formulas.call, formulas.sizes
+    made = []
+    for each in (*call.arguments, *call.constants):
+        if each.is_array and kinds.get(each.name) != "out":
+            made.append(f"            {each.name!r}: loaded({each.name!r}),")
+        elif each.name in sizes.inputs:
+            made.append(f"            {each.name!r}: {_number(each.number)},")
+    return made
+
+
+def _scalar(each: Argument, formulas: Formulas) -> str:
+    """Returns Python for an argument of the kernel that is a number: a size, an input, or a constant."""
+    sizes, dtype = formulas.sizes, each.number.dtype
+    if each.name in sizes.of:
+        return f"np.{dtype.name}(problem.{sizes.of[each.name]})"
+    if each.name not in sizes.inputs:
+        return _number(each.number)
+    if dtype.names is not None:
+        return f"np.array(inputs[{each.name!r}], {dtype_text(dtype)})[()]"
+    return f"np.{_type_name(dtype)}(inputs[{each.name!r}])"
+
+
+def _number(value: np.generic) -> str:
     """Returns Python for exactly this number."""
     dtype = value.dtype
-    told = repr(dtype.str) if dtype.names is None else f"np.dtype({dtype.descr!r}, align=True)"
-    return f"np.frombuffer(bytes.fromhex({value.tobytes().hex()!r}), {told})[0]"
+    plain = value.item()
+    if dtype.names is None and dtype.kind in "biuf" and (dtype.kind != "f" or isfinite(plain)):
+        return f"np.{_type_name(dtype)}({plain!r})"
+    return f"np.frombuffer(bytes.fromhex({value.tobytes().hex()!r}), {dtype_text(dtype)})[0]"
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
+    return "bool_" if dtype.kind == "b" else dtype.name
+
+
+def _tolerance(outputs: Outputs) -> str:
+    """Returns Python for one tolerance, or of several outputs that differ each one's own."""
+    each = {name: answer.tolerance for name, answer in outputs.compared.items()}
+    return repr(each) if len(set(each.values())) > 1 else repr(next(iter(each.values()), Tolerance()))

@@ -9,7 +9,9 @@ import pytest
 from autotune import UsageError
 from autotune.core.expressions import checked
 from autotune.porting.call import read_call
+from autotune.porting.formulas import Formulas
 from autotune.porting.signature import parameters
+from autotune.porting.sizes import Sizes
 from autotune.porting.source import Source
 
 SOURCE = """
@@ -91,7 +93,8 @@ def test_the_grid_is_that_of_the_rules() -> None:
     given = "__global__ void f(int n) {}", (1000, "n_blocks * 2"), [np.int32(1)], space
 
     def grid(**more: Any) -> tuple[int, int, int]:
-        return read_call("f", *given, **more).grid({"block_size_x": 32, "tile": 3, "n_blocks": 7})
+        call = read_call("f", *given, **more)
+        return Formulas.of(call, Sizes()).said({"block_size_x": 32, "tile": 3, "n_blocks": 7}).grid
 
     assert grid() == (32, 14, 1)
     assert grid(divisors=(["block_size_x", "tile"], None, None)) == (11, 14, 1)

@@ -1,0 +1,153 @@
+"""Reads answers: what an argument must hold after a launch, in a type that holds it exactly."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import Tolerance
+from ..core.errors import UsageError
+from ..devices.comparison import compare_arrays, fits
+from .call import Argument, Call
+from .memory import BFLOAT16, leaves, stored
+
+RTOL = 1e-5  # that of numpy.allclose
+EXACT = Tolerance()
+ROUNDINGS = 2  # units in the last place of float16 and bfloat16 that an output may be off by
+LARGEST = 1e150  # magnitude whose square is a float64
+WHOLE = "biu"
+SMALLEST_STEP = {"float16": 2.0**-10, BFLOAT16: 2.0**-7}  # of the types whose rounding is coarser than RTOL
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first number of an array that is not what it must be, and how many there are."""
+
+    place: str
+    got: complex | float | int | None
+    want: complex | float | int | None
+    n_bad: int
+    n_total: int
+
+    def __str__(self) -> str:
+        return f"{self.place} is {self.got}, not {self.want}; {self.n_bad} of {self.n_total} differ"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an argument must hold: ``typed`` has the axes as they lie, and the argument's type or a wider one."""
+
+    argument: Argument
+    typed: np.ndarray
+    atol: float
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Returns how near an output of numbers must be."""
+        return self.tolerance_of(self.argument.memory.given.dtype)
+
+    def tolerance_of(self, dtype: np.dtype[Any]) -> Tolerance:
+        """Returns how near numbers of a type must be: integers exactly, floats to a rounding of theirs at least."""
+        if dtype.kind in WHOLE and self.atol < 1:
+            return EXACT
+        return Tolerance(rtol=max(RTOL, ROUNDINGS * SMALLEST_STEP.get(dtype.name, 0.0)), atol=self.atol)
+
+    def differs(self, found: np.ndarray) -> Difference | None:
+        """Returns where ``found``, which is stored like the argument, differs from the answer."""
+        own = self.argument.memory.as_typed(found)
+        return unlike(own, self.typed, [self.tolerance_of(leaf.dtype) for _, leaf in leaves(own)])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers by name; none: nothing is known."""
+
+    each: Mapping[str, Answer] = field(default_factory=dict)
+
+
+def answers_of(call: Call, given: Sequence[Any] | None, atol: float) -> Answers:
+    """Returns the answers, checked.
+
+    Raises:
+        UsageError: for one that its argument cannot hold; names it.
+    """
+    if given is None:
+        return Answers()
+    if len(given) != len(call.arguments):
+        n = len(call.arguments)
+        raise UsageError(f"answer has {len(given)} entries, and {call.name} {n} arguments: give None for the others")
+    pairs = zip(call.arguments, given, strict=True)
+    found = {each.name: _answer(call, each, known, atol) for each, known in pairs if known is not None}
+    if not found:
+        raise UsageError("answer has None only: leave it out, or give what an output must hold")
+    return Answers(found)
+
+
+def unlike(got: np.ndarray, want: np.ndarray, tolerances: Sequence[Tolerance]) -> Difference | None:
+    """Returns the first difference between arrays of one shape, number by number; None: there is none."""
+    for (field_name, a), (_, b), tolerance in zip(leaves(got), leaves(want), tolerances, strict=True):
+        found = compare_arrays(_comparable(a), _comparable(b), tolerance)
+        if found.n_bad:
+            index = ", ".join(map(str, found.first_bad or ()))
+            return Difference(f"[{index}]{field_name}", found.got, found.want, found.n_bad, found.n_total)
+    return None
+
+
+def _comparable(leaf: np.ndarray) -> np.ndarray:
+    return leaf.astype(np.float32) if leaf.dtype.name == BFLOAT16 else np.ascontiguousarray(leaf)
+
+
+def _answer(call: Call, argument: Argument, known: Any, atol: float) -> Answer:
+    where = f"the answer of {argument.name}"
+    try:
+        array = np.asarray(known)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where} is no array: {error}") from error
+    if not argument.is_array:
+        raise UsageError(f"{where} has the shape {list(array.shape)}, and {argument.name} is no array: give None")
+    if not argument.may_be_written:
+        raise UsageError(f"{where}: {call.name} takes it as const, and cannot write it: give None")
+    memory = argument.memory
+    if array.size != memory.given.size:
+        raise UsageError(f"{where} has the shape {list(array.shape)}, must be that of {argument.name}")
+    dtype = memory.given.dtype
+    if (why := _why_no_answer(array, dtype)) is not None:
+        raise UsageError(f"{where} {why}")
+    if not (np.can_cast(dtype, array.dtype, "safe") and array.dtype.kind == dtype.kind and dtype.names is None):
+        array = array.astype(dtype)
+    as_given = array.shape == memory.given.shape
+    typed = array.transpose(memory.order) if as_given else array.reshape(memory.typed.shape)
+    return Answer(argument, np.ascontiguousarray(typed), atol)
+
+
+def _why_no_answer(array: np.ndarray, dtype: np.dtype[Any]) -> str | None:
+    """Returns why an output of ``dtype`` cannot hold an answer, and what to do; None: it can."""
+    if dtype.names is not None or array.dtype.names is not None:
+        if array.dtype.names != dtype.names:
+            return f"has elements of {array.dtype}, and the output of {dtype}: give a structure of the same fields"
+        parts = zip(leaves(array.reshape(-1)), leaves(np.empty(0, dtype)), strict=True)
+        whys = (why and f"{name} {why}" for (name, a), (_, b) in parts if (why := _why_no_answer(a, b.dtype)))
+        return next(whys, None)
+    if array.dtype.name == BFLOAT16:
+        array = array.astype(np.float32)
+    is_whole, is_complex = dtype.kind in WHOLE and dtype.name != BFLOAT16, dtype.kind == "c"
+    if array.dtype.kind not in WHOLE + "fc":
+        return f"is an array of {array.dtype}: give numbers"
+    if is_whole and array.dtype.kind not in WHOLE:
+        return f"is {array.dtype}, and the output is {dtype}: give whole numbers, as .astype({dtype}) makes them"
+    if array.dtype.kind == "c" and not is_complex:
+        return f"is complex, and the output is {dtype}: give its real part, if that is what is meant"
+    if is_whole:
+        return None if fits(array, dtype) else f"has values from {array.min()} to {array.max()}, beyond {dtype}"
+    magnitude = np.abs(array) if array.size else np.zeros(1)
+    if not np.isfinite(magnitude).all():
+        n = int(np.count_nonzero(~np.isfinite(magnitude)))
+        return f"has {n} of {array.size} values that are not finite, with which nothing can be compared: leave it out"
+    largest = min(LARGEST, float(np.finfo(np.float32 if dtype.name == BFLOAT16 else dtype).max))
+    return None if magnitude.max() <= largest else f"has values up to {magnitude.max():.3g}, beyond {dtype}"
+
+
+def stored_answer(answer: Answer) -> np.ndarray:
+    """Returns an answer as a definition keeps it."""
+    return answer.typed if answer.argument.memory.is_plain else stored(answer.typed)

@@ -1,0 +1,61 @@
+"""Makes other contents of an output, of the size of its results, by which a kernel shows what it does to them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .answers import WHOLE
+from .memory import BFLOAT16, leaves
+
+SEED = 20190131
+LARGEST = 1e150  # magnitude whose square is a float64
+MOST_WHOLE = 2**62
+
+
+def within(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields contents that hold only values which the array held before or after the launch, moved by one element.
+
+    An index stays in range then. Arrays of floats have none: they are no indices.
+    """
+    if all(leaf.dtype.kind in WHOLE for _, leaf in leaves(given)):
+        for known in (given, result):
+            moved = np.roll(known.reshape(-1), 1).reshape(known.shape)
+            if (moved != known).any():
+                yield moved
+
+
+def beyond(result: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields two contents: of each element one lies above all results by their size, and one below."""
+    is_above = np.random.default_rng(SEED).random(result.size).reshape(result.shape) < 0.5
+    for mask in (is_above, ~is_above):
+        made = result.copy()
+        if result.dtype.names is None:
+            made[...] = _beyond(result, mask)
+        else:
+            for (_, place), (_, leaf) in zip(leaves(made), leaves(result), strict=True):
+                whole = mask.reshape(mask.shape + (1,) * (leaf.ndim - mask.ndim))
+                place[...] = _beyond(leaf, np.broadcast_to(whole, leaf.shape))
+        yield made
+
+
+def _beyond(result: np.ndarray, mask: np.ndarray) -> Any:
+    dtype = result.dtype
+    if dtype.kind == "b":
+        return mask
+    if dtype.kind == "c":
+        return _beyond(result.real, mask) + 1j * _beyond(result.imag, ~mask)
+    wide = result.astype(np.float64)
+    finite = wide[np.isfinite(wide) & (np.abs(wide) < LARGEST)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    size = size or 1.0
+    more = size * (1 + np.random.default_rng(SEED + 1).random(result.size).reshape(result.shape))
+    if dtype.kind in WHOLE and dtype.name != BFLOAT16:
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        more = np.ceil(more)
+        made = np.where(mask, high + more, low - more)
+        return np.clip(made, max(least, -MOST_WHOLE), min(most, MOST_WHOLE)).astype(dtype)
+    made = np.where(mask, high + more, low - more)
+    largest = float(np.finfo(np.float32 if dtype.name == BFLOAT16 else dtype).max)
+    return np.clip(made, -0.9 * largest, 0.9 * largest).astype(dtype)

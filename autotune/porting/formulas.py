@@ -1,0 +1,192 @@
+"""What a call says of a config: its grid, its block, its macros and its source, once, as Python over ``c``.
+
+The definition is written from these texts, and the probe evaluates them. Functions of the caller's stand in them as
+``f['name'](c)``; a definition has a table of what they say.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil
+from types import CodeType, SimpleNamespace
+from typing import Any
+
+import jinja2
+
+from ..core.errors import UsageError
+from ..core.expressions import CALLS, checked
+from .call import AXES, UNROLL, Call
+from .sizes import Sizes
+
+DEFAULT_BLOCK = (256, 1, 1)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call says of one config. ``defines``: lines before the source."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    defines: str
+
+
+def define_lines(said: dict[str, object], unrolled: dict[str, object]) -> str:
+    """Returns the lines that stand before the source: macros, and constants that #pragma unroll takes."""
+    plain = {name: int(value) if isinstance(value, bool) else value for name, value in said.items()}
+    lines = [f"#define {name} {value}\n" for name, value in plain.items()]
+    lines += [f"constexpr int {name} = {value};\n" for name, value in unrolled.items()]
+    return "".join(lines)
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Texts over ``c``, ``problem``, and in ``defines`` also ``grid`` and ``block``."""
+
+    call: Call
+    sizes: Sizes
+    grid: tuple[str, str, str]
+    block: tuple[str, str, str]
+    shared: str
+    defines: Mapping[str, str]
+    unrolled: tuple[str, ...]
+    functions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(call: Call, sizes: Sizes) -> "Formulas":
+        """Returns what a call says of configs, where ``sizes`` of the problem may change.
+
+        Raises:
+            UsageError: for texts that are no arithmetic over parameters.
+        """
+        functions: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+
+        def text(given: Any, what: str, place: str) -> str:
+            """Returns Python for a number, a text, a function, or the product of a list of such."""
+            if callable(given):
+                functions[place] = lambda config: call.resolved(given, config, what)
+                return f"f[{place!r}](c)"
+            if isinstance(given, tuple | list):
+                parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(given)]
+                return " * ".join(f"({part})" for part in parts) or "1"
+            return checked(given, call.space, what) if isinstance(given, str) else repr(given)
+
+        grid = []
+        for i, (divisor, name) in enumerate(zip(call.divisors, call.block_names, strict=True)):
+            size = _size(call, sizes, i, functions, text)
+            by = _item(call, name, 1) if divisor is None else text(divisor, "the divisor of the grid", f"divisor {i}")
+            grid.append(size if by == "1" else f"ceil(({size}) / ({by}))")
+        x, y, z = (_item(call, name, n) for name, n in zip(call.block_names, DEFAULT_BLOCK, strict=True))
+        defines, unrolled = _defines(call, bool(sizes.fields), functions)
+        shared = text(call.shared_bytes, "the size of smem_args", "shared")
+        return Formulas(call, sizes, (grid[0], grid[1], grid[2]), (x, y, z), shared, defines, unrolled, functions)
+
+    def said(self, config: Mapping[str, Any]) -> Said:
+        """Returns what the call says of a config.
+
+        Raises:
+            UsageError: when something cannot be computed there.
+        """
+        names = {"c": config, "f": self.functions, "problem": SimpleNamespace(**self.sizes.fields)}
+        found = [self._whole(each, f"the grid along {axis}", names) for axis, each in zip(AXES, self.grid, strict=True)]
+        grid, block = tuple(found), tuple(int(_value(each, "the block", names)) for each in self.block)
+        names |= {"grid": grid, "block": block}
+        said = {name: _value(each, f"the macro {name}", names) for name, each in self.defines.items()}
+        shared = self._whole(self.shared, "the size of smem_args", names, least=0)
+        lines = define_lines(said, {name: config[name] for name in self.unrolled})
+        return Said((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines)
+
+    def template(self, is_one: bool) -> str:
+        """Returns the Jinja template; ``is_one``: all configs have one text."""
+        return self.call.source.template(self.call.name, self.unrolled, is_one)
+
+    def source(self, config: Mapping[str, Any]) -> str:
+        """Returns the CUDA of a config, rendered as the definition's template is."""
+        own = self.call.generated(config) if self.call.generate is not None else ""
+        said = {"config": dict(config), "defines": self.said(config).defines, "source": own}
+        return _environment().from_string(self.template(not own)).render(said)
+
+    def _whole(self, text: str, what: str, names: Mapping[str, Any], least: int = 1) -> int:
+        found = _value(text, what, names)
+        if not found >= least:
+            raise UsageError(f"{what} is {found} at {_at(names['c'])}; it must be {least} or more")
+        whole: int = ceil(found)
+        return whole
+
+
+def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: Callable[[Any, str, str], str]) -> str:
+    """Returns Python for the size that the grid spans along an axis."""
+    given, what = call.problem_size, "the problem size"
+    if callable(given):
+
+        def along(config: Mapping[str, Any]) -> Any:
+            found = given(dict(config))
+            listed = list(found) if isinstance(found, tuple | list) else [found]
+            return call.resolved([*listed, 1, 1][axis], config, what)
+
+        functions[f"size {axis}"] = along
+        return f"f['size {axis}'](c)"
+    each = [*(given if isinstance(given, tuple | list) else [given]), 1, 1][axis]
+    return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.text(each)
+
+
+def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Returns Python for the value of each macro, and the parameters that are constants instead."""
+    said: dict[str, str] = {}
+    unrolled: tuple[str, ...] = ()
+    if call.defines is not None:
+        for name, value in call.defines.items():
+            if callable(value):
+                functions[f"macro {name}"] = lambda config, value=value: _replaced(str(value(dict(config))), config)
+                said[name] = f"f['macro {name}'](c)"
+            else:
+                said[name] = _joined(str(value), call)
+    else:
+        # A grid that follows the sizes of a call is no constant; the source does not ask for it then.
+        said |= {} if has_sizes else {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)}
+        said |= {name: f"block[{i}]" for i, name in enumerate(call.block_names)}
+        unrolled = tuple(name for name in call.space if name.startswith(UNROLL))
+        said |= {name: f"c[{name!r}]" for name in call.space if name not in (*unrolled, *call.block_names)}
+        said["kernel_tuner"] = "1"
+    return said | {name: repr(value) for name, value in call.macros.items()}, unrolled
+
+
+def _item(call: Call, name: str, otherwise: int) -> str:
+    return f"c[{name!r}]" if name in call.space else str(otherwise)
+
+
+def _joined(text: str, call: Call) -> str:
+    """Returns Python for a text in which names of parameters stand for their values."""
+    parts = re.split(rf"\b({'|'.join(map(re.escape, call.space))})\b", text)
+    return " + ".join(f"str(c[{part!r}])" if part in call.space else repr(part) for part in parts if part) or "''"
+
+
+def _replaced(text: str, config: Mapping[str, Any]) -> str:
+    return re.sub(r"\b\w+\b", lambda found: str(config.get(found[0], found[0])), text)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "call", "eval")
+
+
+def _value(text: str, what: str, names: Mapping[str, Any]) -> Any:
+    """Returns the value of a text whose parts ``checked`` has returned."""
+    try:
+        return eval(_compiled(text), {"__builtins__": {}, "ceil": ceil, "str": str, **CALLS, **names})
+    except UsageError:
+        raise
+    except Exception as error:  # a function of the caller's may raise anything
+        raise UsageError(f"{what} raises {type(error).__name__} at {_at(names['c'])}: {error}") from error
+
+
+def _at(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items())
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )

@@ -1,0 +1,101 @@
+"""Launches a config of a call as it is, without a definition: in the device's process, on contents in files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.array import Array, array_constant
+from ..core.config import Config
+from ..core.definition import Launch
+from ..devices.base import TIMED_ALIGN, Binary, Buffer, Constant, Session
+from ..source.render import Variant
+from ..trial.bench import Bench
+from ..trial.case import arrays_of, save_arrays
+from .call import Call
+from .formulas import Formulas
+
+GIVEN, CHANGED = "given", "changed"  # kinds of files: the caller's contents, and others in their place
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A compiled config with all that its launch takes, in words that survive the way to another process."""
+
+    binary: Binary
+    launch: Launch
+    folder: Path  # of the caller's arrays
+    arguments: tuple[tuple[str, np.generic | None, bool], ...]  # name, number or None, whether it may be written
+    constants: tuple[str, ...]
+
+
+class Launcher:
+    """Compiles configs of a call and launches them on the bench.
+
+    Raises:
+        TrialFailure: when a config does not compile or run.
+    """
+
+    def __init__(self, call: Call, formulas: Formulas, bench: Bench, deadline_s: float) -> None:
+        self._call, self._formulas, self._bench, self._deadline_s = call, formulas, bench, deadline_s
+        self._folder = bench.folder(bench.join())
+        save_arrays(self._folder, GIVEN, {each.name: each.memory.stored for each in call.arrays})
+
+    def ready(self, config: Mapping[str, Any]) -> Ready:
+        """Returns a config, compiled."""
+        call, said = self._call, self._formulas.said(config)
+        binary = self._bench.pool.submit(self._variant(config)).result()
+        given = tuple((a.name, None if a.is_array else a.number, a.may_be_written) for a in call.arguments)
+        constants = tuple(each.name for each in call.constants)
+        return Ready(binary, Launch(said.grid, said.block, said.shared_bytes), self._folder, given, constants)
+
+    def launched(
+        self,
+        ready: Ready,
+        names: Sequence[str],
+        changed: Mapping[str, np.ndarray] | None = None,
+        seed: int = 0,
+        is_checked: bool = True,
+    ) -> dict[str, np.ndarray]:
+        """Returns what these arrays hold after a launch; ``changed`` ones begin with other contents."""
+        save_arrays(self._folder, CHANGED, changed or {})
+        given = ready, tuple(names), tuple(changed or ()), seed, is_checked
+        with self._bench.turn:
+            return self._bench.worker.call(launch_once, *given, deadline_s=self._deadline_s)
+
+    def _variant(self, config: Mapping[str, Any]) -> Variant:
+        name = f"{self._call.name}[{Config(config)}]"
+        source = f"// {name}\n{self._formulas.source(config)}"
+        key = sha256(source.encode()).hexdigest()[:12]
+        constants: list[tuple[str, Array]] = [
+            (each.name, array_constant(each.memory.stored.dtype, *each.memory.stored.shape))
+            for each in self._call.constants
+        ]
+        return Variant(self._call.name, name, key, source, source, Config(config), tuple(constants))
+
+
+def launch_once(
+    session: Session, ready: Ready, names: Sequence[str], changed: Sequence[str], seed: int, is_checked: bool
+) -> dict[str, np.ndarray]:
+    """Returns what arrays hold after a launch. Runs in the device's process."""
+    contents = arrays_of(ready.folder, GIVEN)
+    contents |= {name: array for name, array in arrays_of(ready.folder, CHANGED).items() if name in changed}
+    build = session.check_builds[0] if is_checked else session.timed_build
+    function = session.load(ready.binary, build)
+    buffers: dict[str, Buffer] = {}
+    try:
+        for name, number, is_written in ready.arguments:
+            if number is None:
+                array = contents[name]
+                buffers[name] = session.buffer(name, array.shape, array.dtype, written=is_written, align=TIMED_ALIGN)
+                buffers[name].write(np.ascontiguousarray(array))
+        arguments = [buffers[name] if number is None else number for name, number, _ in ready.arguments]
+        constants = [Constant(name, contents[name]) for name in ready.constants]
+        function.launch(ready.launch, [*arguments, *constants], seed=seed)
+        return {name: buffers[name].read() for name in names}
+    finally:
+        for buffer in buffers.values():
+            buffer.free()

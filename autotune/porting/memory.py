@@ -1,0 +1,189 @@
+"""Arrays as the kernel gets them: their bytes as they lie, whatever the order of their axes.
+
+A definition states arrays that are C-contiguous and of numbers. So axes are put in the order in which they lie, and
+structures and bfloat16 are stated as their bits. Leaves are what such elements are compared by: the numbers in them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import UsageError
+from ..core.structures import check_layout
+
+SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}  # bytes of CUDA's numbers
+BFLOAT16 = "bfloat16"  # of the package ml_dtypes
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An array of the caller's, dense in memory.
+
+    ``order``: its axes as they lie, slowest first: ``given.transpose(order)`` is C-contiguous.
+    """
+
+    given: np.ndarray
+    order: tuple[int, ...]
+
+    @staticmethod
+    def of(where: str, value: Any) -> "Memory":
+        """Returns an array of NumPy's or CuPy's.
+
+        Raises:
+            UsageError: for one that has gaps, or elements that CUDA has not; ``where`` says which.
+        """
+        if hasattr(value, "get") and hasattr(value, "data") and not isinstance(value, np.ndarray):
+            value = value.get(order="A")  # an array of CuPy's, as it lies
+        if not isinstance(value, np.ndarray):
+            raise UsageError(f"{where} is {type(value).__name__}, must be an array of NumPy")
+        if (why := why_not(value.dtype)) is not None:
+            raise UsageError(f"{where} {why}")
+        order = _order(value)
+        if not value.transpose(order).flags.c_contiguous:
+            raise UsageError(
+                f"{where} has gaps, or runs backwards (strides {value.strides}), and is passed as it lies in memory: "
+                "give np.ascontiguousarray(..) of it"
+            )
+        return Memory(value, order)
+
+    @cached_property
+    def typed(self) -> np.ndarray:
+        """Returns the elements as they lie, in the caller's type."""
+        return self.given.transpose(self.order)
+
+    @cached_property
+    def stored(self) -> np.ndarray:
+        """Returns what a definition states: numbers, or the bits of what it has no word for. Nothing is copied."""
+        return stored(self.typed)
+
+    @cached_property
+    def digest(self) -> str:
+        """Returns a digest of content, type and shape."""
+        return digest_of(self.stored)
+
+    def restored(self, found: np.ndarray) -> np.ndarray:
+        """Returns ``found``, which is stored like this array, as the caller has it."""
+        back = np.argsort(self.order)
+        return self.as_typed(found).transpose(back)
+
+    def as_typed(self, found: np.ndarray) -> np.ndarray:
+        """Returns ``found``, which is stored like this array, in the caller's type."""
+        return as_typed(found, self.given.dtype)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its elements are numbers that a definition can state, so that a reference is compared with them."""
+        return is_plain(self.given.dtype)
+
+
+def stored(typed: np.ndarray) -> np.ndarray:
+    """Returns an array's numbers, or the bits of elements that a definition has no word for."""
+    if is_plain(typed.dtype):
+        return typed
+    if typed.dtype.name == BFLOAT16:
+        return typed.view(np.uint16)
+    return np.ascontiguousarray(typed).reshape(*typed.shape, 1).view(np.uint8)
+
+
+def as_typed(found: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Returns what ``stored`` has made, in its own type."""
+    if is_plain(dtype):
+        return found
+    if dtype.name == BFLOAT16:
+        return np.ascontiguousarray(found).view(dtype)
+    return np.ascontiguousarray(found).view(dtype)[..., 0]
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Returns whether a definition can state arrays of this type as they are."""
+    return dtype.kind in SIZES
+
+
+def why_not(dtype: np.dtype[Any]) -> str | None:
+    """Returns what is wrong with such elements, and what to do; None: CUDA has them."""
+    if dtype.names is not None:
+        found = laid_out(dtype)
+        return None if found is not None else check_layout(dtype) or "is a structure that C++ lays out otherwise"
+    if dtype.name == BFLOAT16:
+        return None
+    if dtype.itemsize not in SIZES.get(dtype.kind, ()):
+        has = "integers, float16, float32, float64, complex numbers, bfloat16 and structures of them"
+        return f"is of {dtype}, which CUDA has not; it has {has}"
+    return None if dtype.isnative else f"is of the other byte order; give .astype('{dtype.newbyteorder('=')}')"
+
+
+def laid_out(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Returns a structure with its fields aligned as in C++, if they lie so, and None otherwise."""
+    if dtype.names is None or dtype.fields is None:
+        return None
+    parts = [dtype.fields[name] for name in dtype.names]
+    said = {"names": list(dtype.names), "formats": [part[0] for part in parts], "offsets": [part[1] for part in parts]}
+    try:
+        aligned: np.dtype[Any] = np.dtype({**said, "itemsize": dtype.itemsize}, align=True)  # type: ignore[call-overload]
+    except ValueError:  # a field is not where its alignment wants it
+        return None
+    return aligned if check_layout(aligned) is None else None
+
+
+def scalar_as_in_cuda(where: str, value: np.generic) -> np.generic:
+    """Returns a number, or a structure by value as C++ lays it out.
+
+    Raises:
+        UsageError: for a structure that lies otherwise.
+    """
+    if (why := why_not(value.dtype)) is not None:
+        raise UsageError(f"{where} {why}")
+    if (found := laid_out(value.dtype)) is None:
+        return value
+    made: np.generic = np.frombuffer(value.tobytes(), found)[0]
+    return made
+
+
+def digest_of(array: np.ndarray) -> str:
+    """Returns a digest of an array's content, dtype and shape."""
+    made = sha256(f"{array.dtype.str} {array.shape}".encode())
+    made.update(np.ascontiguousarray(array).data if array.size else b"")
+    return made.hexdigest()
+
+
+def leaves(typed: np.ndarray, name: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Yields the numbers in an array's elements by the path of their field, as views."""
+    if typed.dtype.names is None:
+        yield name, typed
+        return
+    for field in typed.dtype.names:
+        yield from leaves(typed[field], f"{name}.{field}")
+
+
+def is_same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Returns whether two arrays of one type agree bit for bit, but for the room between fields."""
+    return all(
+        np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes()
+        for (_, x), (_, y) in zip(leaves(a), leaves(b), strict=True)
+    )
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """Returns Python for a type, of a structure with the places of its fields."""
+    if dtype.subdtype is not None:
+        return f"({dtype_text(dtype.subdtype[0])}, {dtype.subdtype[1]!r})"
+    if dtype.fields is None or dtype.names is None:
+        return repr(dtype.str)
+    parts = [dtype.fields[name] for name in dtype.names]
+    formats = ", ".join(dtype_text(part[0]) for part in parts)
+    offsets = [int(part[1]) for part in parts]
+    said = f"'names': {list(dtype.names)!r}, 'formats': [{formats}], 'offsets': {offsets!r}"
+    return f"np.dtype({{{said}, 'itemsize': {dtype.itemsize}}}, align={dtype.isalignedstruct})"
+
+
+def _order(array: np.ndarray) -> tuple[int, ...]:
+    """Returns the axes by falling stride; those that are 1 long keep their place among C-contiguous ones."""
+    if array.flags.c_contiguous:
+        return tuple(range(array.ndim))
+    if array.flags.f_contiguous:
+        return tuple(reversed(range(array.ndim)))
+    return tuple(sorted(range(array.ndim), key=lambda i: (array.shape[i] == 1, -abs(array.strides[i]), i)))

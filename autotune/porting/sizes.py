@@ -1,0 +1,123 @@
+"""Finds out which numbers of a call are sizes: they stay arguments of the tuned kernel, and arrays and grid follow.
+
+A whole number among the arguments is a size where an extent of an array, or what the grid spans, is that number, a
+product of two of them, a multiple of one, or one with a halo. Arguments that are equal are one size. Where the grid
+spans what no argument says, nothing is a size: a kernel that is called with a larger one would compute a part only.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from keyword import iskeyword
+from typing import Any
+
+from .call import Call
+from .signature import COMMENT
+
+LEAST = 2  # smaller numbers are flags and counts
+MOST_TIMES = 16  # multiples of a size that an extent may be
+MOST_HALO = 32  # elements by which an extent may be longer
+RESERVED = ("data", "size", "device")  # fields that are taken, and a name that a package's functions have
+Candidate = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
+GRID_SIZE = re.compile(r"\bgrid_size_[xyz]\b")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What becomes of the numbers of a call.
+
+    ``fields``: sizes by the name of their field, as they were tuned. ``of``: argument -> its field.
+    ``inputs``: other numbers, which a call gives. ``fixed``: arguments that are constants of the definition.
+    """
+
+    fields: Mapping[str, int] = field(default_factory=dict)
+    of: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    why: str = ""
+
+    def text(self, n: int) -> str:
+        """Returns Python for a number: a size of the problem, or the number itself."""
+        found = _text(int(n), self.fields)
+        return str(int(n)) if found is None else found
+
+    @property
+    def told(self) -> str:
+        """Returns what a package of the kernel is called with, and what is fixed, for people."""
+        sizes = [f"{name}={value}" for name, value in self.fields.items()]
+        alike = [f"{argument} is {name}" for argument, name in self.of.items() if argument != name]
+        parts = [f"tuned at {', '.join(sizes)}, and callable at others" if sizes else "callable at this size only"]
+        parts += [f"{', '.join(self.fixed)} fixed, since {self.why}"] if self.fixed else []
+        parts += [", ".join(alike)] if alike else []
+        parts += [f"{', '.join(self.inputs)} given by each call"] if self.inputs else []
+        return "; ".join(parts)
+
+
+def sizes_of(call: Call) -> Sizes:
+    """Returns what becomes of the numbers of a call."""
+    numbers = {each.name: each.number for each in call.arguments if not each.is_array}
+    whole = {name: int(n) for name, n in numbers.items() if n.dtype.kind in "iu" and int(n) >= LEAST}
+    given = call.problem_size if isinstance(call.problem_size, tuple | list) else [call.problem_size]
+    spans = [int(n) for n in given if not callable(n) and not isinstance(n, str) and n >= LEAST]
+    extents = [n for each in call.arrays for n in each.memory.stored.shape if n >= LEAST]
+    named: dict[int, str] = {}
+    for name, n in whole.items():
+        named.setdefault(n, f"{name}_" if name in RESERVED or iskeyword(name) else name)
+    fields = {name: n for n, name in named.items()}
+    used = {name for n in (*spans, *extents) for name in _used(n, fields)}
+    sizes = {name: n for name, n in fields.items() if name in used}
+    why = _why_fixed(call, spans, extents, sizes)
+    if why:
+        fixed = tuple(name for name, n in whole.items() if named[n] in used)
+        return Sizes(inputs=tuple(name for name in numbers if name not in fixed), fixed=fixed, why=why)
+    of = {name: named[n] for name, n in whole.items() if named[n] in sizes}
+    return Sizes(sizes, of, tuple(name for name in numbers if name not in of))
+
+
+def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[str, int]) -> str:
+    """Returns why no number may be another than it was when it was tuned, or ""."""
+    if call.has_functions:
+        return "functions say the grid"
+    if call.defines is None and GRID_SIZE.search(COMMENT.sub(" ", call.source.text)):
+        return "the source has grid_size_x, y or z"
+    if unknown := [n for n in spans if _text(n, sizes) is None]:
+        return f"the grid spans {unknown[0]}, which no argument says"
+    unknown = [n for n in extents if _text(n, sizes) is None and n >= min(sizes.values(), default=n + 1)]
+    return f"an array has {unknown[0]} elements along an axis, which no argument says" if unknown else ""
+
+
+def _text(n: int, fields: Mapping[str, int]) -> str | None:
+    """Returns Python for ``n``, or None where it is no size, or may be several."""
+    for candidates in _candidates(n, fields):
+        if candidates:
+            return candidates[0][0] if len(candidates) == 1 else None
+    return None
+
+
+def _used(n: int, fields: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns the sizes that say ``n``."""
+    for candidates in _candidates(n, fields):
+        if candidates:
+            return candidates[0][1] if len(candidates) == 1 else ()
+    return ()
+
+
+def _candidates(n: int, fields: Mapping[str, int]) -> list[list[Candidate]]:
+    """Returns what may say ``n``, with the names in it: the size itself, products, multiples, and sizes with a halo."""
+    same: list[Candidate] = [(f"problem.{name}", (name,)) for name, value in fields.items() if value == n]
+    pairs: list[tuple[Any, Any]] = [
+        (a, b) for a, b in combinations_with_replacement(fields.items(), 2) if a[1] * b[1] == n
+    ]
+    products: list[Candidate] = [(f"problem.{a[0]} * problem.{b[0]}", (a[0], b[0])) for a, b in pairs]
+    times: list[Candidate] = [
+        (f"{n // value} * problem.{name}", (name,))
+        for name, value in fields.items()
+        if n % value == 0 and 1 < n // value <= MOST_TIMES
+    ]
+    halo: list[Candidate] = [
+        (f"problem.{name} + {n - value}", (name,))
+        for name, value in fields.items()
+        if 0 < n - value <= min(MOST_HALO, value // 4)
+    ]
+    return [same, products, times, halo]
