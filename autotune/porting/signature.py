@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -132,6 +131,6 @@ def _parameter(text: str, number: int) -> Parameter:
     is_const = "const" in re.findall(r"\w+", before if star else text)
     words = [word for word in words if word not in QUALIFIERS]
     name = words.pop() if len(words) > 1 and " ".join(words) not in KINDS else f"argument_{number}"
-    if not name.isidentifier() or iskeyword(name):
+    if not name.isidentifier():
         name = f"argument_{number}"
     return Parameter(name, " ".join(words), is_array, is_const)

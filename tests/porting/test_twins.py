@@ -1,0 +1,21 @@
+"""A right kernel is never called wrong, and a wrong twin never right: some of the table of ``twins``."""
+
+from pathlib import Path
+
+import pytest
+
+from .twins import Case, cases
+
+EACH = 13  # of the table: coprime to the number of contents and of ways, so that each of them comes
+SOME = [
+    Case("float32", "add", "zeros"),
+    Case("float64", "atomicAdd", "zeros"),
+    Case("int32", "part", "the answer"),
+    Case("int32", "atomicMax", "the answer"),
+    Case("float16", "set", "nan"),
+]
+
+
+@pytest.mark.parametrize("case", dict.fromkeys([*SOME, *list(cases())[::EACH]]), ids=str)
+def test_twins_are_told_apart(case: Case, tmp_path: Path) -> None:
+    assert case.wrongs(tmp_path) == []
