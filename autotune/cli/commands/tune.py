@@ -1,8 +1,10 @@
 """`autotune tune`: a kernel of a plain .cu file, from the command line alone."""
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import typer
@@ -11,6 +13,7 @@ from ...core.config import parse_value
 from ...core.errors import UsageError
 from ...devices import find_device
 from ...porting.call import read_call
+from ...porting.memory import why_not
 from ...porting.signature import parameters
 from ...porting.source import Source
 from ...porting.tuning import Ported
@@ -78,6 +81,8 @@ def tune(
 
     Without --answer nothing is verified, and results that differ are told.
     """
+    if not isfinite(atol):
+        raise UsageError(f"--atol {atol}: it must be a finite number")
     text = Source(source).text
     expected = [parameter.name for parameter in parameters(text, kernel)]
     given = _by_name(arg, "--arg")
@@ -136,22 +141,65 @@ def _value(name: str, text: str) -> Any:
     kind, _, rest = text.partition(":")
     if not rest:
         return _loaded(text)
+    where = f"--arg {name}={text}"
     try:
         if kind not in ("zeros", "random"):
-            dtype = np.dtype(kind)
-            return dtype.type(rest if dtype.kind in "fc" else int(rest))
+            return _plain_number(where, _dtype(where, kind), rest)
         dtype_name, _, shape_text = rest.partition(":")
-        dtype, shape = np.dtype(dtype_name), tuple(int(n) for n in shape_text.split("x"))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"--arg {name}={text}: {error}") from error
-    if not all(n > 0 for n in shape) or np.prod(shape, dtype=object) > MOST_ELEMENTS:
-        raise UsageError(f"--arg {name}={text}: a shape has 1 to {MOST_ELEMENTS} elements")
-    if kind == "zeros":
-        return np.zeros(shape, dtype)
+        dtype, shape = _dtype(where, dtype_name), tuple(int(n) for n in shape_text.split("x"))
+        if not all(n > 0 for n in shape) or np.prod(shape, dtype=object) > MOST_ELEMENTS:
+            raise UsageError(f"{where}: a shape has 1 to {MOST_ELEMENTS} elements")
+        return np.zeros(shape, dtype) if kind == "zeros" else _random(name, dtype, shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{where}: {error}") from error
+    except MemoryError as error:
+        raise UsageError(f"{where}: there is not as much memory; give a smaller shape") from error
+
+
+def _dtype(where: str, name: str) -> np.dtype[Any]:
+    """Returns the type of a number.
+
+    Raises:
+        UsageError: for a type that is none of CUDA's numbers.
+        TypeError: for no type at all.
+    """
+    dtype = np.dtype(name)
+    if (why := why_not(dtype)) is not None:
+        raise UsageError(f"{where} {why}")
+    return dtype
+
+
+def _plain_number(where: str, dtype: np.dtype[Any], text: str) -> Any:
+    """Returns a number of that type.
+
+    Raises:
+        UsageError: for one that the type does not hold.
+        ValueError: for no number at all.
+    """
+    if dtype.kind not in "fc":
+        number, least, most = int(text), 0, 1
+        if dtype.kind != "b":
+            least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        if not least <= number <= most:
+            raise UsageError(f"{where}: {dtype} holds {least} to {most}; give a number in between, or a wider type")
+        return dtype.type(number)
+    wide: complex = complex(text) if dtype.kind == "c" else float(text)
+    with np.errstate(over="ignore"):
+        found = dtype.type(wide)
+    if not np.isfinite(found) and np.isfinite(wide):
+        raise UsageError(f"{where}: {dtype} holds up to {np.finfo(dtype).max:.3g}; give a smaller number")
+    return found
+
+
+def _random(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
+    """Returns normal numbers, or integers from all that the type holds; the same for one name."""
     rng = np.random.default_rng(sum(map(ord, name)))
     if dtype.kind in "iu":
-        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype)
-    return rng.standard_normal(shape).astype(dtype)
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    normal = rng.standard_normal(shape)
+    return (normal + 1j * rng.standard_normal(shape) if dtype.kind == "c" else normal).astype(dtype)
 
 
 def _values(text: str) -> tuple[Any, ...]:
@@ -165,6 +213,9 @@ def _number(text: str) -> Any:
 
 def _loaded(path: str) -> np.ndarray:
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError) as error:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, BadZipFile, MemoryError) as error:
         raise UsageError(f"{path}: it is no array of NumPy's: {error}") from error
+    if not isinstance(found, np.ndarray):
+        raise UsageError(f"{path}: it has several arrays; save one of them, as .npy")
+    return found
