@@ -128,7 +128,7 @@ def _size(call: Call, sizes: Sizes, axis: int, functions: dict[str, Any], text: 
         functions[f"size {axis}"] = along
         return f"f['size {axis}'](c)"
     each = [*(given if isinstance(given, tuple | list) else [given]), 1, 1][axis]
-    return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.text(each)
+    return text(each, what, f"size {axis}") if callable(each) or isinstance(each, str) else sizes.span(int(each))
 
 
 def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...]]:

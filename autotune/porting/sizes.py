@@ -1,7 +1,7 @@
 """Finds out which numbers of a call are sizes: they stay arguments of the tuned kernel, and arrays and grid follow.
 
-A whole number among the arguments is a size where an extent of an array, or what the grid spans, is that number, a
-product of two of them, a multiple of one, or one with a halo. Arguments that are equal are one size. Where the grid
+A whole number among the arguments is a size where what the grid spans is that number or a product of two of them, or
+where an extent of an array is one of these, a multiple, or one with a halo. Equal ones are one size. Where the grid
 spans what no argument says, nothing is a size: a kernel that is called with a larger one would compute a part only.
 """
 
@@ -17,7 +17,7 @@ from .signature import COMMENT
 
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # multiples of a size that an extent may be
-MOST_HALO = 32  # elements by which an extent may be longer
+MOST_HALO = 8  # elements by which an extent may be longer
 RESERVED = ("data", "size", "device")  # fields that are taken, and a name that a package's functions have
 Candidate = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
 GRID_SIZE = re.compile(r"\bgrid_size_[xyz]\b")
@@ -37,10 +37,15 @@ class Sizes:
     fixed: tuple[str, ...] = ()
     why: str = ""
 
-    def text(self, n: int) -> str:
-        """Returns Python for a number: a size of the problem, or the number itself."""
-        found = _text(int(n), self.fields)
-        return str(int(n)) if found is None else found
+    def extent(self, n: int) -> str:
+        """Returns Python for an array's length along an axis: of sizes of the problem, or the number itself."""
+        found = _text(n, self.fields)
+        return str(n) if found is None else found
+
+    def span(self, n: int) -> str:
+        """Returns Python for what the grid spans along an axis."""
+        found = _text(n, self.fields, is_span=True)
+        return str(n) if found is None else found
 
     @property
     def told(self) -> str:
@@ -65,7 +70,8 @@ def sizes_of(call: Call) -> Sizes:
     for name, n in whole.items():
         named.setdefault(n, f"{name}_" if name in RESERVED or iskeyword(name) else name)
     fields = {name: n for n, name in named.items()}
-    used = {name for n in (*spans, *extents) for name in _used(n, fields)}
+    used = {name for n in spans for name in _used(n, fields, is_span=True)}
+    used |= {name for n in extents for name in _used(n, fields)}
     sizes = {name: n for name, n in fields.items() if name in used}
     why = _why_fixed(call, spans, extents, sizes)
     if why:
@@ -81,23 +87,23 @@ def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[
         return "functions say the grid"
     if call.defines is None and GRID_SIZE.search(COMMENT.sub(" ", call.source.text)):
         return "the source has grid_size_x, y or z"
-    if unknown := [n for n in spans if _text(n, sizes) is None]:
+    if unknown := [n for n in spans if _text(n, sizes, is_span=True) is None]:
         return f"the grid spans {unknown[0]}, which no argument says"
     unknown = [n for n in extents if _text(n, sizes) is None and n >= min(sizes.values(), default=n + 1)]
     return f"an array has {unknown[0]} elements along an axis, which no argument says" if unknown else ""
 
 
-def _text(n: int, fields: Mapping[str, int]) -> str | None:
+def _text(n: int, fields: Mapping[str, int], is_span: bool = False) -> str | None:
     """Returns Python for ``n``, or None where it is no size, or may be several."""
-    for candidates in _candidates(n, fields):
+    for candidates in _candidates(n, fields)[: 2 if is_span else None]:
         if candidates:
             return candidates[0][0] if len(candidates) == 1 else None
     return None
 
 
-def _used(n: int, fields: Mapping[str, int]) -> tuple[str, ...]:
+def _used(n: int, fields: Mapping[str, int], is_span: bool = False) -> tuple[str, ...]:
     """Returns the sizes that say ``n``."""
-    for candidates in _candidates(n, fields):
+    for candidates in _candidates(n, fields)[: 2 if is_span else None]:
         if candidates:
             return candidates[0][1] if len(candidates) == 1 else ()
     return ()
@@ -118,6 +124,6 @@ def _candidates(n: int, fields: Mapping[str, int]) -> list[list[Candidate]]:
     halo: list[Candidate] = [
         (f"problem.{name} + {n - value}", (name,))
         for name, value in fields.items()
-        if 0 < n - value <= min(MOST_HALO, value // 4)
+        if 0 < n - value <= min(MOST_HALO, value // 8)
     ]
     return [same, products, times, halo]

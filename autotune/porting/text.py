@@ -172,7 +172,7 @@ def _constants(formulas: Formulas, table: Table | None) -> str:
 
 def _array(given: Argument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
     array = given.memory.stored
-    shape = "".join(f", {formulas.sizes.text(n)}" for n in array.shape)
+    shape = "".join(f", {formulas.sizes.extent(n)}" for n in array.shape)
     return f"{_word(given, kinds)}(np.dtype({array.dtype.str!r}){shape})"
 
 

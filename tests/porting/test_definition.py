@@ -1,0 +1,215 @@
+"""Definitions that lie below results are run only if they are what the call says; sizes and numbers stay arguments."""
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune import Config, UsageError
+from autotune.emit.writer import emit
+from autotune.porting.answers import answers_of
+from autotune.porting.call import Call, read_call
+from autotune.porting.definition import write_definition
+from autotune.porting.formulas import Formulas
+from autotune.porting.outputs import Outputs
+from autotune.porting.sizes import Sizes, sizes_of
+from autotune.source.registry import load_kernel
+
+from ..fake_gpu import array, import_package, install
+from ..recorded import H200, record
+
+N = 140
+SAXPY = "__global__ void saxpy(float *y, const float *x, float a, int n) { y[0] = a * x[n - 1]; }"
+FOREIGN = "raise SystemExit('this is no definition of the call')\n"
+
+
+def call_of(source: Any = SAXPY, problem_size: Any = N, arguments: Any = None, **more: Any) -> Call:
+    x = np.arange(N, dtype=np.float32)
+    given = [np.zeros_like(x), x, np.float32(1.25), np.int32(N)] if arguments is None else arguments
+    space = {"block_size_x": [32, 64]}
+    return read_call(more.pop("name", "saxpy"), source, problem_size, given, space, **more)
+
+
+def written(results: Path, call: Call | None = None) -> Path:
+    call = call or call_of()
+    answers = answers_of(call, [np.ones(N, np.float32), None, None, None], 1e-6)
+    kinds = {each.name: "out" if each.name == "y" else "in" for each in call.arrays}
+    return write_definition(Formulas.of(call, sizes_of(call)), Outputs(kinds, answers.each), results)
+
+
+def changed_text(path: Path) -> None:
+    path.write_text(FOREIGN)
+
+
+def changed_template(path: Path) -> None:
+    path.with_name("saxpy.cu.j2").write_text("{{ cycler.__init__.__globals__.os.system('true') }}")
+
+
+def changed_answer(path: Path) -> None:
+    os.chmod(path.with_name("answer.y.npy"), 0o644)
+    with open(path.with_name("answer.y.npy"), "r+b") as file:  # the same file in the store changes, too
+        file.seek(-4, os.SEEK_END)
+        file.write(np.float32(7).tobytes())
+
+
+def replaced_array(path: Path) -> None:
+    path.with_name("x.npy").unlink()
+    np.save(path.with_name("x.npy"), np.zeros(N, np.float32))
+
+
+def linked_text(path: Path) -> None:
+    other = path.parents[2] / "foreign.py"
+    other.write_text(path.read_text())
+    path.unlink()
+    path.symlink_to(other)
+
+
+def planted_bytecode(path: Path) -> None:
+    (path.parent / "__pycache__").mkdir(exist_ok=True)
+    (path.parent / "__pycache__" / "saxpy.cpython-311.pyc").write_bytes(b"foreign")
+
+
+def writable_by_others(path: Path) -> None:
+    path.chmod(0o666)
+    path.parent.chmod(0o777)
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in path.parent.iterdir()}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed_text,
+        changed_template,
+        changed_answer,
+        replaced_array,
+        linked_text,
+        planted_bytecode,
+        writable_by_others,
+    ],
+)
+def test_what_somebody_changed_is_written_anew(change: Callable[[Path], None], tmp_path: Path) -> None:
+    path = written(tmp_path)
+    before = files_of(path)
+    change(path)
+    assert written(tmp_path) == path
+    assert files_of(path) == before and not path.is_symlink()
+    assert path.stat().st_mode & 0o022 == 0 and path.parent.stat().st_mode & 0o022 == 0
+    kernel = load_kernel(str(path))
+    assert kernel.reference(kernel.tuned[0])["y"].tolist() == [1.0] * N
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path)
+    uid = os.geteuid()
+    if uid == 0:  # root trusts nobody but itself here
+        os.chown(tmp_path / "definitions", 4321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    with pytest.raises(UsageError, match=r"definitions belongs to user \d+, and definitions that lie there are run"):
+        written(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'a"b.cu',
+        "back\\slash.cu",
+        '"""+__import__("os").system("true")+""".cu',
+        "{{ 7 * 7 }}{% raw %}.cu",
+        "new\nline.cu",
+    ],
+)
+def test_a_files_name_is_no_code(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(SAXPY)
+    path = written(tmp_path, call_of(tmp_path / name))
+    kernel = load_kernel(str(path))
+    assert kernel.name == "saxpy"
+    first, *_ = path.read_text().splitlines()
+    assert set('"\\{}\n') & set(first.strip('"')) == set() and "49" not in path.with_name("saxpy.cu.j2").read_text()
+
+
+@pytest.mark.parametrize("name", ["saxpy(", "../saxpy", "a b", ""])
+def test_a_kernels_name_is_a_name(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name in CUDA"):
+        call_of(name=name)
+
+
+# ---------------------------------------------------------------------- sizes
+GEMM = "__global__ void gemm(float *c, const float *a, const float *b, int m, int n, int k, float alpha) {}"
+
+
+def sizes(m: int, n: int, k: int, problem_size: Any, source: str = GEMM) -> Sizes:
+    arrays = [np.zeros(shape, np.float32) for shape in ((m, n), (m, k), (k * n,))]
+    given = [*arrays, np.int32(m), np.int32(n), np.int32(k), np.float32(1)]
+    return sizes_of(call_of(source, problem_size, given, name="gemm"))
+
+
+def test_sizes_among_the_arguments_are_found() -> None:
+    found = sizes(20, 30, 70, (30, 20))
+    assert found.fields == {"m": 20, "n": 30, "k": 70} and found.inputs == ("alpha",) and not found.fixed
+    assert [found.extent(n) for n in (20, 30, 70, 2100, 33, 5)] == [
+        "problem.m",
+        "problem.n",
+        "problem.k",
+        "problem.n * problem.k",
+        "problem.n + 3",
+        "5",
+    ]
+    assert found.span(33) == "33"
+    square = sizes(48, 48, 70, (48, 48))
+    assert square.fields == {"m": 48, "k": 70} and square.of == {"m": "m", "n": "m", "k": "k"}
+    assert "n is m" in square.told
+
+
+@pytest.mark.parametrize(
+    ("problem_size", "source", "why"),
+    [
+        ((77, 20), GEMM, "the grid spans 77, which no argument says"),
+        (lambda p: (30, 20), GEMM, "functions say the grid"),
+        ((30, 20), GEMM.replace("{}", "{ c[0] = grid_size_x; }"), "the source has grid_size_x, y or z"),
+    ],
+)
+def test_where_a_larger_size_would_be_computed_in_part_sizes_are_fixed(
+    problem_size: Any, source: str, why: str
+) -> None:
+    found = sizes(20, 30, 70, problem_size, source)
+    assert not found.fields and found.inputs == ("alpha",) and found.fixed == ("m", "n", "k")
+    assert f"callable at this size only; m, n, k fixed, since {why}" in found.told
+
+
+def test_an_array_whose_length_nobody_says_fixes_the_sizes() -> None:
+    x = np.zeros(3 * N + 1, np.float32)
+    found = sizes_of(call_of(arguments=[x, x, np.float32(1), np.int32(N)]))
+    assert not found.fields and "an array has 421 elements" in found.why
+
+
+def test_a_definition_serves_other_sizes(tmp_path: Path) -> None:
+    kernel = load_kernel(str(written(tmp_path)))
+    problem = kernel.problem({"n": 5000})
+    assert kernel.arrays(problem)["x"].shape == (5000,)
+    assert kernel.launch(problem, Config({"block_size_x": 64})).grid == (79, 1, 1)
+    assert kernel.scalars(problem, {"a": 0.5}) == {"a": np.float32(0.5), "n": np.int32(5000)}
+
+
+def test_a_package_is_called_with_sizes_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "results")
+    kernel, config = load_kernel(str(path)), Config({"block_size_x": 64})
+    tuned_at: Any = asdict(kernel.tuned[0])
+    record(tmp_path / "results", H200, {config: 1.0}, problem=tuned_at, definition=str(path), default=config)
+    package = import_package(emit([tmp_path / "results"], tmp_path / "tuned", kernels=[path]), "tuned_from_cu")
+    gpu = install(monkeypatch, package, H200)
+    saxpy = package.saxpy()
+    y = saxpy(array(np.ones(5000, np.float32)), 0.25)
+    assert y.shape == (5000,) and gpu.last.grid == (79, 1, 1)
+    assert gpu.last.arguments[2:] == (np.float32(0.25), np.int32(5000))
+    saxpy(array(np.ones(77, np.float32)), a=3)
+    assert gpu.last.grid == (2, 1, 1) and gpu.last.arguments[2:] == (np.float32(3), np.int32(77))
+    assert "callable at others" in (package.saxpy.__doc__ or "")
