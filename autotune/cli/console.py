@@ -23,8 +23,8 @@ from ..trial.row import Trial
 LINE_EVERY_S = 5.0  # between plain progress lines
 NARROW, NARROW_BAR, WIDE_BAR = 110, 10, 24  # a terminal with fewer columns than NARROW has the shorter bar
 LEAST_TEXT = 8  # columns
-stdout = Console(soft_wrap=True, highlight=False)
-stderr = Console(stderr=True, soft_wrap=True, highlight=False)
+stdout = Console(soft_wrap=True, highlight=False, emoji=False)
+stderr = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def whole_streams() -> None:

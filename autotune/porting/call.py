@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +197,8 @@ def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
         if not plain or not all(isinstance(value, PLAIN) for value in plain):
             raise UsageError(f"the values of {name} must be numbers or texts, one at least: {plain!r}")
+        if not all(isfinite(value) for value in plain if isinstance(value, float)):
+            raise UsageError(f"the values of {name} must be finite: {plain!r}")
         space[name] = tuple(dict.fromkeys(plain))
     if not space:
         raise UsageError("tune_params is empty: name a parameter and its values")

@@ -68,7 +68,7 @@ def sizes_of(call: Call) -> Sizes:
     extents = [n for each in call.arrays for n in each.memory.stored.shape if n >= LEAST]
     named: dict[int, str] = {}
     for name, n in whole.items():
-        named.setdefault(n, f"{name}_" if name in RESERVED or iskeyword(name) else name)
+        named.setdefault(n, _field(name))
     fields = {name: n for n, name in named.items()}
     used = {name for n in spans for name in _used(n, fields, is_span=True)}
     used |= {name for n in extents for name in _used(n, fields)}
@@ -79,6 +79,13 @@ def sizes_of(call: Call) -> Sizes:
         return Sizes(inputs=tuple(name for name in numbers if name not in fixed), fixed=fixed, why=why)
     of = {name: named[n] for name, n in whole.items() if named[n] in sizes}
     return Sizes(sizes, of, tuple(name for name in numbers if name not in of))
+
+
+def _field(name: str) -> str:
+    """Returns the field of a size that is the argument ``name``."""
+    if name in RESERVED or iskeyword(name):
+        return f"{name}_"
+    return f"size{name}" if name.startswith("_") else name
 
 
 def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from keyword import iskeyword
 from math import isfinite
 from typing import Any
 
@@ -87,7 +88,7 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: Table | None, d
         kernel=call.name,
         file=call.source.name,
         told=sizes.told,
-        space=", ".join(f"{name}={values!r}" for name, values in call.space.items()),
+        space=_space(call.space),
         fields=_fields(formulas),
         data=data,
         lines="" if table is not None else f"{inspect.getsource(define_lines)}\n\n",
@@ -107,6 +108,13 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: Table | None, d
 
 
 # ---------------------------------------------------------------------- parts of the text
+def _space(space: Mapping[str, tuple[Any, ...]]) -> str:
+    """Returns the arguments of Space; a macro may be called as a word of Python's."""
+    if any(map(iskeyword, space)):
+        return f"**{space!r}"
+    return ", ".join(f"{name}={values!r}" for name, values in space.items())
+
+
 def _fields(formulas: Formulas) -> str:
     sizes = formulas.sizes.fields
     made = [f'    {name}: int = runtime({value!r}, "an argument of the kernel")\n' for name, value in sizes.items()]

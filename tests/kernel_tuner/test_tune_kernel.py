@@ -187,6 +187,58 @@ def test_the_command_says_the_same(
         assert code == 2 and why in err
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("--param", "block_size_x=-3", "the values of block_size_x are threads along an axis of a block: -3 must be 1"),
+        ("--param", "block_size_x=0.5", "the values of block_size_x are threads along an axis of a block: 0.5 must"),
+        ("--arg", "n=int32:5000000000", "--arg n=int32:5000000000: int32 holds -2147483648 to 2147483647; give"),
+        ("--arg", "n=uint8:-1", "--arg n=uint8:-1: uint8 holds 0 to 255; give a number in between"),
+        ("--arg", "a=float16:70000", "--arg a=float16:70000: float16 holds up to 6.55e+04; give a smaller number"),
+        ("--arg", "n=U5:abc", "--arg n=U5:abc is of <U5, which CUDA has not"),
+        ("--arg", "x=zeros:object:3", "--arg x=zeros:object:3 is of object, which CUDA has not"),
+        ("--arg", "x=random:float32:3x", "--arg x=random:float32:3x: invalid literal"),
+        ("--arg", "x=empty.npy", "empty.npy: it is no array of NumPy's"),
+        ("--arg", "x=both.npz", "both.npz: it has several arrays; save one of them, as .npy"),
+        ("--answer", "y=words.npy", "the answer of y is an array of <U1: give numbers"),
+        ("--answer", "y=phases.npy", "the answer of y is complex, and the output is float32"),
+        ("--size", "0", "the problem size 0 must be 1 or more"),
+        ("--size", "1,2,3,4", "the problem size has 4 axes; a grid has 1 to 3"),
+        ("--shared", "-16", "the size of smem_args is -16 at block_size_x=64"),
+        ("--atol", "inf", "--atol inf: it must be a finite number"),
+    ],
+)
+def test_a_wrong_option_ends_in_one_line(
+    option: str,
+    value: str,
+    why: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("saxpy.cu").write_text(SAXPY.replace("fault", "0"))
+    Path("empty.npy").touch()
+    np.savez("both.npz", a=X)
+    np.save("words.npy", np.full(N, "w"))
+    np.save("phases.npy", 1j * X)
+    said = {"--size": [str(N)], "--param": ["block_size_x=64"], "--answer": [], "--shared": [], "--atol": []}
+    said["--arg"] = [f"y=zeros:float32:{N}", f"x=random:float32:{N}", "a=float32:2", f"n=int32:{N}"]
+    name = value.partition("=")[0]
+    said[option] = [*(old for old in said[option] if "=" in old and old.partition("=")[0] != name), value]
+    words = [f"{each}={text}" for each, texts in said.items() for text in texts]
+    code, err = ended(["tune", "saxpy.cu", "--kernel", "saxpy", "--device", "host", *words], capsys, monkeypatch)
+    assert code == 2 and why in err and err.count("\n") <= 2
+
+
+def test_a_definition_is_made_once_for_a_call(tmp_path: Path) -> None:
+    tuned(tmp_path, tune_params={"block_size_x": [64], "fault": [0]})
+    made = [path for path in (tmp_path / "definitions").iterdir() if path.name != "arrays"]
+    assert len(made) == 1
+    run_kernel("saxpy", SAXPY, N, [X, X, np.float32(1), np.int32(N)], {"block_size_x": 64, "fault": 0}, device="host")
+    assert [path for path in (tmp_path / "definitions").iterdir() if path.name != "arrays"] == made
+
+
 def test_a_function_may_write_each_configs_source(tmp_path: Path) -> None:
     def source(params: dict[str, Any]) -> str:
         if params["wrong"]:
