@@ -16,6 +16,7 @@ SAMPLE = {
         "COUNTS_LAUNCHES",
         "WRONG_AT_FULL_SIZE",
         "IGNORES_SCALE",
+        "READS_PAST_CONSTANTS",
     ],
     "two": [
         "TAKES_NAN_FOR_ZERO",

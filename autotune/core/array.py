@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 CONSTANT_BYTES = 65536  # of constant memory, for all variables of a kernel
+BEYOND_CONSTANTS = "autotune_beyond_constants"  # variable behind them, which no kernel reads: launches poison it
+BEYOND_BYTES = 256
+BEYOND_PATTERN = 0xFF  # NaN, or -1
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 
+from .array import BEYOND_BYTES as BEYOND_BYTES
+from .array import BEYOND_CONSTANTS as BEYOND_CONSTANTS
+from .array import BEYOND_PATTERN as BEYOND_PATTERN
 from .array import CONSTANT_BYTES as CONSTANT_BYTES
 from .array import Array as Array
 from .array import TensorMap as TensorMap

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.definition import Array
+from ..core.definition import BEYOND_CONSTANTS, Array
 from ..core.errors import Status, TrialFailure
 from .elf import OBJECT, Section, sections, symbols
 
@@ -60,7 +60,7 @@ def check_constants(kernel: str, specs: Mapping[str, Array], declared: Mapping[s
         if not spec.constant:
             continue
         if name not in declared:
-            has = ", ".join(declared) or "none"
+            has = ", ".join(name for name in declared if name != BEYOND_CONSTANTS) or "none"
             why = f"{name} is array_constant(), but the source declares no such variable (it has {has}); declare it as"
             why += f" __constant__ {name}[..], outside of namespaces and not initialised"
             raise TrialFailure(Status.DEFINITION_FAILED, f"{kernel}: {why}")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune import Launch, TrialFailure
-from autotune.core.definition import array_constant
+from autotune.core.definition import BEYOND_CONSTANTS, array_constant
 from autotune.devices import cuda, find_device
 from autotune.devices.base import Binary, Constant
 from autotune.devices.host.session import HostFunction
@@ -142,7 +142,7 @@ def test_cubins_tell_variables_and_parameters() -> None:
     device = cuda.of_architecture("sm_90")
     kernel, _, plain = rendered("convolve")
     binary: Binary = cuda.compile(plain, device)
-    assert constant_bytes(binary.files["cubin"].read_bytes()) == {"d_filter": 100}
+    assert constant_bytes(binary.files["cubin"].read_bytes()) == {"d_filter": 100, BEYOND_CONSTANTS: 256}
     assert kernel.arrays(kernel.tuned[0])["d_filter"] == array_constant(np.float32, 5, 5)
     with pytest.raises(TrialFailure, match="definition_failed: convolve: __constant__ d_filter has 20 bytes"):
         cuda.compile(rendered("convolve", "[N_SIDE * N_SIDE]", "[N_SIDE]")[2], device)

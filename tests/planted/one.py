@@ -1,6 +1,6 @@
-"""One launch: y[i] = scale x[i] + w[i mod 5], and peaks[b], the largest |8 y| of block b. FAULT says what is wrong.
+"""One launch: y[i] = scale x[i] + w[i mod 5] + d_shifts[i mod 3], and peaks[b], the largest |8 y| of block b.
 
-Template: one.cu.j2.
+FAULT says what is wrong. Template: one.cu.j2.
 """
 
 from dataclasses import dataclass, replace
@@ -8,9 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from autotune import Array, Config, Kernel, Launch, Space, Tolerance, array_in, array_out, ceil_div, runtime
+from autotune import (
+    Array,
+    Config,
+    Kernel,
+    Launch,
+    Space,
+    Tolerance,
+    array_constant,
+    array_in,
+    array_out,
+    ceil_div,
+    runtime,
+)
 
-BLOCK, N_W = 128, 5
+BLOCK, N_W, N_SHIFTS = 128, 5, 3
 FAULTS = [
     "RIGHT",
     "SKIPS_LAST",
@@ -56,6 +68,8 @@ FAULTS = [
     "STALE_TAIL_AT_FULL_SIZE",
     "PEAKS_OF_OLD_Y",
     "KEEPS_ONE_VALUE",
+    "READS_PAST_CONSTANTS",
+    "READS_FAR_PAST_CONSTANTS",
 ]
 
 
@@ -67,7 +81,7 @@ class Problem:
 
 
 class One(Kernel[Problem]):
-    """x, w, scale -> y, peaks."""
+    """x, w, d_shifts, scale -> y, peaks."""
 
     space = Space(FAULT=tuple(FAULTS))
     arguments = ("y", "peaks", "x", "w", "scale", "n")
@@ -78,7 +92,8 @@ class One(Kernel[Problem]):
     def arrays(self, problem: Problem) -> dict[str, Array]:
         n = problem.n
         outputs = {"y": array_out(np.float32, n), "peaks": array_out(np.int32, ceil_div(n, BLOCK))}
-        return {**outputs, "x": array_in(np.float32, n), "w": array_in(np.float32, N_W)}
+        read = {"x": array_in(np.float32, n), "w": array_in(np.float32, N_W)}
+        return {**outputs, **read, "d_shifts": array_constant(np.float32, N_SHIFTS)}
 
     def scalars(self, problem: Problem, inputs: Any) -> dict[str, Any]:
         return {"scale": np.float32(inputs["scale"]), "n": np.int32(problem.n)}
@@ -88,13 +103,15 @@ class One(Kernel[Problem]):
 
     def inputs(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         x, w = (rng.normal(size=size).astype(np.float32) for size in (problem.n, N_W))
-        return {"x": x, "w": w, "scale": float(np.float32(rng.uniform(1, 2)))}
+        shifts = rng.normal(size=N_SHIFTS).astype(np.float32)
+        return {"x": x, "w": w, "d_shifts": shifts, "scale": float(np.float32(rng.uniform(1, 2)))}
 
     def edge_problems(self, problem: Problem, config: Config) -> tuple[Problem, ...]:
         return replace(problem, n=1), replace(problem, n=129), replace(problem, n=3000)
 
     def reference(self, problem: Problem, **inputs: Any) -> dict[str, np.ndarray]:
         y = np.float32(inputs["scale"]) * inputs["x"] + np.resize(inputs["w"], problem.n)  # as float32 rounds it
+        y = y + np.resize(inputs["d_shifts"], problem.n)
         peaks = np.rint(8 * np.abs(np.resize(y, ceil_div(problem.n, BLOCK) * BLOCK)))
         peaks[problem.n :] = 0
         return {"y": y.astype(float), "peaks": peaks.reshape(-1, BLOCK).max(axis=1).astype(np.int64)}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ...core.definition import Device, Launch, Tolerance, array_constant
+from ...core.definition import BEYOND_CONSTANTS, BEYOND_PATTERN, Device, Launch, Tolerance, array_constant
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import as_passed, check_constants, check_structures, constant_bytes
 from ...runtime.nvrtc import cached_cubin
@@ -195,19 +195,22 @@ class CudaFunction:
         return _Ready(self._functions[name], launch, (*given, *(encoded(m, at[m.argument]) for m in launch.maps)))
 
     def _fill(self, constants: Sequence[Constant]) -> None:
-        """Copies to constant memory.
+        """Copies to constant memory, and poisons what lies behind it.
 
         Raises:
             TrialFailure: definition_failed, when a variable is missing or too small.
         """
         specs = {c.name: array_constant(c.values.dtype, *c.values.shape) for c in constants}
-        check_constants(self._name, specs, constant_bytes(self._cubin))
-        runtime = cupy.cuda.runtime
+        declared = constant_bytes(self._cubin)
+        check_constants(self._name, specs, declared)
+        runtime, module = cupy.cuda.runtime, self._functions[self._name].raw.kernel.module
         with _faults(self._name):
             runtime.deviceSynchronize()  # launches before may still read it
-            for c in constants:
-                values = np.ascontiguousarray(c.values)
-                address = self._functions[self._name].raw.kernel.module.get_global_var(c.name)
+            contents = {c.name: np.ascontiguousarray(c.values) for c in constants}
+            if BEYOND_CONSTANTS in declared:
+                contents[BEYOND_CONSTANTS] = np.full(declared[BEYOND_CONSTANTS], BEYOND_PATTERN, np.uint8)
+            for name, values in contents.items():
+                address = module.get_global_var(name)
                 runtime.memcpy(address, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice)
 
 

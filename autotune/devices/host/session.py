@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.definition import Device, Launch, TensorMap, array_constant
+from ...core.definition import BEYOND_CONSTANTS, BEYOND_PATTERN, Device, Launch, TensorMap, array_constant
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import check_constants
 from ..base import TIMED_ALIGN, Argument, Binary, Constant, Sample, Streamed
@@ -22,6 +22,7 @@ from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_o
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
+ARRAY_ALIGN = 32  # bytes: what g++ aligns large arrays to
 ONE_LAUNCH = threading.Lock()  # the runtime has one launch at a time, and a library one shared and constant memory
 MAP = struct.Struct("<Q2I5Q4Q5I I 16x")  # BoxMap of abi.hpp, filled up to the 128 bytes of a tensor map
 
@@ -176,6 +177,12 @@ class HostFunction:
         check_constants(self._kernel, specs, self._constant_bytes)
         ranges = []
         for variable in self._variables:
+            if variable.name.decode() == BEYOND_CONSTANTS:
+                ends = (v.start + v.n_bytes for v in self._variables)
+                gaps = (variable.start - end for end in ends)  # alignment leaves some bytes out
+                gap = min((gap for gap in gaps if 0 <= gap < ARRAY_ALIGN), default=0)
+                ctypes.memset(variable.start - gap, BEYOND_PATTERN, gap + variable.n_bytes)
+                continue  # in checked launches who reads it is stopped
             constant = constants.get(variable.name.decode()) if variable.kind == b"v" else None
             if constant is not None:
                 values = np.ascontiguousarray(constant.values)

@@ -6,7 +6,8 @@
 #define __host__
 #define __managed__
 // `used`: a variable that nobody writes must not be folded into a constant; a launch fills constant memory before it.
-#define __constant__ __attribute__((used))
+// `no_reorder`: variables lie in the order of the source, so that what is to be found behind the last one lies there.
+#define __constant__ __attribute__((used, no_reorder))
 // One copy serves all blocks, because they run one after another. `used`, or its reads would go unseen.
 #define __shared__ static __attribute__((used))
 #define __launch_bounds__(...)
