@@ -117,8 +117,8 @@ def _answer(call: Call, argument: Argument, known: Any, atol: float) -> Answer:
     if not (np.can_cast(dtype, array.dtype, "safe") and array.dtype.kind == dtype.kind and dtype.names is None):
         array = array.astype(dtype)
     as_given = array.shape == memory.given.shape
-    typed = array.transpose(memory.order) if as_given else array.reshape(memory.typed.shape)
-    return Answer(argument, np.ascontiguousarray(typed), atol)
+    typed = array.transpose(memory.order) if as_given else array
+    return Answer(argument, np.ascontiguousarray(typed).reshape(memory.typed.shape), atol)
 
 
 def _why_no_answer(array: np.ndarray, dtype: np.dtype[Any]) -> str | None:

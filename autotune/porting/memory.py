@@ -53,7 +53,7 @@ class Memory:
     @cached_property
     def typed(self) -> np.ndarray:
         """Returns the elements as they lie, in the caller's type."""
-        return self.given.transpose(self.order)
+        return self.given.transpose(self.order) if self.given.ndim else self.given.reshape(1)
 
     @cached_property
     def stored(self) -> np.ndarray:
@@ -67,8 +67,8 @@ class Memory:
 
     def restored(self, found: np.ndarray) -> np.ndarray:
         """Returns ``found``, which is stored like this array, as the caller has it."""
-        back = np.argsort(self.order)
-        return self.as_typed(found).transpose(back)
+        back = self.as_typed(found)
+        return back.transpose(np.argsort(self.order)) if self.given.ndim else back.reshape(())
 
     def as_typed(self, found: np.ndarray) -> np.ndarray:
         """Returns ``found``, which is stored like this array, in the caller's type."""

@@ -236,3 +236,37 @@ def test_a_restriction_that_cannot_be_computed_is_named(rule: Any, tmp_path: Pat
     params = {"block_size_x": [96], "tile": [0, 2]}
     with pytest.raises(UsageError, match=r"the restriction .* raises ZeroDivisionError at block_size_x=96, tile=0"):
         tuned(tmp_path, "", np.zeros(N, np.float32), X, tune_params=params, restrictions=rule)
+
+
+def test_grids_of_other_blocks_may_reach_further_into_padding(tmp_path: Path) -> None:
+    n_padded = N + 200
+    x = np.concatenate([X, np.zeros(200, np.float32)])
+    given = [np.zeros(n_padded, np.float32), x, np.int32(N)]
+    params = {"block_size_x": [52, 96, 128], "late": [0, 1]}  # the first one covers N without a rest
+    found, env = tuned(tmp_path, "y[i] = late ? y[i] : x[i];", None, x, arguments=given, tune_params=params)
+    trials = found.sweep.trials
+    assert kind_of(env) == (True, True)
+    assert set(trials.status[trials.late == 0]) == {"measured"} and set(trials.status[trials.late == 1]) == {"wrong"}
+
+
+def test_an_array_without_axes_is_one_element(tmp_path: Path) -> None:
+    source = (
+        "__global__ void f(int *count, int n) { if (blockIdx.x * block_size_x + threadIdx.x < n) atomicAdd(count, 1); }"
+    )
+    given = [np.array(4, np.int32), np.int32(N)]
+    said: dict[str, Any] = {"device": "host", "quiet": True}
+    found, _ = tune_kernel(
+        "f", source, N, given, {"block_size_x": [96]}, answer=[np.array(4 + N), None], results=tmp_path, **said
+    )
+    assert statuses(found) == ["measured"]
+    assert run_kernel("f", source, N, given, {"block_size_x": 96}, **said)[0] == 4 + N
+
+
+def test_sums_whose_order_varies_make_one_record(tmp_path: Path) -> None:
+    body = "if (i < n) atomicAdd(&y[i % 7], x[i] * 1e-3f);"
+    answer = np.zeros(N)
+    np.add.at(answer, np.arange(N) % 7, X.astype(np.float64) * 1e-3)
+    first, env = tuned(tmp_path, body, np.zeros(N, np.float32), answer)
+    again, same = tuned(tmp_path, body, np.zeros(N, np.float32), answer)
+    assert statuses(first) == ["measured"] and env["record"] == same["record"]
+    assert first[0]["timestamp"] == again[0]["timestamp"] and first[0]["times"] == again[0]["times"]
