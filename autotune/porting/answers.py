@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,8 @@ def answers_of(call: Call, given: Sequence[Any] | None, atol: float) -> Answers:
     Raises:
         UsageError: for one that its argument cannot hold; names it.
     """
+    if not 0 <= atol < inf:
+        raise UsageError(f"atol={atol}: it must be a finite number, 0 or more")
     if given is None:
         return Answers()
     if len(given) != len(call.arguments):

@@ -55,7 +55,7 @@ COMPLEX = {
 }
 UNSIGNED = {name: f"unsigned {name.removeprefix('u')}" for name in ("uchar", "ushort", "ulong", "ulonglong")}
 UNSIGNED |= {"longlong": "long long", "unsigned longlong": "unsigned long long"}
-BITS_OF = ("half", "__half", "nv_bfloat16", "__nv_bfloat16")  # also given as the bits, in uint16
+HALVES = ("half", "__half")  # also given as their bits, in uint16, as bfloat16 is
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Parameter:
         base = UNSIGNED.get(UNSIGNED.get(base, base), UNSIGNED.get(base, base))
         if dtype.names is not None:
             return f"{self.type}*, no structure" if base in KINDS and not vector and base == self.type else None
-        if base in BITS_OF and dtype == np.uint16:
+        if (base in HALVES or "bfloat16" in base) and dtype == np.uint16:
             return None
         if "bfloat16" in base:
             return None if dtype.name == "bfloat16" else f"{self.type}*: give ml_dtypes.bfloat16, or its bits in uint16"

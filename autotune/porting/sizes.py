@@ -18,7 +18,7 @@ from .signature import COMMENT
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # multiples of a size that an extent may be
 MOST_HALO = 8  # elements by which an extent may be longer
-RESERVED = ("data", "size", "device")  # fields that are taken, and a name that a package's functions have
+RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package has already
 Candidate = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
 GRID_SIZE = re.compile(r"\bgrid_size_[xyz]\b")
 

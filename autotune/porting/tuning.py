@@ -68,6 +68,8 @@ def tune(
         probed = probe(call, known, Launcher(call, formulas, bench, settings.launch_deadline_s))
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
+        for name, why in probed.doubt.items():
+            progress.note(f"what {call.name} does to {name} could not be found out, it starts as given: {why}")
         outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
         progress.note(f"{call.name}: {outputs.note}")
         progress.note(f"{call.name}: {formulas.sizes.told}")
@@ -120,4 +122,4 @@ def run_once(call: Call, config: Mapping[str, Any], device: str, deadline_s: flo
         except TrialFailure as failure:
             raise UsageError(f"{call.name}: {failure}") from failure
     after = {e.name: e.memory.restored(found[e.name]) if e.name in found else e.value for e in call.arguments}
-    return [value.given.copy() if isinstance(value, Memory) else value for value in after.values()]
+    return [value.given.copy(order="K") if isinstance(value, Memory) else value for value in after.values()]

@@ -199,6 +199,21 @@ def test_a_definition_serves_other_sizes(tmp_path: Path) -> None:
     assert kernel.scalars(problem, {"a": 0.5}) == {"a": np.float32(0.5), "n": np.int32(5000)}
 
 
+def test_names_that_python_has_already_are_no_trouble(tmp_path: Path) -> None:
+    source = "__global__ void f(float *data, const float *in, int size, int lambda, int runtime, int _k) {}"
+    arrays = [np.zeros((6, 7), np.float32), np.zeros((8, 9), np.float32)]
+    given = [*arrays, np.int32(6), np.int32(7), np.int32(8), np.int32(9)]
+    space = {"block_size_x": [32], "class": [1, 2], "yield": ["a'b", 'c"']}
+    call = read_call("f", source, (6, 7), given, space, restrictions=["block_size_x > 1"])
+    formulas = Formulas.of(call, sizes_of(call))
+    path = write_definition(formulas, Outputs({"data": "scratch", "in": "in"}), tmp_path)
+    kernel = load_kernel(str(path))
+    assert asdict(kernel.tuned[0]) | {"data": ""} == {"size_": 6, "lambda_": 7, "runtime_": 8, "size_k": 9, "data": ""}
+    config = Config({"block_size_x": 32, "class": 2, "yield": "a'b"})
+    assert kernel.launch(kernel.tuned[0], config).grid == formulas.said(config).grid == (1, 7, 1)
+    assert kernel.constants(kernel.tuned[0], config)["defines"] == formulas.said(config).defines
+
+
 def test_a_package_is_called_with_sizes_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "results")
     kernel, config = load_kernel(str(path)), Config({"block_size_x": 64})
