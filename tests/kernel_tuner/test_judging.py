@@ -80,11 +80,15 @@ def test_an_index_that_is_read_stays_in_range(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_output_holds_its_answer_is_refused_where_nothing_would_pass(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="y holds its answer before the launch, and the first config does not write"):
+    with pytest.raises(
+        UsageError, match="y holds its answer before the launch, and the first config leaves it as it is"
+    ):
         tuned(tmp_path, "", X.copy(), X)
     out_of_range = "if (i < n) y[(int)y[i] == 0 ? i : i + 1000000] = 0;"  # other contents are no indices
     with pytest.raises(UsageError, match=r"could not be found out \(.*give y other contents, such as zeros"):
         tuned(tmp_path, out_of_range, np.zeros(N, np.float32), np.zeros(N, np.float32))
+    with pytest.raises(UsageError, match="and the first config leaves it as it is, within the tolerance"):
+        tuned(tmp_path, "if (i < n) y[i] += x[i];", np.full(N, 1e7, np.float32), X + np.float32(1e7))
     params = {"block_size_x": [96], "idle": [0, 1]}
     found, _ = tuned(tmp_path, "if (i < n && !idle) y[i] = x[i];", X.copy(), X, tune_params=params)
     assert statuses(found) == ["measured", "wrong"]

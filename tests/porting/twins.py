@@ -10,6 +10,7 @@ A call has the right kernel as its first config, and as the others twins of it w
 ``python -m tests.porting.twins`` runs the whole table, which takes minutes, and prints it.
 """
 
+import importlib.util
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -35,6 +36,10 @@ TYPES = {
     "complex64": "float2",
     "complex128": "double2",
 }
+if importlib.util.find_spec("ml_dtypes") is not None:
+    import ml_dtypes  # noqa: F401  (its import makes the name a type of NumPy's)
+
+    TYPES["bfloat16"] = "unsigned short"  # its bits, since host has no __nv_bfloat16
 WAYS = ("set", "add", "atomicAdd", "atomicMax", "part", "in place")
 CONTENTS = ("zeros", "ones", "nan", "large", "the answer")
 ATOL = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
@@ -93,6 +98,11 @@ class Case:
                 "plus": "return __float2half(__half2float(a) + __half2float(b));",
                 "is_zero": "return __half2float(a) == 0.0f;",
             }
+        if self.dtype == "bfloat16":
+            wide = "__uint_as_float((unsigned){} << 16)"
+            total = f"unsigned u = __float_as_uint({wide.format('a')} + {wide.format('b')});"
+            parts["plus"] = f"{total} return T((u + 0x7fff + ((u >> 16) & 1)) >> 16);"
+            parts["is_zero"] = "return (a & 0x7fff) == 0;"
         if self.way == "atomicAdd":
             plain, whole = "atomicAdd(y, x);", "atomicAdd((unsigned long long *)y, (unsigned long long)x);"
             of_parts = "atomicAdd(&y->x, x.x); atomicAdd(&y->y, x.y);"
@@ -118,10 +128,13 @@ class Case:
 
     def _content(self, n: int, dtype: np.dtype[Any]) -> np.ndarray:
         adds = self.way not in ("set", "part")
-        large = {"b": 1, "i": 40 if adds else np.iinfo(dtype).max if dtype.kind == "i" else 0}.get(dtype.kind)
-        if large is None:
-            large = 300.0 if adds else 1e-5 * float(np.finfo(dtype).max) ** 0.5
-        fill = {"zeros": 0, "ones": 1, "nan": np.nan if dtype.kind in "fc" else 0, "large": large, "the answer": 0}
+        if dtype.kind == "i":
+            large = 40.0 if adds else float(2 ** (8 * dtype.itemsize - 2))
+        else:
+            large = (
+                (8.0 if dtype.itemsize == 2 else 300.0) if adds else 1e-5 * float(np.finfo(_numbers(dtype)).max) ** 0.5
+            )
+        fill = {"zeros": 0.0, "ones": 1.0, "nan": np.nan, "large": large, "the answer": 0.0}
         return np.full(n, fill[self.content], dtype)
 
     def _answer(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -168,6 +181,11 @@ class Case:
         ]
 
 
+def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the type whose range a type has."""
+    return np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
+
+
 def _values(rng: np.random.Generator, dtype: np.dtype[Any]) -> np.ndarray:
     """Returns numbers of which none is zero, and of which a few can be added in any type."""
     if dtype.kind == "i":
@@ -181,7 +199,7 @@ def cases() -> Iterator[Case]:
     for dtype in TYPES:
         kind = np.dtype(dtype).kind
         for way in WAYS:
-            if way == "atomicAdd" and dtype in ("int8", "int16", "float16"):
+            if way == "atomicAdd" and dtype in ("int8", "int16", "float16", "bfloat16"):
                 continue
             if way == "atomicMax" and dtype not in ("int32", "int64"):
                 continue
