@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -205,7 +206,6 @@ def test_structures_are_passed_and_compared_by_their_fields(tmp_path: Path) -> N
 
 
 def test_bfloat16_is_known_by_its_name(tmp_path: Path) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     source = HEAD.replace("float *y", "__nv_bfloat16 *y") + "}"
     given = [np.zeros(N, ml_dtypes.bfloat16), X, np.int32(N)]
     said: dict[str, Any] = {"device": "host", "results": tmp_path, "quiet": True}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -114,7 +115,6 @@ def test_arrays_are_compared_with_the_signature(kind: str, dtype: Any, is_right:
 
 
 def test_bfloat16_is_compared_as_numbers() -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     source = "__global__ void f(__nv_bfloat16 *y) { y[0] = y[1]; }"
     call = read_call("f", source, 64, [np.ones(64, ml_dtypes.bfloat16)], {"block_size_x": [64]})
     memory = call.arguments[0].memory

@@ -16,6 +16,15 @@ SOME = [
 ]
 
 
+ON_A_GPU = [case for case in cases() if case.content != "ones"][::11]
+
+
 @pytest.mark.parametrize("case", dict.fromkeys([*SOME, *list(cases())[::EACH]]), ids=str)
 def test_twins_are_told_apart(case: Case, tmp_path: Path) -> None:
     assert case.wrongs(tmp_path) == []
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", ON_A_GPU, ids=str)
+def test_twins_are_told_apart_on_a_gpu(case: Case, tmp_path: Path) -> None:
+    assert case.wrongs(tmp_path, "cuda") == []

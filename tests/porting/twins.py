@@ -7,10 +7,11 @@ A call has the right kernel as its first config, and as the others twins of it w
     3  do nothing
     4  keep old values, unless they are zero
 
-``python -m tests.porting.twins`` runs the whole table, which takes minutes, and prints it.
+``python -m tests.porting.twins`` runs the whole table, which takes minutes, and prints it; ``--device cuda`` on a GPU.
 """
 
-import importlib.util
+import argparse
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes  # noqa: F401  (its import makes bfloat16 a type of NumPy's)
 import numpy as np
 
 from autotune import UsageError
@@ -35,11 +37,8 @@ TYPES = {
     "int64": "long long",
     "complex64": "float2",
     "complex128": "double2",
+    "bfloat16": "unsigned short",  # its bits, since host has no __nv_bfloat16
 }
-if importlib.util.find_spec("ml_dtypes") is not None:
-    import ml_dtypes  # noqa: F401  (its import makes the name a type of NumPy's)
-
-    TYPES["bfloat16"] = "unsigned short"  # its bits, since host has no __nv_bfloat16
 WAYS = ("set", "add", "atomicAdd", "atomicMax", "part", "in place")
 CONTENTS = ("zeros", "ones", "nan", "large", "the answer")
 ATOL = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
@@ -154,7 +153,7 @@ class Case:
             after = y.astype(wide) + x.reshape(-1, N_BINS).astype(wide).sum(axis=0)
         return after
 
-    def wrongs(self, results: Path) -> list[str]:
+    def wrongs(self, results: Path, device: str = "host") -> list[str]:
         """Returns what is called otherwise than it is."""
         y, x, answer = self.arrays()
         try:
@@ -167,7 +166,7 @@ class Case:
                 answer=[answer, None, None],
                 atol=ATOL.get(self.dtype, 1e-9),
                 iterations=3,
-                device="host",
+                device=device,
                 results=results,
                 quiet=True,
             )
@@ -211,16 +210,20 @@ def cases() -> Iterator[Case]:
                 yield Case(dtype, way, content)
 
 
-def main() -> None:
+def main() -> int:
     """Prints the table: of each call "ok", or what is called otherwise than it is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="host", help="auto, host or cuda")
+    device = parser.parse_args().device
     with tempfile.TemporaryDirectory() as folder:
         n_wrong = 0
         for number, case in enumerate(cases()):
-            wrongs = case.wrongs(Path(folder) / str(number))
+            wrongs = case.wrongs(Path(folder) / str(number), device)
             n_wrong += len(wrongs)
             print(f"{case.dtype:11s}{case.way:11s}{case.content:11s} {'; '.join(wrongs) or 'ok'}", flush=True)
         print(f"{n_wrong} of {(number + 1) * len(TWINS)} kernels are called otherwise than they are")
+    return int(n_wrong > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
