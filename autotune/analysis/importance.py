@@ -85,8 +85,12 @@ def epsilon_squared(groups: list[list[float]]) -> float | None:
     if k < 2 or n <= k:
         return None
     mean = fmean(x for group in groups for x in group)
-    total = sum((x - mean) ** 2 for group in groups for x in group)
+    total = sum(_squares(group, mean) for group in groups)
     if total == 0:
         return None
-    within = sum(sum((x - fmean(group)) ** 2 for x in group) for group in groups)
+    within = sum(_squares(group, fmean(group)) for group in groups)
     return max(0.0, 1 - (within / (n - k)) / (total / (n - 1)))
+
+
+def _squares(group: list[float], mean: float) -> float:
+    return sum((x - mean) ** 2 for x in group)

@@ -62,7 +62,9 @@ class Config(Mapping[str, Value]):
         return hash(frozenset(self._values.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and dict(self) == dict(other)
+        if isinstance(other, Config):
+            return self._values == other._values
+        return isinstance(other, Mapping) and self._values == dict(other)
 
     def __str__(self) -> str:
         return ",".join(f"{name}={value}" for name, value in self._values.items())

@@ -4,10 +4,11 @@ A space is enumerated before anything runs, so a search never proposes what cann
 ``when`` is absent from the configurations it has no meaning in.
 """
 
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from math import log
+from threading import Lock
 
 from .config import Config, Value, reads_back
 from .device import Device
@@ -17,6 +18,7 @@ from .parameter import Constraint, Parameter, Predicate, clause
 from .problem import Problem
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
+MOST_CONFIGS = 1 << 20  # that they have together: a campaign's memory does not grow with its problems
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Space:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
         # A search asks for the same enumerations again and again, also those of other problems.
-        self._enumerated = lru_cache(maxsize=KEPT)(self._enumerate)
+        self._kept: OrderedDict[Hashable, Enumeration] = OrderedDict()
+        self._keeping = Lock()  # a campaign's worker runs several sweeps at a time
         for name, given in parameters.items():
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
@@ -120,7 +123,7 @@ class Space:
 
             name = getattr(predicate, "__name__", "constraint")
             self.constraints.append(Constraint(name, reason, holds if asked_of else predicate, is_heuristic))
-            self._enumerated.cache_clear()
+            self._kept.clear()
             return predicate
 
         return add
@@ -149,7 +152,22 @@ class Space:
         """
         for name, values in (restrict or {}).items():
             self.check_values(name, values)
-        return self._enumerated(problem, device, tuple(sorted((restrict or {}).items())))
+        asked = problem, device, tuple(sorted((restrict or {}).items()))
+        with self._keeping:
+            if (found := self._kept.get(asked)) is not None:
+                self._kept.move_to_end(asked)
+                return found
+        found = self._enumerate(*asked)
+        with self._keeping:
+            self._kept[asked] = found
+            while len(self._kept) > 1 and self._is_full:
+                self._kept.popitem(last=False)
+        return found
+
+    @property
+    def _is_full(self) -> bool:
+        n_configs = sum(len(enumeration.configs) for enumeration in self._kept.values())
+        return len(self._kept) > KEPT or n_configs > MOST_CONFIGS
 
     def _enumerate(
         self, problem: Problem, device: Device, restrict: tuple[tuple[str, tuple[Value, ...]], ...]

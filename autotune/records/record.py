@@ -75,7 +75,7 @@ class SweepRecord:
             latest[trial.config] = trial
         return tuple(latest.values())
 
-    @property
+    @cached_property
     def measured(self) -> list[Trial]:
         """Returns the trials that have a time, fastest first."""
         return sorted((t for t in self.trials if t.median_s), key=lambda t: t.median_s or 0.0)

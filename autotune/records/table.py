@@ -2,16 +2,19 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..system.limits import check_type
+from ..trial.row import Trial
 from .folder import SweepFolder, find_sweeps
 from .outcome import tell_missing
-from .trials import as_row
 
 if TYPE_CHECKING:
     import pandas as pd
+
+OWN = tuple(field.name for field in fields(Trial) if field.name not in ("config", "metrics"))  # columns of each trial
 
 
 def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
@@ -32,7 +35,8 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
     """Returns the table of ``load`` for sweeps that have been found."""
     import pandas as pd  # here: workers and compile processes start without it
 
-    rows = []
+    columns: dict[str, list[Any]] = {}
+    n = 0
     for folder in folders:
         about = folder.about()
         fixed: dict[str, Any] = {"device": about.device.name, "kernel": about.kernel}
@@ -41,11 +45,17 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
         if outcome is not None:
             tell_missing(folder.path, outcome, trials)
         for trial in trials:
-            row = as_row(trial)
-            metrics = {f"metric.{name}": value for name, value in row.pop("metrics").items()}
-            rows.append({**fixed, **row.pop("config"), **row, **metrics})
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names})
+            row = {**fixed, **trial.config, **{name: getattr(trial, name) for name in OWN}}
+            row["status"] = str(trial.status)
+            row |= {f"metric.{name}": value for name, value in trial.metrics.items()}
+            for name, value in row.items():
+                column = columns.setdefault(name, [])
+                column.extend([None] * (n - len(column)))
+                column.append(value)
+            n += 1
+    for column in columns.values():
+        column.extend([None] * (n - len(column)))
+    return pd.DataFrame({name: _column(columns.pop(name)) for name in list(columns)})
 
 
 def _column(values: list[Any]) -> "pd.Series[Any]":

@@ -10,18 +10,20 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
 from ..core.errors import TrialFailure
-from ..core.files import content_of
+from ..core.files import opened
 from ..core.schema import Unsound, parse
 from ..trial.row import Trial
 from . import record_schema
 from .damage import cannot_write, tell
 
 TRIALS = "trials.jsonl"
+MOST_LINE, PIECE = 1 << 26, 1 << 20  # bytes of a line; bytes that are looked at together
 SUM = "sum"  # the member of a line that holds its checksum
 
 
@@ -73,7 +75,7 @@ def append(folder: Path, trial: Trial) -> None:
     Raises:
         UsageError: when the disk is full or not writable; earlier trials stay.
     """
-    line = _line(trial)
+    line = line_of(trial)
     path = folder / TRIALS
     size = path.stat().st_size if path.exists() else 0
     try:
@@ -101,30 +103,44 @@ def mend_last_line(folder: Path) -> None:
     path = folder / TRIALS
     if not path.exists():
         return
-    data = content_of(path)
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        os.truncate(path, len(whole))
+    with opened(path, "rb") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end:  # backwards, since a record may be larger than the memory
+            begin = max(0, end - PIECE)
+            file.seek(begin)
+            if (newline := file.read(end - begin).rfind(b"\n")) >= 0:
+                end = begin + newline + 1
+                break
+            end = begin
+    if end != size:
+        os.truncate(path, end)
 
 
 def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
     path = folder / TRIALS
+    damaged: dict[int, Unsound] = {}
+    numbers: set[int] = set()
+    known: dict[Any, Any] = {}
     try:
-        data = content_of(path)
+        with opened(path, "rb") as file:
+            for number, line in enumerate(iter(partial(file.readline, MOST_LINE), b""), 1):
+                if len(line) == MOST_LINE and not line.endswith(b"\n"):
+                    damaged[number] = Unsound(f"it is longer than {MOST_LINE} bytes; all that follows is left out, too")
+                    break
+                if not line.endswith(b"\n"):  # torn
+                    break
+                try:
+                    trial = _trial(line[:-1], known)
+                except Unsound as error:
+                    damaged[number] = error
+                else:
+                    numbers.add(trial.number)
+                    yield trial
     except FileNotFoundError:
         return
     except OSError as error:
         tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
         return
-    damaged: dict[int, Unsound] = {}
-    numbers: set[int] = set()
-    for number, line in enumerate(data.split(b"\n")[:-1], 1):  # the rest is empty or torn
-        try:
-            trial = _trial(line)
-            numbers.add(trial.number)
-            yield trial
-        except Unsound as error:
-            damaged[number] = error
     if not damaged and not with_outcome:  # an outcome knows its trials
         _tell_gaps(path, numbers)
     if damaged:
@@ -140,7 +156,7 @@ def _tell_gaps(path: Path, numbers: set[int]) -> None:
         tell(f"{path} lacks {n_gone} trials, such as number {first}: what it says is of what is left")
 
 
-def _line(trial: Trial) -> bytes:
+def line_of(trial: Trial) -> bytes:
     """Returns a trial's JSON, whose last member is a checksum of the bytes before it."""
     body = json.dumps(as_row(trial), separators=(",", ":"), allow_nan=False, default=plain_number)[:-1].encode()
     return body + _sum(body) + b"\n"
@@ -153,8 +169,10 @@ def _sum(body: bytes) -> bytes:
 N_SUM = len(_sum(b""))
 
 
-def _trial(line: bytes) -> Trial:
+def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
     """Returns the trial of a line; one of an older version has no checksum.
+
+    ``known``: texts and tuples of the lines before, which stand in for equal ones: most of a record repeats.
 
     Raises:
         Unsound: when that is no trial, or not as it was written.
@@ -163,7 +181,14 @@ def _trial(line: bytes) -> Trial:
     if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
         raise Unsound("it does not have the checksum that it states")
     values = record_schema.trial(row)
-    return Trial(**{**values, "config": Config(values["config"])})
+    for name in REPEATED:
+        if (value := values.get(name)) is not None:
+            values[name] = known.setdefault(value, value)
+    config = {known.setdefault(name, name): value for name, value in values["config"].items()}
+    return Trial(**{**values, "config": Config(config)})
+
+
+REPEATED = ("compiler", "conditions", "message", "at", "grid", "block", "verified_on")
 
 
 def plain_number(value: Any) -> Any:

@@ -12,6 +12,7 @@ from ..core.units import seconds, unit_of
 from ..records.outcome import Relation
 from ..records.record import SweepRecord
 from ..trial.row import Trial
+from . import sampled
 from .blocks import (
     BLUE,
     GREEN,
@@ -166,6 +167,10 @@ def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
     common = [config for config in sweep.median_s if config in other.median_s]
     if not common:
         return None
+    n_common, common = (
+        len(common),
+        sampled.sampled(sorted(common, key=sweep.median_s.__getitem__), n_first=sampled.N_BEST),
+    )
     unit, size = unit_of(min(sweep.median_s[config] for config in common))
     x, y = ([in_unit(each.median_s[config], size) for config in common] for each in (sweep, other))
     ends = [min(*x, *y) / 1.1, max(*x, *y) * 1.1]
@@ -182,8 +187,8 @@ def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
     equal = {"type": "scatter", "mode": "lines", "name": "no change", "line": {"color": MUTED, "width": 1}}
     shown = layout(420, xaxis=log_axis(f"median before ({unit})"), yaxis=log_axis(f"median after ({unit})"))
     return Picture(
-        f"The {len(common)} configs that both searches measured",
-        "A dot is a config; below the line it is faster than before.",
+        f"The {n_common} configs that both searches measured",
+        "A dot is a config; below the line it is faster than before." + sampled.told(n_common, best="fastest"),
         {"data": [{**equal, "x": ends, "y": ends, "hoverinfo": "skip"}, dots], "layout": shown},
     )
 

@@ -8,6 +8,7 @@ from ..records.objectives import ENERGY, TIME, Objective, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..trial.row import Trial
+from . import sampled
 from .blocks import BLUE, GREEN, ORANGE, Figure, Picture, axis, label, layout
 from .pictures import wrapped
 
@@ -24,14 +25,20 @@ def of_sweep(sweep: SweepRecord) -> Picture | None:
     again = any(isinstance(each, Finalist) for each in on_it)
     winner = [each for each in (sweep.winner,) if each is not None and values_of(objectives, each)]
     traces = [
-        _marks("a config", objectives, sweep.trials, {"color": BLUE, "size": 6, "opacity": 0.55}),
+        _marks(
+            "a config",
+            objectives,
+            sampled.sampled(sweep.measured, n_first=sampled.N_BEST),
+            {"color": BLUE, "size": 6, "opacity": 0.55},
+        ),
         _marks("the front", objectives, on_it, {"color": ORANGE, "size": 9}, with_line=True),
         _marks("the winner", objectives, winner, {"color": GREEN, "size": 13, "symbol": "star"}),
     ]
     source = "as the final round measured them" if again else "as the search measured them"
     return Picture(
         f"{first.name.capitalize()} and {second.name}",
-        f"A dot is a config as its trial found it; the line joins those that no other one beats in both, {source}.",
+        f"A dot is a config as its trial found it; the line joins those that no other one beats in both, {source}."
+        + sampled.told(len(sweep.measured), best="fastest"),
         {"data": traces, "layout": layout(420, xaxis=axis(first.title), yaxis=axis(second.title))},
     )
 

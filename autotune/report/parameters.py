@@ -1,9 +1,13 @@
 """The pictures of a sweep's parameters: how much each matters, the times by its value, and which act together."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ..analysis.importance import Importance
 from ..analysis.interactions import Interaction
+from ..core.config import Value
 from ..core.units import seconds, unit_of
 from ..records.record import SweepRecord
 from ..trial.row import Trial
@@ -93,22 +97,45 @@ def together(found: Sequence[Interaction]) -> Gallery | None:
 def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points: bool) -> Figure:
     having = [trial for trial in measured if each.name in trial.config]
     order = [label(effect.value) for effect in sorted(each.values, key=lambda effect: natural(effect.value))]
-    boxes = {
+    if not with_points:
+        return _drawn_boxes(having, each, size, order)
+    boxes: dict[str, Any] = {
         "type": "box",
         "x": [label(trial.config[each.name]) for trial in having],
         "y": [in_unit(trial.median_s or 0.0, size) for trial in having],
-        "boxpoints": "all" if with_points else False,
+        "boxpoints": "all",
         "jitter": 0.5,
         "pointpos": 0,
         "marker": {"color": BLUE, "size": 3, "opacity": 0.4},
         "line": {"color": MUTED, "width": 1},
         "fillcolor": "rgba(0,0,0,0)",
-        "hoveron": "points" if with_points else "boxes",
+        "hoveron": "points",
         "text": [f"trial {trial.number}: {seconds(trial.median_s)}" for trial in having],
         "hovertemplate": "%{text}<extra></extra>",
     }
-    times = [trial.median_s or 0.0 for trial in having]  # labels of the axis must not touch one another
-    ticks = {"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}
+    return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
+
+
+def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: list[str]) -> Figure:
+    """Returns boxes whose edges are computed here, so that the page need not hold each time."""
+    times: dict[Value, list[float]] = {}
+    for trial in having:
+        times.setdefault(trial.config[each.name], []).append(trial.median_s or 0.0)
+    edges = [np.quantile(group, (0, 0.25, 0.5, 0.75, 1), method="hazen").tolist() for group in times.values()]
+    names = ("lowerfence", "q1", "median", "q3", "upperfence")
+    boxes: dict[str, Any] = {
+        "type": "box",
+        "x": [label(value) for value in times],
+        **{name: [in_unit(edge[i], size) for edge in edges] for i, name in enumerate(names)},
+        "line": {"color": MUTED, "width": 1},
+        "fillcolor": "rgba(0,0,0,0)",
+        "hoveron": "boxes",
+    }
+    return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
+
+
+def _box_figure(boxes: dict[str, Any], times: Sequence[float], order: list[str]) -> Figure:
+    ticks = {"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}  # labels must not touch one another
     values = axis(type="category", categoryorder="array", categoryarray=order)
     shown = layout(CELL, xaxis=values, yaxis=log_axis(**ticks), showlegend=False, margin=MARGIN)
     return {"data": [boxes], "layout": shown}

@@ -8,13 +8,15 @@ from ..core.units import percent, seconds, unit_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..trial.row import Trial
+from . import sampled
 from .blocks import BLUE, GREEN, ORANGE, RED, Figure, Picture, axis, error_bars, in_unit, label, layout, log_axis
 
+N_FAILED = 1000  # failed configs that are drawn at most
 FAR = 1.3  # times the winner's median: what is slower would squeeze the intervals of the others
 
 
 def search(sweep: SweepRecord) -> Picture | None:
-    """Shows every trial in its order, and the best time so far; None where nothing was measured."""
+    """Shows the trials in their order, and the best time so far; None where nothing was measured."""
     if not sweep.measured:
         return None
     unit, size = unit_of(sweep.measured[0].median_s or 1.0)
@@ -23,13 +25,17 @@ def search(sweep: SweepRecord) -> Picture | None:
     for place, trial in enumerate(sweep.trials, 1):
         (measured if trial.median_s else failed).append((place, trial))
     floor = (sweep.measured[0].median_s or 1.0) / 1.15
-    bests = best_so_far(sweep.trials)
+    told = sampled.told(len(measured), best="fastest") + sampled.told(len(failed), "that failed", N_FAILED)
+    fastest_first = sorted(measured, key=lambda each: each[1].median_s or 0.0)
+    measured = sorted(sampled.sampled(fastest_first, n_first=sampled.N_BEST), key=lambda each: each[0])
+    failed = sampled.sampled(failed, N_FAILED)
+    steps = _steps(best_so_far(sweep.trials))
     line = {
         "name": "best so far",
         "mode": "lines",
         "line": {"color": ORANGE, "width": 2, "shape": "hv"},
-        "x": list(range(1, len(bests) + 1)),
-        "y": [None if best is None else in_unit(best, size) for best in bests],
+        "x": [place for place, _ in steps],
+        "y": [None if best is None else in_unit(best, size) for _, best in steps],
         "hoverinfo": "skip",
     }
     dots = _marks("a config", {"color": BLUE, "size": 5, "opacity": 0.55}, measured, size)
@@ -39,9 +45,16 @@ def search(sweep: SweepRecord) -> Picture | None:
     return Picture(
         "Time of every config, in the order of the search",
         "A dot is the median of one config; the line is the best so far"
-        + ("; crosses at the bottom are configs that failed." if failed else "."),
+        + ("; crosses at the bottom are configs that failed." if failed else ".")
+        + told,
         {"data": [{"type": "scatter", **trace} for trace in traces], "layout": shown},
     )
+
+
+def _steps(bests: Sequence[float | None]) -> list[tuple[int, float | None]]:
+    """Returns the places, from 1 on, at which the best so far changes, and the last one."""
+    last = len(bests) - 1
+    return [(i + 1, best) for i, best in enumerate(bests) if i in (0, last) or best != bests[i - 1]]
 
 
 def finalists(sweep: SweepRecord) -> Picture | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..records.record import SweepRecord
 from ..trial.row import Trial
+from . import sampled
 from .blocks import BLUE, GREEN, MUTED, ORANGE, Figure, Picture, label, layout, log_axis
 
 ROOFS = {
@@ -31,12 +32,14 @@ class Point:
 
 def of_sweep(sweep: SweepRecord) -> Picture | None:
     """Shows all configs of a sweep under the roofline; None where the work or the roofline is not known."""
-    points = {id(trial): point for trial in sweep.measured if (point := point_of(trial, f"trial {trial.number}"))}
+    drawn = sampled.sampled(sweep.measured, n_first=sampled.N_BEST)
+    drawn += [t for t in sweep.measured if t.config == sweep.about.default and t not in drawn]
+    points = {id(trial): point for trial in drawn if (point := point_of(trial, f"trial {trial.number}"))}
     known = ceilings(sweep)
     if not points or not known:
         return None
     first, default = sweep.measured[0], sweep.about.default
-    is_default = {id(trial): trial.config == default and trial is not first for trial in sweep.measured}
+    is_default = {id(trial): trial.config == default and trial is not first for trial in drawn}
     groups = {
         "a config": ([p for key, p in points.items() if key != id(first) and not is_default[key]], BLUE),
         "the default": ([p for key, p in points.items() if is_default[key]], ORANGE),
@@ -45,7 +48,8 @@ def of_sweep(sweep: SweepRecord) -> Picture | None:
     return Picture(
         "Configs under the roofline of the device",
         "Up is faster: no config can pass the lines, which are the measured rates of a large copy (the slope) and of "
-        "arithmetic (the levels). All configs owe the same work, so they stand above one another.",
+        "arithmetic (the levels). All configs owe the same work, so they stand above one another."
+        + sampled.told(len(sweep.measured), best="fastest"),
         _figure(known, groups),
     )
 

@@ -1,8 +1,11 @@
 """Spaces: conditional parameters, constraints counted by reason, and what a user may get wrong."""
 
+from typing import Any
+
 import pytest
 
 from autotune import Config, Device, Space, UsageError, when
+from autotune.core import space as spaces
 
 pytestmark = pytest.mark.quick
 
@@ -189,3 +192,23 @@ def test_a_constraint_may_be_asked_of_several_values() -> None:
     assert [str(c) for c in space.enumerate(None, None).configs] == ["MMA=a,N=1", "MMA=b,N=1", "MMA=c,N=1", "MMA=c,N=2"]
     with pytest.raises(UsageError, match="MMA=d is not in the space"):
         space.constraint("none", MMA=("a", "d"))
+
+
+def test_enumerations_are_kept_and_not_more_of_them_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spaces, "MOST_CONFIGS", 2500)
+    space = Space(A=tuple(range(10)), B=tuple(range(10)), C=tuple(range(10)))
+    made = [0]
+
+    @space.constraint("it is counted")
+    def counted(problem: Any, config: Config, device: Any) -> bool:
+        made[0] += config.A == config.B == config.C == 0
+        return True
+
+    first = space.enumerate(0, None)  # type: ignore[arg-type]
+    assert space.enumerate(0, None) is first and made == [1]  # type: ignore[arg-type]
+    for problem in range(20):
+        assert len(space.enumerate(problem, None).configs) == 1000  # type: ignore[arg-type]
+    assert sum(len(each.configs) for each in space._kept.values()) <= 2500
+    assert made == [20] and space.enumerate(19, None) and made == [20]  # type: ignore[arg-type]
+    monkeypatch.setattr(spaces, "MOST_CONFIGS", 10)  # what is asked for is kept in any case
+    assert space.enumerate(0, None) is space.enumerate(0, None) and len(space._kept) == 1  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def test_one_sweep_is_told_in_full(tmp_path: Path) -> None:
     assert final["data"][0]["error_x"]["array"] == pytest.approx([2.04, 3.06, 4.08])
     dots, best, failed = search["data"]
     assert dots["y"] == [400.0, 300.0, 900.0, 500.0, 200.0, 800.0] and len(failed["x"]) == 10
-    assert best["y"] == [400.0, 300.0, 300.0, 300.0, *[200.0] * 12]
+    assert (best["x"], best["y"]) == ([1, 2, 5, 16], [400.0, 300.0, 200.0, 200.0])
     assert spent["data"][0]["x"] == [6.0, 2.0]
     (phases,) = [figure["data"][0] for figure in by_value if {"2", "4", "8"} == set(figure["data"][0]["x"])]
     timed = dict(zip(phases["y"], phases["x"], strict=True))
