@@ -1,6 +1,8 @@
 """Dask's processes: one worker for each device, here or on other hosts, each restarted when it dies."""
 
 import asyncio
+import logging
+import ssl
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,7 @@ import dask.config
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from distributed.utils import get_ip
 
-from ..core.errors import UsageError
+from ..core.errors import UsageError, one_line
 from ..devices import MODULES, Target, device_module, find_device
 from ..system.processes import MOST_STARTS, n_cpus, without_main
 from ..system.shell import command
@@ -167,15 +169,28 @@ def serve(address: str, devices: Sequence[str], security: Security, compile_proc
                 await stack.enter_async_context(Nanny(address, **options))
             await asyncio.Event().wait()
 
+    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
     with _quiet(), without_main():
         try:
             asyncio.run(run())
-        except OSError as error:
-            raise _unreachable(address, error) from error
+        except (OSError, RuntimeError) as error:
+            cause = error.__cause__ if isinstance(error, RuntimeError) else error  # Dask's "Nanny failed to start"
+            if not isinstance(cause, OSError | TimeoutError):
+                raise
+            raise _unreachable(address, cause) from error
         except KeyboardInterrupt:
             return
 
 
 def _unreachable(address: str, error: OSError) -> UsageError:
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, ssl.SSLError):
+        found = found.__cause__
+    if found is not None:
+        why = one_line(str(found.reason or found)) if isinstance(found, ssl.SSLError) else ""
+        return UsageError(
+            f"the scheduler at {address} and this side do not trust each other ({why}): both need certificates of one "
+            "authority (docs/campaigns.md)"
+        )
     certificates = ", with certificates of one authority on both sides" if address.startswith("tls:") else ""
     return UsageError(f"no scheduler answers at {address} ({error}); start one with `dask scheduler`{certificates}")

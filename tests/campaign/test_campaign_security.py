@@ -113,15 +113,20 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     folder = tmp_path_factory.mktemp("certificates")
+    return made_certificates(folder)
+
+
+def options(folder: Path, *, ca: str = "--tls-ca") -> list[str]:
+    return [ca, str(folder / "ca.pem"), "--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
+
+
+def made_certificates(folder: Path) -> Path:
+    """Returns the folder, with certificates made by the commands of docs/campaigns.md."""
     page = (Path(__file__).parents[2] / "docs" / "campaigns.md").read_text()
     commands = [line.strip() for line in page.splitlines() if line.startswith("    openssl ")]
     assert len(commands) == 3
     subprocess.run(" && ".join(commands), shell=True, cwd=folder, check=True, capture_output=True, timeout=60)
     return folder
-
-
-def options(folder: Path, *, ca: str = "--tls-ca") -> list[str]:
-    return [ca, str(folder / "ca.pem"), "--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
 
 
 def test_a_campaign_over_tls_and_a_client_without_a_certificate(tmp_path: Path, certificates: Path) -> None:
@@ -168,11 +173,21 @@ def test_a_campaign_over_tls_and_a_client_without_a_certificate(tmp_path: Path, 
         spoken_to = strangers_answered(ports)
         started[1].send_signal(signal.SIGINT)
         started[1].wait(30)
+        strange = made_certificates(tmp_path)
+        mixed = ["--tls-ca", str(certificates / "ca.pem"), *options(strange)[2:]]  # whom the scheduler refuses
+        refused = [
+            subprocess.run([*PYTHON, *serve[:5], *given], capture_output=True, text=True, timeout=120)
+            for given in (options(strange), mixed)
+        ]
     finally:
         for process in started:
             process.kill()
             process.wait(30)
     assert spoken_to == []
+    for each in refused:
+        *_, line = each.stderr.strip().splitlines()
+        assert each.returncode == 2 and "Traceback" not in each.stderr, each.stderr
+        assert line.startswith(f"autotune: the scheduler at {tls} and this side do not trust each other"), line
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["tuned"] == 3 and len(find_sweeps(tmp_path / "r")) == 3
     assert sockets and {address for address, _ in sockets} <= LOOPBACK, "it reaches the scheduler there"
