@@ -120,10 +120,11 @@ class Compared:
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns that nothing is verified, and where results differ."""
         with self.bench.turn:
-            found = self.bench.worker.call(differences, job, self.folder, self.checks, deadline_s=deadline_s)
-        for check, difference in found:
-            return f"unverified: {check.name} differs from {check.of} in {difference.n_bad} of {difference.n_total}"
-        return "unverified"
+            found = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
+        if found is None:
+            return "unverified"
+        check, difference = found
+        return f"unverified: {check.name} differs from {check.of} in {difference.n_bad} of {difference.n_total}"
 
 
 @dataclass(frozen=True)
@@ -192,15 +193,16 @@ class Judged:
             TrialFailure: wrong, with the first element that differs.
         """
         with self.bench.turn:
-            found = self.bench.worker.call(differences, job, self.folder, self.checks, deadline_s=deadline_s)
-        for check, difference in found:
-            where = "" if check.before is None else f" where {check.name} held other contents before the launch"
-            raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
-        return ""
+            found = self.bench.worker.call(difference_of, job, self.folder, self.checks, deadline_s=deadline_s)
+        if found is None:
+            return ""
+        check, difference = found
+        where = "" if check.before is None else f" where {check.name} held other contents before the launch"
+        raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
 
 
-def differences(session: Session, job: Job, folder: Path, checks: Sequence[Check]) -> list[tuple[Check, Difference]]:
-    """Launches a config for each check; returns the first that fails, if any. Runs in the device's process."""
+def difference_of(session: Session, job: Job, folder: Path, checks: Sequence[Check]) -> tuple[Check, Difference] | None:
+    """Launches a config for each check; returns the first that fails, or None. Runs in the device's process."""
     kernel = load_kernel(job.kernel)
     problem, arrays = kernel.problem(job.problem), arrays_of(folder, "check")
     assert job.case is not None
@@ -220,8 +222,8 @@ def differences(session: Session, job: Job, folder: Path, checks: Sequence[Check
                 got = np.where(_near(got, arrays[check.or_after], check.tolerances[0]), want, got)
             found = unlike(as_typed(got, check.dtype), as_typed(want, check.dtype), check.tolerances)
             if found is not None:
-                return [(check, found)]
-    return []
+                return check, found
+    return None
 
 
 def _near(got: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> np.ndarray:

@@ -116,14 +116,15 @@ class _Probe:
         agree = True
         for contents in (within(given, result), beyond(result)):
             for before in contents:
-                made = Other(each, _stored(each, before), self._after(each, before))
+                made = self._launched(each, stored(np.ascontiguousarray(before)))
                 agree = agree and self._agrees(each, made.after)
                 yield made
             if not agree:
                 return
 
-    def _after(self, each: Argument, before: np.ndarray) -> np.ndarray:
-        return self.launcher.launched(self.ready, [each.name], {each.name: _stored(each, before)})[each.name]
+    def _launched(self, each: Argument, before: np.ndarray) -> Other:
+        after = self.launcher.launched(self.ready, [each.name], {each.name: before})
+        return Other(each, before, after[each.name])
 
     def _agrees(self, each: Argument, after: np.ndarray) -> bool:
         """Returns whether a result is that from the caller's contents: bit for bit, unless that varies by itself."""
@@ -132,10 +133,6 @@ class _Probe:
         if is_same(typed(after), first):
             return True
         return not is_same(first, again) and not unlike(typed(after), first, loose(first, ()))
-
-
-def _stored(each: Argument, typed: np.ndarray) -> np.ndarray:
-    return stored(np.ascontiguousarray(typed))
 
 
 def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]:
@@ -181,10 +178,8 @@ def outputs_of(call: Call, probed: Probed, answers: Answers) -> Outputs:
 def _shows(other: Other, answer: Answer) -> bool:
     """Returns whether a kernel that does nothing would differ from this launch by more than configs may."""
     before, after = (other.argument.memory.as_typed(each) for each in (other.before, other.after))
-    return (
-        unlike(before, after, loose(before, [answer.tolerance_of(leaf.dtype) for _, leaf in leaves(before)]))
-        is not None
-    )
+    own = [answer.tolerance_of(leaf.dtype) for _, leaf in leaves(before)]
+    return unlike(before, after, loose(before, own)) is not None
 
 
 def _told_nothing(call: Call, passes: Sequence[str], probed: Probed) -> str:
