@@ -86,12 +86,14 @@ def _plain(constants: tuple[Any, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Check:
-    """A launch from given contents of one array, and what it must make of them; both in files.
+    """A launch from given contents of one array, and what it must make of an array, in files.
 
-    ``before``: None for the caller's contents. ``of``: what ``after`` is, for people. ``dtype``: of the caller's array.
+    ``changed``: the array that begins with the contents ``before``; None: with the caller's. ``of``: what ``after`` is,
+    for people. ``dtype``: of the caller's array.
     """
 
     name: str
+    changed: str
     before: str | None
     after: str
     of: str
@@ -114,7 +116,7 @@ class Compared:
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", written)
         typed = {each.name: each.memory.typed for each in call.arguments if each.name in written}
-        checks = [Check(n, None, n, "the first config's", a.dtype, tuple(loose(a, ()))) for n, a in typed.items()]
+        checks = [Check(n, n, None, n, "the first config's", a.dtype, tuple(loose(a, ()))) for n, a in typed.items()]
         return Compared(bench, folder, tuple(checks))
 
     def __call__(self, job: Job, deadline_s: float) -> str:
@@ -147,36 +149,40 @@ class Judged:
         arrays: dict[str, np.ndarray] = {}
         checks = []
         for i, other in enumerate(probed.others):
-            memory, answer = other.argument.memory, answers.each[other.argument.name]
-            before, after, left = f"before{i}", f"after{i}", f"left{i}"
-            arrays |= {before: other.before, after: other.after}
-            own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
-            near = tuple(loose(memory.typed, own))
-            if memory.is_plain:
-                arrays[left] = np.where(other.before == other.after, answer.typed, other.after)
-            checks.append(
-                Check(
-                    name=answer.argument.name,
-                    before=before,
-                    after=after,
-                    of="a config's that is right",
-                    dtype=memory.typed.dtype,
-                    tolerances=near,
-                    or_after=left if memory.is_plain else None,
+            begin = f"before{i}"
+            arrays[begin] = other.before
+            for name, result in other.after.items():
+                memory, answer = answers.each[name].argument.memory, answers.each[name]
+                after, left = f"{name}.after{i}", f"{name}.left{i}"
+                arrays[after] = result
+                own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
+                is_own = name == other.argument.name and memory.is_plain
+                if is_own:
+                    arrays[left] = np.where(other.before == result, answer.typed, result)
+                checks.append(
+                    Check(
+                        name=name,
+                        changed=other.argument.name,
+                        before=begin,
+                        after=after,
+                        of="a config's that is right",
+                        dtype=memory.typed.dtype,
+                        tolerances=tuple(loose(memory.typed, own)),
+                        or_after=left if is_own else None,
+                    )
                 )
-            )
         for name, answer in answers.each.items():
             memory = answer.argument.memory
             if memory.is_plain:
                 continue
             arrays[name] = stored_answer(answer)
             own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
-            checks.append(Check(name, None, name, "its answer", memory.typed.dtype, own))
+            checks.append(Check(name, name, None, name, "its answer", memory.typed.dtype, own))
             if name in probed.overwritten:
                 for i, content in enumerate(beyond(answer.typed)):
                     before = f"{name}.before{i}"
                     arrays[before] = stored(content)
-                    checks.append(Check(name, before, name, "its answer", memory.typed.dtype, own))
+                    checks.append(Check(name, name, before, name, "its answer", memory.typed.dtype, own))
         if not checks:
             return None
         folder = bench.folder(bench.join())
@@ -197,7 +203,7 @@ class Judged:
         if found is None:
             return ""
         check, difference = found
-        where = "" if check.before is None else f" where {check.name} held other contents before the launch"
+        where = "" if check.before is None else f" where {check.changed} held other contents before the launch"
         raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
 
 
@@ -211,10 +217,10 @@ def difference_of(session: Session, job: Job, folder: Path, checks: Sequence[Che
     with Placed(session, kernel, problem, case.inputs) as placed:
         launched: str | None = ""  # what the last launch began with
         for check in checks:
-            if check.before is not None or launched is not None:
+            if check.before != launched:
                 placed.poison(POISONS[0])
                 if check.before is not None:
-                    placed.buffers[check.name].write(np.ascontiguousarray(arrays[check.before]))
+                    placed.buffers[check.changed].write(np.ascontiguousarray(arrays[check.before]))
                 placed.launch(function, geometry)
                 launched = check.before
             got, want = placed.buffers[check.name].read(), arrays[check.after]

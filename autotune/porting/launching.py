@@ -1,7 +1,7 @@
 """Launches a config of a call as it is, without a definition: in the device's process, on contents in files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,14 @@ class Launcher:
         changed: Mapping[str, np.ndarray] | None = None,
         seed: int = 0,
         is_checked: bool = True,
+        read_only: Sequence[str] = (),
     ) -> dict[str, np.ndarray]:
-        """Returns what these arrays hold after a launch; ``changed`` ones begin with other contents."""
+        """Returns what these arrays hold after a launch; ``changed`` ones begin with other contents.
+
+        ``read_only``: arrays that must not be written, as far as the device tells.
+        """
+        arguments = tuple((name, n, may and name not in read_only) for name, n, may in ready.arguments)
+        ready = replace(ready, arguments=arguments)
         save_arrays(self._folder, CHANGED, changed or {})
         given = ready, tuple(names), tuple(changed or ()), seed, is_checked
         with self._bench.turn:

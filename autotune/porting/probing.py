@@ -26,11 +26,11 @@ ONE_SIZE = "the answer is of one size: other sizes cannot be checked"
 
 @dataclass(frozen=True)
 class Other:
-    """What the first config made of an array that held other contents, both as they are stored."""
+    """What the first config made of outputs when one of them held other contents, as they are stored."""
 
     argument: Argument
     before: np.ndarray
-    after: np.ndarray
+    after: Mapping[str, np.ndarray]  # that output, and others whose results it changes
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,24 @@ class _Probe:
 
     def written(self) -> dict[str, np.ndarray]:
         """Returns the arrays that changed; those that began blank are rather outputs, also where none did."""
-        may = [each for each in self.call.arguments if each.may_be_written]
-        return {
-            each.name: self.first[each.name]
-            for each in may
-            if each.name in self.answers.each
-            or _is_blank(each.memory.stored)
-            or not is_same(each.memory.stored, self.first[each.name])
-        }
+        left = [
+            each
+            for each in self.call.arguments
+            if each.may_be_written
+            and each.name not in self.answers.each
+            and not _is_blank(each.memory.stored)
+            and is_same(each.memory.typed, each.memory.as_typed(self.first[each.name]))
+        ]
+        inputs = {each.name for each in left if self._is_input(each)}
+        return {name: array for name, array in self.first.items() if name not in inputs}
+
+    def _is_input(self, each: Argument) -> bool:
+        """Returns whether an array that is as it was has not been written; a counter may be 0 again."""
+        try:
+            self.launcher.launched(self.ready, [], read_only=[each.name])
+        except TrialFailure:
+            return False
+        return True
 
     def probed(self) -> Probed:
         overwritten, others, doubt = [], [], {}
@@ -104,7 +114,7 @@ class _Probe:
             except TrialFailure as why:
                 doubt[name] = why.message
                 continue
-            differing = [other for other in found if not self._agrees(answer.argument, other.after)]
+            differing = [other for other in found if not self._agree(other)]
             if found and not differing:
                 overwritten.append(name)
             others += differing
@@ -117,19 +127,25 @@ class _Probe:
         for contents in (within(given, result), beyond(result)):
             for before in contents:
                 made = self._launched(each, stored(np.ascontiguousarray(before)))
-                agree = agree and self._agrees(each, made.after)
+                agree = agree and self._agree(made)
                 yield made
             if not agree:
                 return
 
     def _launched(self, each: Argument, before: np.ndarray) -> Other:
-        after = self.launcher.launched(self.ready, [each.name], {each.name: before})
-        return Other(each, before, after[each.name])
+        """Launches from other contents of one output; what becomes of all answered ones shows what they mean."""
+        found = self.launcher.launched(self.ready, list(self.answers.each), {each.name: before})
+        own = {name: after for name, after in found.items() if name == each.name or not self._agrees(name, after)}
+        return Other(each, before, own)
 
-    def _agrees(self, each: Argument, after: np.ndarray) -> bool:
+    def _agree(self, other: Other) -> bool:
+        """Returns whether other contents of an output make no difference to any result."""
+        return all(self._agrees(name, after) for name, after in other.after.items())
+
+    def _agrees(self, name: str, after: np.ndarray) -> bool:
         """Returns whether a result is that from the caller's contents: bit for bit, unless that varies by itself."""
-        typed = each.memory.as_typed
-        first, again = typed(self.first[each.name]), typed(self.again[each.name])
+        typed = self.answers.each[name].argument.memory.as_typed
+        first, again = typed(self.first[name]), typed(self.again[name])
         if is_same(typed(after), first):
             return True
         return not is_same(first, again) and not unlike(typed(after), first, loose(first, ()))
@@ -177,9 +193,10 @@ def outputs_of(call: Call, probed: Probed, answers: Answers) -> Outputs:
 
 def _shows(other: Other, answer: Answer) -> bool:
     """Returns whether a kernel that does nothing would differ from this launch by more than configs may."""
-    before, after = (other.argument.memory.as_typed(each) for each in (other.before, other.after))
-    own = [answer.tolerance_of(leaf.dtype) for _, leaf in leaves(before)]
-    return unlike(before, after, loose(before, own)) is not None
+    own = other.after[other.argument.name]
+    before, after = (other.argument.memory.as_typed(each) for each in (other.before, own))
+    tolerances = [answer.tolerance_of(leaf.dtype) for _, leaf in leaves(before)]
+    return unlike(before, after, loose(before, tolerances)) is not None
 
 
 def _told_nothing(call: Call, passes: Sequence[str], probed: Probed) -> str:

@@ -274,3 +274,43 @@ def test_sums_whose_order_varies_make_one_record(tmp_path: Path) -> None:
     again, same = tuned(tmp_path, body, np.zeros(N, np.float32), answer)
     assert statuses(first) == ["measured"] and env["record"] == same["record"]
     assert first[0]["timestamp"] == again[0]["timestamp"] and first[0]["times"] == again[0]["times"]
+
+
+def test_what_two_outputs_held_may_change_places(tmp_path: Path) -> None:
+    source = """
+    __global__ void swap(float *a, float *b, int n) {
+        int i = blockIdx.x * block_size_x + threadIdx.x;
+        if (i < n) { float old = a[i]; a[i] = b[i]; b[i] = forgets ? 0.0f : old; }
+    }
+    """
+    a, b = X.copy(), 1 - X
+    params = {"block_size_x": [96], "forgets": [0, 1]}
+    said: dict[str, Any] = {"device": "host", "results": tmp_path, "quiet": True}
+    found, env = tune_kernel("swap", source, N, [a, b, np.int32(N)], params, answer=[b, a, None], **said)
+    assert statuses(found) == ["measured", "wrong"]
+    assert kind_of(env, "a") == (True, True) and kind_of(env, "b") == (True, True)
+    zeros = [np.zeros(N, np.float32), b, np.int32(N)]  # to forget what was 0 is wrong, too
+    found, env = tune_kernel("swap", source, N, zeros, params, answer=[b, zeros[0], None], **said)
+    assert statuses(found) == ["measured", "wrong"]
+    assert "b[0] is 0.0, not " in found.sweep.trials["message"][1]
+    assert "where a held other contents before the launch" in found.sweep.trials["message"][1]
+
+
+def test_a_counter_that_is_zero_again_is_no_input(tmp_path: Path) -> None:
+    source = """
+    __global__ void last_block(float *sum, unsigned int *count, const float *x, int n) {
+        if (threadIdx.x == 0) {
+            __threadfence();
+            if (atomicInc(count, gridDim.x - 1) == gridDim.x - 1) {
+                float all = 0;
+                for (int i = 0; i < n; i++) all += x[i];
+                *sum = all;
+            }
+        }
+    }
+    """
+    given = [np.zeros(1, np.float32), np.zeros(1, np.uint32), X, np.int32(N)]
+    answer = [X.sum(dtype=np.float64).reshape(1), None, None, None]
+    said: dict[str, Any] = {"device": "host", "results": tmp_path, "quiet": True}
+    found, _ = tune_kernel("last_block", source, N, given, {"block_size_x": [96]}, answer=answer, atol=1e-3, **said)
+    assert statuses(found) == ["measured"], found.sweep.trials["message"][0]
