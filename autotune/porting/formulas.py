@@ -97,6 +97,17 @@ class Formulas:
         lines = define_lines(said, {name: config[name] for name in self.unrolled})
         return Said((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines)
 
+    @property
+    def told(self) -> str:
+        """Returns what a package of the kernel is called with, for people."""
+        odd = {each.name: each.memory for each in self.call.arrays}
+        turned = [name for name, memory in odd.items() if memory.order != tuple(range(memory.given.ndim))]
+        bits = [name for name, memory in odd.items() if not memory.is_plain]
+        parts = [self.sizes.told]
+        parts += [f"{', '.join(turned)} with axes in the order in which they lie"] if turned else []
+        parts += [f"{', '.join(bits)} as bits"] if bits else []
+        return "; ".join(parts)
+
     def template(self, is_one: bool) -> str:
         """Returns the Jinja template; ``is_one``: all configs have one text."""
         return self.call.source.template(self.call.name, self.unrolled, is_one)

@@ -87,7 +87,7 @@ def definition_text(formulas: Formulas, outputs: Outputs, table: Table | None, d
         words=", ".join(sorted(words)),
         kernel=call.name,
         file=call.source.name,
-        told=sizes.told,
+        told=formulas.told,
         space=_space(call.space),
         fields=_fields(formulas),
         data=data,

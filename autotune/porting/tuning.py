@@ -72,7 +72,7 @@ def tune(
             progress.note(f"what {call.name} does to {name} could not be found out, it starts as given: {why}")
         outputs, judge = _judging(call, probed, known, list(answer or ()), atol, verify, bench)
         progress.note(f"{call.name}: {outputs.note}")
-        progress.note(f"{call.name}: {formulas.sizes.told}")
+        progress.note(f"{call.name}: {formulas.told}")
         kernel: Kernel[Any] = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
     return Ported(kernel, sweep, outputs.note)

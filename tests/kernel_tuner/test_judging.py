@@ -165,8 +165,11 @@ def test_arrays_are_passed_as_they_lie(tmp_path: Path) -> None:
     assert np.array_equal(after[0], a + np.arange(k, dtype=np.float32)) and np.array_equal(after[1], a)
     answer = np.ascontiguousarray(a + np.arange(k))
     said: dict[str, Any] = {"device": "host", "results": tmp_path, "quiet": True}
-    found, _ = tune_kernel("rows", ROWS, m, given, {"block_size_x": [64]}, answer=[answer, None, None, None], **said)
+    found, env = tune_kernel("rows", ROWS, m, given, {"block_size_x": [64]}, answer=[answer, None, None, None], **said)
     assert statuses(found) == ["measured"]
+    kernel = load_kernel(env["definition"])
+    assert kernel.arrays(kernel.tuned[0])["a"].shape == (k, m), "a package takes a.T"
+    assert "s, a with axes in the order in which they lie" in (type(kernel).__doc__ or "")
     given[1] = np.zeros((2 * m, k), np.float32)[::2]
     with pytest.raises(UsageError, match=r"argument a has gaps, or runs backwards .*give np.ascontiguousarray"):
         tune_kernel("rows", ROWS, m, given, {"block_size_x": [64]}, **said)
