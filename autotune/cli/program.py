@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
+import errno
 import logging
 import sys
 from pathlib import Path
@@ -63,6 +64,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
+OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 WRONG_WORDS: Any = typer.BadParameter.__base__  # the base of all usage errors, which typer does not export
 
 
@@ -178,7 +180,7 @@ def main() -> None:
     except typer.Abort:  # Ctrl-C before the command began
         code = stopped(NOTHING).exit_code
     except UsageError as error:
-        _fail(str(error), 2)
+        _fail(str(error), 1 if _is_of_the_disk(error) else 2)
     except BrokenPipeError:  # the reader of our output has closed the pipe
         sys.stderr.close()
         code = 1
@@ -187,6 +189,16 @@ def main() -> None:
     except MemoryError as error:
         _fail(f"out of memory ({error or 'no details'}); choose smaller sizes with --problem", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_of_the_disk(error: UsageError) -> bool:
+    """Returns whether a full or broken disk is what an error tells of."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError) and found.errno in OF_THE_DISK:
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def _fail(text: str, code: int) -> NoReturn:

@@ -1,7 +1,9 @@
 """The GPU as an emitted package needs it: limits, binaries, streams. CuPy is imported on first use."""
 
+import atexit
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -207,4 +209,6 @@ def _tell(text: str) -> None:
 
 @lru_cache(maxsize=1)
 def _own_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="autotune-cubin-"))
+    folder = Path(tempfile.mkdtemp(prefix="autotune-cubin-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -6,6 +6,7 @@ template includes in quotes are a part of both.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,7 @@ from ..core.errors import Status, TrialFailure
 from .checks import check_arrays, check_order, check_textures
 from .includes import with_includes
 
+INCLUDES = re.compile(r"\b(?:include|import|embed)")  # words of directives, and of others
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune
 
 
@@ -61,9 +63,12 @@ def render(kernel: Kernel[P], problem: P, config: Config) -> Variant:
             texts.append(_environment(path.parent, numbered).get_template(path.name).render(context))
         except Exception as error:  # an expression of a template may raise anything
             raise TrialFailure(Status.RENDER_FAILED, _explain(error, path, kernel)) from error
-    folders = (path.parent, library_path())
-    compiled = with_includes(texts[1], path.name, folders, numbered=True)  # first, since it knows the template's lines
-    source = header + with_includes(texts[0], path.name, folders, numbered=False)
+    source, compiled = texts
+    if INCLUDES.search(source):
+        folders = (path.parent, library_path())
+        compiled = with_includes(compiled, path.name, folders, numbered=True)  # first: it knows the template's lines
+        source = with_includes(source, path.name, folders, numbered=False)
+    source = header + source
     arguments = kernel.arguments_for(problem)
     launch = kernel.launch(problem, config)
     for step in launch.steps:

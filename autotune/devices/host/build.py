@@ -6,7 +6,6 @@ process killed at any moment leaves nothing broken. What is found there is used 
 
 import hashlib
 import re
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from ...runtime.elf import OBJECT, WRITABLE, ZEROS, sections, symbols
 from ...runtime.nvrtc import Figures
 from ...source.render import Variant
 from ...system.cache import cache_dir
+from ...system.temporary import temporary_folder
 from .. import machine_code
 from ..base import Binary
 from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
@@ -262,8 +262,8 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
 def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> Facts:
     header = shim_header(build)
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="autotune-") as folder:  # the cache may be deleted meanwhile
-        unlinked, library = Path(folder) / "unlinked.o", Path(folder) / "linked.so"
+    with temporary_folder() as folder:  # the cache may be deleted meanwhile
+        unlinked, library = folder / "unlinked.o", folder / "linked.so"
         given = ("-include", header, "-x", "c++", "-c", "-", "-o", unlinked)
         outcome = run_compiler([*compiler.command, *flags(build), *given], text)
         if outcome.code == 0:
@@ -330,8 +330,8 @@ def _own_name(symbol: str) -> str:
 
 # ---------------------------------------------------------------------- atomic files
 def _keep_compiled(command: Sequence[str | Path], text: str | None, path: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="autotune-") as folder:
-        made = Path(folder) / path.name
+    with temporary_folder() as folder:
+        made = folder / path.name
         outcome = run_compiler([*command, "-o", made], text)
         if outcome.code != 0:
             raise UsageError(f"{command[0]} cannot compile the host device's own files: {clipped(outcome.errors)}")

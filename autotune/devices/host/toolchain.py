@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...core.errors import UsageError
+from ...system.temporary import temporary_folder
 
 MINIMUM_GCC = 12  # the first with _Float16 on x86-64 in C++
 REMEDY = (
@@ -88,17 +89,19 @@ def find_compiler() -> Compiler:
 def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
     """Run ``command`` with ``text`` as stdin; if this process dies, all that it started is killed."""
     parent = os.getpid()
-    done = subprocess.run(
-        [*SUPERVISED, *(os.fspath(word) for word in command)],
-        input=text,
-        stdin=subprocess.DEVNULL if text is None else None,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**os.environ, "LC_ALL": "C"},  # messages in ASCII, independent of the locale
-        start_new_session=True,
-        preexec_fn=lambda: _bind_to(parent),
-    )
+    with temporary_folder() as folder:
+        done = subprocess.run(
+            [*SUPERVISED, *(os.fspath(word) for word in command)],
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            # Messages in ASCII, independent of the locale; what a killed compiler leaves lies where it is found.
+            env={**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)},
+            start_new_session=True,
+            preexec_fn=lambda: _bind_to(parent),
+        )
     code = 128 - done.returncode if done.returncode > 128 else done.returncode  # a shell reports signal n as 128 + n
     return Outcome(code, done.stdout, done.stderr)
 

@@ -1,0 +1,71 @@
+"""What killed processes leave in the temporary folder is cleared by the next one; what others use stays."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from autotune.devices.host import toolchain
+from autotune.system import temporary
+
+HOLDS = """
+import sys, time
+from autotune.devices.host.toolchain import run
+from autotune.system.temporary import temporary_folder
+with temporary_folder() as folder:
+    (folder / "ccLEFT.s").write_text("")
+    print(folder, flush=True)
+    run(["/bin/sh", "-c", "echo > $TMPDIR/ccOURS.s; echo $TMPDIR >&2; sleep 600"])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def test_a_killed_process_leaves_nothing_behind_the_next_start(folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        own = Path(holder.stdout.readline().strip())
+        deadline = time.monotonic() + 60
+        while not list(folder.glob("autotune-*/ccOURS.s")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        temporary.clear_left()  # it lives
+        assert own.is_dir() and len(list(folder.glob("autotune-*/ccOURS.s"))) == 1
+        holder.kill()
+        holder.wait(30)
+    assert own.is_dir()
+    temporary.clear_left()
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_somebody_elses_stays(folder: Path) -> None:
+    machine, began = temporary._machine(), temporary._began(os.getpid())
+    kept = {
+        f"autotune-{machine}-{os.getpid()}-{began}-abc",  # of a process that lives
+        f"autotune-00000000-{2**22 + 1}-5-abc",  # of another machine, whose processes are not known here
+        "autotune-abcdefgh",
+        "other",
+    }
+    gone = {f"autotune-{machine}-{2**22 + 1}-5-abc", f"autotune-{machine}-{os.getpid()}-1-abc"}  # its number came again
+    for name in kept | gone:
+        (folder / name).mkdir()
+        (folder / name / "x").write_text("")
+    target = folder / "other"
+    link = folder / f"autotune-{machine}-{2**22 + 2}-5-abc"
+    link.symlink_to(target)
+    temporary.clear_left()
+    assert {path.name for path in folder.iterdir()} == kept | {link.name} and (target / "x").is_file()
+
+
+def test_a_compiler_writes_into_a_folder_that_is_removed(folder: Path) -> None:
+    outcome = toolchain.run(["/bin/sh", "-c", "echo > $TMPDIR/cc.s; echo $TMPDIR"])
+    used = Path(outcome.output.strip())
+    assert used.parent == folder and temporary.NAME.fullmatch(used.name) and not used.exists()
