@@ -12,6 +12,7 @@ from autotune.engines.delays import DelayModel
 from autotune.engines.plots import visibility_picture, voltage_picture
 
 from ..files import makers
+from ..files.common import full_disk
 from .test_jobs import type_
 
 RNG = np.random.default_rng(9)
@@ -150,6 +151,16 @@ def test_delays_that_outrun_the_samples_are_told_and_asked_for_no_longer(
     last = err.strip().splitlines()[-1]
     assert code == 2 and out == "" and last.startswith("autotune: ") and re.search(why, last), err
     assert not Path("v.h5").exists()
+
+
+@pytest.mark.parametrize("limit", [1000, 400_000])
+def test_a_full_disk_ends_a_command_with_1(folder, capsys, monkeypatch, limit: int) -> None:
+    words = ["channelise", packed(folder, 1 << 18, 0), "--channels", "16", "--spectra-per-heap", "64", "--out", "v.h5"]
+    assert type_([*words, *HOST, "--out", "warm.h5"], capsys, monkeypatch)[0] == 0  # what it compiles is there
+    with full_disk(limit):
+        code, out, err = type_([*words, *HOST], capsys, monkeypatch)
+    last = err.strip().splitlines()[-1]
+    assert code == 1 and out == "" and last.startswith("autotune: v.h5: it cannot be") and "File too large" in last, err
 
 
 def test_a_folder_has_recordings_of_every_format_and_is_silent_about_its_own_files(folder, capsys, monkeypatch) -> None:
