@@ -78,7 +78,11 @@ def sizes_of(call: Call) -> Sizes:
         fixed = tuple(name for name, n in whole.items() if named[n] in used)
         return Sizes(inputs=tuple(name for name in numbers if name not in fixed), fixed=fixed, why=why)
     of = {name: named[n] for name, n in whole.items() if named[n] in sizes}
-    return Sizes(sizes, of, tuple(name for name in numbers if name not in of))
+    free = [name for name in numbers if name not in of]
+    halos = [n for n in extents if "+" in (_text(n, sizes) or "")]
+    fixed = tuple(name for name in free if numbers[name].dtype.kind in "iu") if halos else ()
+    why = f"an array has a halo ({halos[0]} is {_text(halos[0], sizes)}), which may follow from it" if halos else ""
+    return Sizes(sizes, of, tuple(name for name in free if name not in fixed), fixed, why.replace("problem.", ""))
 
 
 def _field(name: str) -> str:

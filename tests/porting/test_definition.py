@@ -185,6 +185,17 @@ def test_where_a_larger_size_would_be_computed_in_part_sizes_are_fixed(
     assert f"callable at this size only; m, n, k fixed, since {why}" in found.told
 
 
+def test_what_a_halo_may_follow_from_is_fixed() -> None:
+    source = "__global__ void blur(float *y, const float *x, float a, int n, int radius) {}"
+    given = [np.zeros(N, np.float32), np.zeros(N + 6, np.float32), np.float32(1), np.int32(N), np.int32(3)]
+    found = sizes_of(call_of(source, arguments=given, name="blur"))
+    assert found.fields == {"n": N} and found.inputs == ("a",) and found.fixed == ("radius",)
+    assert (
+        found.extent(N + 6) == "problem.n + 6"
+        and "radius fixed, since an array has a halo (146 is n + 6)" in found.told
+    )
+
+
 def test_an_array_whose_length_nobody_says_fixes_the_sizes() -> None:
     x = np.zeros(3 * N + 1, np.float32)
     found = sizes_of(call_of(arguments=[x, x, np.float32(1), np.int32(N)]))
