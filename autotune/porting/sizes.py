@@ -75,7 +75,7 @@ def sizes_of(call: Call) -> Sizes:
     sizes = {name: n for name, n in fields.items() if name in used}
     why = _why_fixed(call, spans, extents, sizes)
     if why:
-        fixed = tuple(name for name, n in whole.items() if named[n] in used)
+        fixed = tuple(whole)  # any of them may say how far an array is read
         return Sizes(inputs=tuple(name for name in numbers if name not in fixed), fixed=fixed, why=why)
     of = {name: named[n] for name, n in whole.items() if named[n] in sizes}
     free = [name for name in numbers if name not in of]
