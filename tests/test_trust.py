@@ -80,6 +80,11 @@ HELD = {
     ),
     "may be written by you and root alone": ("core/test_kept", "test_a_folder_that_others_may_write_is_not_used"),
     "each file has its digest": ("core/test_kept", "test_a_library_that_is_not_what_was_kept_is_compiled_again"),
+    "a folder of another user is refused": ("porting/test_definition", "test_a_folder_of_another_user_is_refused"),
+    "that are not what the call says are written anew": (
+        "porting/test_definition",
+        "test_what_somebody_changed_is_written_anew",
+    ),
     "links, pipes and files of other names are neither followed nor written": (
         "system/test_lock",
         "test_what_is_no_lock_is_neither_followed_nor_waited_for",
