@@ -43,7 +43,7 @@ WAYS = ("set", "add", "atomicAdd", "atomicMax", "part", "in place")
 CONTENTS = ("zeros", "ones", "nan", "large", "the answer")
 ATOL = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 SOURCE = """
-#include <cuda_fp16.h>
+#include <%(header)s>
 typedef %(type)s T;
 __device__ T plus(T a, T b) { %(plus)s }
 __device__ bool is_zero(T a) { %(is_zero)s }
@@ -76,12 +76,12 @@ class Case:
     way: str
     content: str
 
-    @property
-    def source(self) -> str:
+    def source(self, device: str) -> str:
         is_complex, is_half = self.dtype.startswith("complex"), self.dtype == "float16"
         right, other = (text.replace("bins", str(N_BINS)) for text in BODIES[self.way])
         parts = {
             "type": TYPES[self.dtype],
+            "header": "cuda_fp16.h",
             "plus": "return a + b;",
             "is_zero": "return a == T(0);",
             "add_to": "",
@@ -97,7 +97,11 @@ class Case:
                 "plus": "return __float2half(__half2float(a) + __half2float(b));",
                 "is_zero": "return __half2float(a) == 0.0f;",
             }
-        if self.dtype == "bfloat16":
+        if self.dtype == "bfloat16" and device != "host":
+            parts |= {"type": "__nv_bfloat16", "header": "cuda_bf16.h"}
+            parts["plus"] = "return __float2bfloat16(__bfloat162float(a) + __bfloat162float(b));"
+            parts["is_zero"] = "return __bfloat162float(a) == 0.0f;"
+        elif self.dtype == "bfloat16":
             wide = "__uint_as_float((unsigned){} << 16)"
             total = f"unsigned u = __float_as_uint({wide.format('a')} + {wide.format('b')});"
             parts["plus"] = f"{total} return T((u + 0x7fff + ((u >> 16) & 1)) >> 16);"
@@ -159,7 +163,7 @@ class Case:
         try:
             found, _ = tune_kernel(
                 "write",
-                self.source,
+                self.source(device),
                 N,
                 [y, x, np.int32(N)],
                 {"block_size_x": [96], "twin": list(range(len(TWINS)))},
