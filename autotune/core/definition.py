@@ -336,7 +336,7 @@ class Kernel(ABC, Generic[P]):
         raise UsageError(why)
 
     def _why_not(self, base: P, values: Mapping[str, object]) -> str | None:
-        """Returns why ``base`` with ``values`` is no problem, or None."""
+        """Returns why ``base`` with ``values`` is not a problem, or None."""
         try:
             self.problem(values, base=base)
         except UsageError as error:

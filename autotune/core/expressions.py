@@ -34,8 +34,8 @@ def checked(text: str, names: Collection[str], what: str) -> str:
     """Returns an expression as Python writes it, in which ``c["x"]`` stands for the parameter x.
 
     Raises:
-        UsageError: when it is no expression of numbers, texts, parameters, arithmetic, comparisons and CALLS, or when
-            it could take long to compute.
+        UsageError: when it is not an expression of numbers, texts, parameters, arithmetic, comparisons and CALLS, or
+            when it could take long to compute.
     """
     tree = parsed(text, what)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
@@ -63,7 +63,7 @@ def parsed(text: str, what: str) -> ast.Expression:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:  # ValueError: a null in the text
         why = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise UsageError(f"{what} {shown(text)} is no expression: {why}") from error
+        raise UsageError(f"{what} {shown(text)} is not an expression: {why}") from error
     except (RecursionError, MemoryError) as error:  # Python's parser gives up on a deep nesting in either way
         raise UsageError(f"{what} {shown(text)} is nested too deeply; {DEEPEST} levels are allowed") from error
     level: list[ast.AST] = [tree]
@@ -165,7 +165,7 @@ def _is_within(node: ast.AST, most: int) -> bool:
 
 
 def _constant(node: ast.AST) -> float | None:
-    """Returns the value of a number with or without a sign; None for what is no such constant."""
+    """Returns the value of a number with or without a sign; None for what is not such a constant."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _constant(node.operand)
         return None if value is None else -value

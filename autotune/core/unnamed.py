@@ -13,7 +13,7 @@ from .problem import Problem, baked_fields, baked_values, distance, replaced, ru
 P = TypeVar("P", bound=Problem)
 Judge = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
 
-LIGHT_BYTES = 1 << 25  # arrays that are no burden on any device
+LIGHT_BYTES = 1 << 25  # arrays that are small on any device
 MOST_BITS = 32  # of a size
 
 

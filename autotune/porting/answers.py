@@ -106,9 +106,9 @@ def _answer(call: Call, argument: Argument, known: Any, atol: float) -> Answer:
     try:
         array = np.asarray(known)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{where} is no array: {error}") from error
+        raise UsageError(f"{where} is not an array: {error}") from error
     if not argument.is_array:
-        raise UsageError(f"{where} has the shape {list(array.shape)}, and {argument.name} is no array: give None")
+        raise UsageError(f"{where} has the shape {list(array.shape)}, and {argument.name} is not an array: give None")
     if not argument.may_be_written:
         raise UsageError(f"{where}: {call.name} takes it as const, and cannot write it: give None")
     memory = argument.memory

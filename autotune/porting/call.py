@@ -156,7 +156,7 @@ def read_call(
         UsageError: for what cannot be tuned; names the argument.
     """
     if not NAME.fullmatch(kernel_name):
-        raise UsageError(f"the kernel's name {kernel_name!r} is no name in CUDA")
+        raise UsageError(f"the kernel's name {kernel_name!r} is not a name in CUDA")
     space = _space(tune_params)
     generate = kernel_source if callable(kernel_source) else None
     first = {name: values[0] for name, values in space.items()}
@@ -191,7 +191,7 @@ def _space(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
     space = {}
     for name, values in given.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise UsageError(f"the parameter {name!r} of tune_params is no name in CUDA")
+            raise UsageError(f"the parameter {name!r} of tune_params is not a name in CUDA")
         if isinstance(values, str) or not hasattr(values, "__iter__"):
             raise UsageError(f"the values of {name} must be a list, not {values!r}")
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
@@ -257,5 +257,5 @@ def _argument(kernel: str, parameter: Parameter, value: Any) -> Argument:
 
 def _constant(name: str, value: Any) -> Argument:
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise UsageError(f"{name!r} of cmem_args is no name in CUDA")
+        raise UsageError(f"{name!r} of cmem_args is not a name in CUDA")
     return Argument(name, Memory.of(f"{name} of cmem_args", value), None)

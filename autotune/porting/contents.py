@@ -16,7 +16,7 @@ MOST_WHOLE = 2**62
 def within(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
     """Yields contents that hold only values which the array held before or after the launch, moved by one element.
 
-    An index stays in range then. Arrays of floats have none: they are no indices.
+    An index stays in range then. Arrays of floats have none: they are not indices.
     """
     if all(leaf.dtype.kind in WHOLE for _, leaf in leaves(given)):
         for known in (given, result):

@@ -58,7 +58,7 @@ class Formulas:
         """Returns what a call says of configs, where ``sizes`` of the problem may change.
 
         Raises:
-            UsageError: for texts that are no arithmetic over parameters.
+            UsageError: for texts that are not arithmetic over parameters.
         """
         functions: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
 
@@ -154,7 +154,7 @@ def _defines(call: Call, has_sizes: bool, functions: dict[str, Any]) -> tuple[di
             else:
                 said[name] = _joined(str(value), call)
     else:
-        # A grid that follows the sizes of a call is no constant; the source does not ask for it then.
+        # A grid that follows the sizes of a call is not a constant; the source does not ask for it then.
         said |= {} if has_sizes else {f"grid_size_{axis}": f"grid[{i}]" for i, axis in enumerate(AXES)}
         said |= {name: f"block[{i}]" for i, name in enumerate(call.block_names)}
         unrolled = tuple(name for name in call.space if name.startswith(UNROLL))

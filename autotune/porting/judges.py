@@ -27,7 +27,7 @@ from .probing import Probed, loose
 
 
 @dataclass(frozen=True)
-class Asked:
+class ByVerify:
     """Asks the caller's function about the outputs of each config."""
 
     call: Call
@@ -103,7 +103,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Compared:
+class WithFirstConfig:
     """Compares the outputs of each config with those of the first one, of which nobody knows whether they are right."""
 
     bench: Bench
@@ -111,13 +111,13 @@ class Compared:
     checks: tuple[Check, ...]
 
     @staticmethod
-    def with_first(bench: Bench, call: Call, written: Mapping[str, np.ndarray]) -> "Compared":
+    def of(bench: Bench, call: Call, written: Mapping[str, np.ndarray]) -> "WithFirstConfig":
         """Returns a judge that compares with ``written``, which it keeps in files of the bench."""
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", written)
         typed = {each.name: each.memory.typed for each in call.arguments if each.name in written}
         checks = [Check(n, n, None, n, "the first config's", a.dtype, tuple(loose(a, ()))) for n, a in typed.items()]
-        return Compared(bench, folder, tuple(checks))
+        return WithFirstConfig(bench, folder, tuple(checks))
 
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns that nothing is verified, and where results differ."""
@@ -130,7 +130,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Judged:
+class WithAnswers:
     """Launches each config from other contents of outputs, and compares what a reference is not compared with."""
 
     bench: Bench
@@ -139,7 +139,7 @@ class Judged:
     digest: str  # of what is compared
 
     @staticmethod
-    def of(answers: Answers, probed: Probed, bench: Bench) -> "Judged | None":
+    def of(answers: Answers, probed: Probed, bench: Bench) -> "WithAnswers | None":
         """Returns the judge; None where the definition's reference says everything.
 
         What a kernel adds to is compared with what the config that gave the answers made of other contents. An element
@@ -190,7 +190,7 @@ class Judged:
         # Results of atomics vary in their last bits: only what the caller said may name a record.
         said = [(name, digest_of(stored_answer(answer))) for name, answer in answers.each.items()]
         told = [(check.name, check.of, check.tolerances) for check in checks]
-        return Judged(bench, folder, tuple(checks), sha256(f"{said} {told}".encode()).hexdigest()[:12])
+        return WithAnswers(bench, folder, tuple(checks), sha256(f"{said} {told}".encode()).hexdigest()[:12])
 
     def __call__(self, job: Job, deadline_s: float) -> str:
         """Returns nothing to remark.

@@ -40,7 +40,7 @@ def rule_of(given: Any, names: Sequence[str]) -> Rule:
     """Returns a restriction; a function gets the config, or the values that its arguments name, or all in order.
 
     Raises:
-        UsageError: for what is none, or names what is no parameter.
+        UsageError: for what is none, or names what is not a parameter.
     """
     if isinstance(given, str):
         text = checked(given, names, "the restriction")

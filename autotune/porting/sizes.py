@@ -105,7 +105,7 @@ def _why_fixed(call: Call, spans: list[int], extents: list[int], sizes: Mapping[
 
 
 def _text(n: int, fields: Mapping[str, int], is_span: bool = False) -> str | None:
-    """Returns Python for ``n``, or None where it is no size, or may be several."""
+    """Returns Python for ``n``, or None where it is not a size, or may be several."""
     for candidates in _candidates(n, fields)[: 2 if is_span else None]:
         if candidates:
             return candidates[0][0] if len(candidates) == 1 else None

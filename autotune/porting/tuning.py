@@ -18,7 +18,7 @@ from .answers import Answers, answers_of
 from .call import Call
 from .definition import write_definition
 from .formulas import Formulas
-from .judges import Asked, Compared, Judged
+from .judges import ByVerify, WithAnswers, WithFirstConfig
 from .launching import Launcher
 from .memory import Memory
 from .outputs import Outputs
@@ -97,12 +97,12 @@ def _judging(
     if verify is not None:
         told = unchecked(call, probed, "outputs are judged by verify, and by nothing else")
         written = frozenset(name for name, kind in told.kinds.items() if kind == "scratch")
-        asked = Asked(call, bench, verify, answer, atol, written)
-        return replace(told, judged=asked.digest), asked
+        by_verify = ByVerify(call, bench, verify, answer, atol, written)
+        return replace(told, judged=by_verify.digest), by_verify
     if not answers.each:
         told = unchecked(call, probed, "there is no answer: nothing is verified, and results that differ are told")
-        return told, Compared.with_first(bench, call, probed.written)
-    outputs, judged = outputs_of(call, probed, answers), Judged.of(answers, probed, bench)
+        return told, WithFirstConfig.of(bench, call, probed.written)
+    outputs, judged = outputs_of(call, probed, answers), WithAnswers.of(answers, probed, bench)
     return (outputs, None) if judged is None else (replace(outputs, judged=judged.digest), judged)
 
 

@@ -121,7 +121,7 @@ class _Lock(JournalFileSymlinkLock):
     """
 
     def acquire(self) -> bool:
-        """Take it. Raises OSError when it is no lock, and stays."""
+        """Take it. Raises OSError when it is not a lock, and stays."""
         held, since = None, time.monotonic()
         while True:
             try:

@@ -75,7 +75,7 @@ class Objectives:
         """Returns the objectives that these texts name.
 
         Raises:
-            UsageError: for an unknown name, too many objectives, or a metric that is no expression.
+            UsageError: for an unknown name, too many objectives, or a metric that is not an expression.
         """
         names = [*problem, *parameters, *FIGURES]
         code = {}

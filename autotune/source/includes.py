@@ -32,7 +32,7 @@ def with_includes(text: str, name: str, folders: Sequence[Path], numbered: bool)
     ``numbered``: with ``#line`` directives around each, which name the files.
 
     Raises:
-        TrialFailure: render_failed, for a file that is not there or is no text, for files that include each other
+        TrialFailure: render_failed, for a file that is not there or is not text, for files that include each other
             without an end, and for a directive of which no text says which file it means.
     """
     return _Includes(folders, numbered).inlined(text, name, (), 1)
@@ -108,7 +108,7 @@ def _read(path: Path, where: str) -> str:
     except OSError as error:
         raise _refused(f"{where}: {path.name} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise _refused(f"{where}: {path.name} is no text in UTF-8: {error.reason}") from error
+        raise _refused(f"{where}: {path.name} is not text in UTF-8: {error.reason}") from error
 
 
 def _refused(why: str) -> TrialFailure:

@@ -5,7 +5,7 @@ the context ends as a TrialFailure there, and the next call finds a fresh proces
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.config import Config
-from ..core.definition import Kernel, P, Tolerance
+from ..core.definition import Kernel, P
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
-from ..devices.base import Binary, Comparison, Session
+from ..devices.base import Binary, Session
 from ..source.registry import load_kernel
 from ..system.processes import Child, Died, keep_freed_memory
-from .case import POISONS, Case, Placed, arrays_of, as_given, bytes_of, read_case
+from .case import POISONS, Case, Placed, bytes_of, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
 from .measure import Measurement, Protocol, Sustained, check_carried, measure, repeated, sustained, timed_arguments
@@ -61,14 +61,6 @@ class Tried:
     failure: TrialFailure | None
     verify_s: float
     measure_s: float | None  # None: it was not measured
-
-
-@dataclass(frozen=True)
-class Effects:
-    """What a launch wrote, by name, and which of these arrays it overwrites, whatever they held before."""
-
-    written: Mapping[str, np.ndarray]
-    overwritten: frozenset[str]
 
 
 class Worker:
@@ -129,25 +121,9 @@ class Worker:
         """One launch on given inputs -> outputs by name, as NumPy arrays. Raises TrialFailure."""
         return self._call(_run, (job, inputs), deadline_s, "launch")
 
-    def outputs(self, job: Job, deadline_s: float) -> dict[str, Any]:
-        """One launch on the inputs of the job's case -> what was written, by name. Raises TrialFailure."""
-        return self._call(_outputs, (job,), deadline_s, "launch")
-
-    def effects(self, job: Job, also: frozenset[str], alike: Tolerance, deadline_s: float) -> Effects:
-        """Launch one binary on the inputs of the job's case, and once more on other contents of what it wrote.
-
-        ``also``: arrays that count as written, changed or not. ``alike``: how near the results of both launches are
-        where an array is overwritten. Raises TrialFailure.
-        """
-        return self._call(_effects, (job, also, alike), deadline_s, "launch")
-
     def written(self, job: Job, names: list[str], deadline_s: float) -> dict[str, np.ndarray]:
         """One launch in the buffers that the binary was timed in -> these arrays. Raises TrialFailure."""
         return self._call(_written, (job, names), deadline_s, "launch")
-
-    def unlike(self, job: Job, expected: Path, tolerance: Tolerance, deadline_s: float) -> dict[str, Comparison]:
-        """One launch in these buffers -> each array of the folder ``expected``, compared. Raises TrialFailure."""
-        return self._call(_unlike, (job, expected, tolerance), deadline_s, "launch")
 
     def call(self, function: Callable[..., T], *arguments: Any, deadline_s: float) -> T:
         """Run ``function(session, *arguments)`` in the worker process."""
@@ -275,46 +251,9 @@ def _timed_case(session: Session, kernel: Kernel[P], problem: P, job: Job) -> Ca
     return case_of_oracle(session, kernel, case, *own)
 
 
-def _effects(job: Job, also: frozenset[str], alike: Tolerance) -> Effects:
-    session = _opened()
-    kernel, problem = _restore(job)
-    assert job.case is not None
-    case, function = read_case(kernel, problem, job.case), session.load(job.binary, session.timed_build)
-    geometry = kernel.launch(problem, job.config)
-    with Placed(session, kernel, problem, case.inputs) as placed:
-        given = {n: as_given(kernel, n, s, case.inputs) for n, s in placed.specs.items() if s.written}
-
-        def is_changed(name: str) -> bool:
-            return bool(placed.buffers[name].compare(given[name], Tolerance(), key=f"{case.key} {name}").n_bad)
-
-        placed.launch(function, geometry)
-        written = {name: placed.buffers[name].read() for name in given if name in also or is_changed(name)}
-        placed.poison(POISONS[0])
-        for name in written:
-            placed.buffers[name].write(_other_bytes(given[name]))
-        placed.launch(function, geometry)
-        compared = {
-            name: placed.buffers[name].compare(array, alike, key=f"{case.key} {name} at first")
-            for name, array in written.items()
-        }
-    return Effects(written, frozenset(name for name, found in compared.items() if not found.n_bad))
-
-
-def _other_bytes(array: np.ndarray) -> np.ndarray:
-    """Returns an array of other bytes, none of which make a NaN."""
-    return (array.view(np.uint8) ^ np.uint8(1)).view(array.dtype).reshape(array.shape)
-
-
 def _written(job: Job, names: list[str]) -> dict[str, np.ndarray]:
     placed = _launched(job)
     return {name: placed.buffers[name].read() for name in names}
-
-
-def _unlike(job: Job, expected: Path, tolerance: Tolerance) -> dict[str, Comparison]:
-    placed, arrays = _launched(job), arrays_of(expected, "output")
-    return {
-        name: placed.buffers[name].compare(array, tolerance, key=f"{expected} {name}") for name, array in arrays.items()
-    }
 
 
 def _launched(job: Job) -> Placed:
@@ -325,12 +264,6 @@ def _launched(job: Job) -> Placed:
     placed.poison(POISONS[0])
     placed.launch(session.load(job.binary, session.timed_build), kernel.launch(problem, job.config))
     return placed
-
-
-def _outputs(job: Job) -> dict[str, Any]:
-    kernel, problem = _restore(job)
-    assert job.case is not None
-    return _run(job, dict(read_case(kernel, problem, job.case).inputs))
 
 
 def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:

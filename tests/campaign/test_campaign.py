@@ -157,7 +157,7 @@ def test_pilots_go_first_with_their_own_effort(tmp_path: Path) -> None:
         ({"grid": ""}, "needs kernel"),
         ({"grid": "[grid]\nratio = [1, 2]"}, "ratio in \\[grid\\] is no field"),
         ({"problem": "[problem]\nn_time = '2 ** half'"}, "is not made of integers"),
-        ({"problem": "[problem]\nn_time = '2 *'"}, "is no expression"),
+        ({"problem": "[problem]\nn_time = '2 *'"}, "is not an expression"),
         ({"problem": "[problem]\nn_times = 'half'"}, "'n_times' is not a field"),
         ({"sweep": "[sweep]\ntrial = 3"}, "unknown key trial in \\[sweep\\]"),
         ({"sweep": "[sweep]\neffort = 'most'"}, "unknown effort 'most'"),

@@ -138,7 +138,7 @@ def test_a_files_name_is_no_code(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["saxpy(", "../saxpy", "a b", ""])
 def test_a_kernels_name_is_a_name(name: str) -> None:
-    with pytest.raises(UsageError, match="is no name in CUDA"):
+    with pytest.raises(UsageError, match="is not a name in CUDA"):
         call_of(name=name)
 
 

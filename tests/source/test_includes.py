@@ -88,7 +88,7 @@ def test_files_that_include_each_other(tmp_path: Path) -> None:
     with pytest.raises(TrialFailure, match=r"loop\.h:1: .*more than 32 files include each other"):
         with_includes('#include "loop.h"\n', "x", (tmp_path,), numbered=False)
     (tmp_path / "noise.h").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TrialFailure, match=r'x:1: #include "noise\.h": noise\.h is no text'):
+    with pytest.raises(TrialFailure, match=r'x:1: #include "noise\.h": noise\.h is not text'):
         with_includes('#include "noise.h"\n', "x", (tmp_path,), numbered=False)
 
 

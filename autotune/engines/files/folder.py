@@ -10,14 +10,14 @@ from .toml import read_toml
 MOST_TOML = 1 << 26  # bytes
 OF_OTHERS = {".h5", ".hdf5", ".uvh5", ".ms", ".npy", ".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
 OF_OTHERS |= {".txt", ".md", ".log", ".csv", ".py", ".sh", ".yaml", ".yml", ".zip", ".gz"}
-OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are no headers
+OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are not headers
 
 
 def recordings_in(folder: Path, tell: Tell) -> list[Path]:
     """Returns the recordings in a folder, by name: TOML headers, and what is VDIF, DADA or GUPPI RAW by its content.
 
-    The file that a header names is no recording of its own. Nothing is said of hidden files, of those whose names end
-    as other files do that lie beside recordings, and of TOML that holds delays, antennas or a sky. Others are told.
+    The file that a header names is not a recording of its own. Nothing is said of hidden files, of those whose names
+    end as other files do that lie beside recordings, and of TOML that holds delays, antennas or a sky. Others are told.
 
     Raises:
         UsageError: when the folder cannot be read.
@@ -39,7 +39,7 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
             found.add(path)
             named.add(str(said["file"]))
         elif not OURS & said.keys():
-            tell(one_line(f"{path}: it is no header of samples, and left out"))
+            tell(one_line(f"{path}: it is not a header of samples, and left out"))
     for path in paths:
         if path.suffix == ".toml" or path.suffix in OF_OTHERS or path.name in named:
             continue

@@ -63,7 +63,7 @@ def _of_antenna(archive: zipfile.ZipFile, name: str, n_channels: int, n_pols: in
         with archive.open(f"{name}.npy") as file:
             return _gains(file, n_channels, n_pols)
     except KeyError:
-        raise UsageError(f"{name!r} is no array; all must be x.npy, where x is an antenna") from None
+        raise UsageError(f"{name!r} is not an array; all must be x.npy, where x is an antenna") from None
     except UsageError as error:
         raise UsageError(f"antenna {name!r}: {error}") from None
 

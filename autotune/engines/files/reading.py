@@ -224,7 +224,7 @@ def settled(path: Path, info: SampleInfo, start: Start | None, given: Given, tel
     """
     if start is not None:
         if abs(start.time) > MOST_S:
-            refuse(path, f"{start.said} is no time of a recording")
+            refuse(path, f"{start.said} is not a time of a recording")
         elapsed_s = info.first_timestamp / Fraction(info.sample_rate_hz)
         info = replace(info, sync_time_unix=start.time - leap_seconds(start.time, elapsed_s))
     info = given.over(info)

@@ -77,7 +77,7 @@ def recordings(paths: Sequence[str | Path], tell: Tell) -> list[Path]:
         if path.is_dir():
             kept += recordings_in(path, tell)
         elif len(given) > 1 and _is_other_toml(path):
-            tell(f"{path}: it is no header of samples, and left out")
+            tell(f"{path}: it is not a header of samples, and left out")
         else:
             kept.append(path)
     if not kept:

@@ -72,7 +72,7 @@ def test_what_is_unknown_or_unreadable_in_a_folder_is_told_and_left_out(night: P
     assert [name for name in found if name != "list.toml"] == FOUND
     assert all("\n" not in line and "left out" in line for line in told)
     parts = {
-        "other.toml": "no header of samples",
+        "other.toml": "not a header of samples",
         "broken.toml": "it is no TOML",
         "notes": "none of VDIF, DADA and GUPPI RAW",
         "gone": "No such file",
@@ -94,7 +94,7 @@ def test_samples_at_random_are_no_vdif(night: Path) -> None:
 def test_other_toml_among_files_is_told(night: Path) -> None:
     (night / "delays.toml").write_text('[[delay]]\nantenna = "m000"\ndelay = 1.5\n')
     found, told = names(night / "c.toml", night / "delays.toml")
-    assert found == ["c.toml"] and len(told) == 1 and "delays.toml: it is no header of samples" in told[0]
+    assert found == ["c.toml"] and len(told) == 1 and "delays.toml: it is not a header of samples" in told[0]
 
 
 def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:

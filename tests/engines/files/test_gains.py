@@ -81,7 +81,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_gains(tmp_path / "empty.npz", C, 2)
     with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
         archive.writestr("m000.txt", b"nothing")
-    with refused("g.npz: ", "'m000.txt' is no array"):
+    with refused("g.npz: ", "'m000.txt' is not an array"):
         read_gains(tmp_path / "g.npz", C, 2)
     header = b"{'descr': '<c16', 'fortran_order': False, 'shape': (5, 99999999999), }"
     (tmp_path / "g.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)

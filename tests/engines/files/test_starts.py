@@ -185,5 +185,5 @@ def test_a_float_is_told_where_its_steps_are_long(tmp_path: Path) -> None:
 
 def test_a_time_after_all_times_is_refused(tmp_path: Path) -> None:
     makers.dada(tmp_path / "x", RNG.integers(-9, 9, (64, 1, 1, 1)), {"TSAMP": 1, "MJD_START": "1e20"})
-    with refused(tmp_path / "x", "MJD_START=1e20 is no time of a recording"):
+    with refused(tmp_path / "x", "MJD_START=1e20 is not a time of a recording"):
         open_samples(tmp_path / "x")
