@@ -118,7 +118,7 @@ def test_samples_and_voltages_give_the_same_visibilities(
     words = [*WORDS, "--delays", str(night / "delays.toml")]
     given = ["correlate", *files, *words, "--accumulate", "3", "--out", str(tmp_path / "vis.h5")]
     code, out, err = type_(given, capsys, monkeypatch)
-    assert code == 0 and out.startswith(f"{tmp_path / 'vis.h5'}: 10 dumps") and "delays.toml: it is no header" in err
+    assert code == 0 and out.startswith(f"{tmp_path / 'vis.h5'}: 10 dumps") and "delays.toml: it is not a header" in err
     for antenna in range(3):
         name = str(tmp_path / f"m{antenna}.h5")
         assert (
