@@ -85,7 +85,7 @@ def test_a_call_whose_output_holds_its_answer_is_refused_where_nothing_would_pas
         UsageError, match="y holds its answer before the launch, and the first config leaves it as it is"
     ):
         tuned(tmp_path, "", X.copy(), X)
-    out_of_range = "if (i < n) y[(int)y[i] == 0 ? i : i + 1000000] = 0;"  # other contents are no indices
+    out_of_range = "if (i < n) y[(int)y[i] == 0 ? i : i + 1000000] = 0;"  # other contents are not indices
     with pytest.raises(UsageError, match=r"could not be found out \(.*give y other contents, such as zeros"):
         tuned(tmp_path, out_of_range, np.zeros(N, np.float32), np.zeros(N, np.float32))
     with pytest.raises(UsageError, match="and the first config leaves it as it is, within the tolerance"):
@@ -102,7 +102,7 @@ def test_what_other_configs_make_of_other_contents_is_compared(tmp_path: Path) -
     trials = found.sweep.trials.set_index("sets")
     assert trials.status[0] == "measured" and trials.status[1] == "wrong"
     assert "where y held other contents before the launch" in trials.message[1]
-    params = {"block_size_x": [96], "sets": [2, 0, 1]}  # the first one is wrong, and is no judge
+    params = {"block_size_x": [96], "sets": [2, 0, 1]}  # the first one is wrong, and cannot judge
     body = "if (i < n) y[i] = sets == 2 ? 7 : sets ? x[i] : y[i] + x[i];"
     found, _ = tuned(tmp_path, body, np.zeros(N, np.float32), X, tune_params=params)
     assert dict(zip(found.sweep.trials["sets"], statuses(found), strict=True)) == {

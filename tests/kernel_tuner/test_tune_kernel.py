@@ -198,7 +198,7 @@ def test_the_command_says_the_same(
         ("--arg", "n=U5:abc", "--arg n=U5:abc is of <U5, which CUDA has not"),
         ("--arg", "x=zeros:object:3", "--arg x=zeros:object:3 is of object, which CUDA has not"),
         ("--arg", "x=random:float32:3x", "--arg x=random:float32:3x: invalid literal"),
-        ("--arg", "x=empty.npy", "empty.npy: it is no array of NumPy's"),
+        ("--arg", "x=empty.npy", "empty.npy: it is not an array of NumPy's"),
         ("--arg", "x=both.npz", "both.npz: it has several arrays; save one of them, as .npy"),
         ("--answer", "y=words.npy", "the answer of y is an array of <U1: give numbers"),
         ("--answer", "y=phases.npy", "the answer of y is complex, and the output is float32"),

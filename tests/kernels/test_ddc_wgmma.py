@@ -82,8 +82,18 @@ VARIANTS: list[tuple[dict[str, int], dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "changes"), VARIANTS, ids=[f"{v}-{c}" for v, c in VARIANTS])
+@pytest.mark.parametrize(("values", "changes"), VARIANTS[::2], ids=[f"{v}-{c}" for v, c in VARIANTS[::2]])
 def test_variants_are_right(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
+    check_variant(values, changes, target)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("values", "changes"), VARIANTS[1::2], ids=[f"{v}-{c}" for v, c in VARIANTS[1::2]])
+def test_the_other_variants_are_right_on_a_gpu(values: dict[str, int], changes: dict[str, int], gpu: Target) -> None:
+    check_variant(values, changes, gpu)
+
+
+def check_variant(values: dict[str, int], changes: dict[str, int], target: Target) -> None:
     problem = KERNEL.problem(values)
     any_run = replace(target.device, n_multiprocessors=0)  # such as fill no waves, too
     only = {name: (value,) for name, value in {"MMA": "wgmma", **changes}.items()}

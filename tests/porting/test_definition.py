@@ -24,7 +24,7 @@ from ..recorded import H200, record
 
 N = 140
 SAXPY = "__global__ void saxpy(float *y, const float *x, float a, int n) { y[0] = a * x[n - 1]; }"
-FOREIGN = "raise SystemExit('this is no definition of the call')\n"
+FOREIGN = "raise SystemExit('this is not the definition of the call')\n"
 
 
 def call_of(source: Any = SAXPY, problem_size: Any = N, arguments: Any = None, **more: Any) -> Call:

@@ -208,7 +208,7 @@ def cases() -> Iterator[Case]:
                 continue
             for content in CONTENTS:
                 if content == "nan" and (kind == "i" or way != "set"):
-                    continue  # what stays a NaN is no answer
+                    continue  # what stays a NaN is not an answer
                 if content == "the answer" and way in ("add", "atomicAdd", "in place"):
                     continue  # such a kernel changes whatever it finds
                 yield Case(dtype, way, content)

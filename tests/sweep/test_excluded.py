@@ -1,4 +1,4 @@
-"""A config that the definition excludes by now is no winner: its trials stay recorded and do not count."""
+"""A config that the definition excludes by now is not a winner: its trials stay recorded and do not count."""
 
 import json
 import re

@@ -215,7 +215,7 @@ def _loaded(path: str) -> np.ndarray:
     try:
         found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, BadZipFile, MemoryError) as error:
-        raise UsageError(f"{path}: it is no array of NumPy's: {error}") from error
+        raise UsageError(f"{path}: it is not an array of NumPy's: {error}") from error
     if not isinstance(found, np.ndarray):
         raise UsageError(f"{path}: it has several arrays; save one of them, as .npy")
     return found

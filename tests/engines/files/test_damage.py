@@ -98,7 +98,9 @@ def test_what_is_read_of_a_damaged_file_is_right(tmp_path_factory, seed: int, pa
     rng, path = np.random.default_rng(seed), tmp_path_factory.mktemp("damage") / "x"
     made = recording(60)
     data, n_events = b"".join(made), int(rng.integers(1, 5))
-    for place in sorted(rng.integers(3 * SIZE, len(data) - 4 * SIZE, n_events).tolist(), reverse=True):
+    # A whole frame lies between two events: without one, a cut and what came in may add up to whole frames again.
+    frames = rng.choice(np.arange(18, 2 * 60 - 4, 5), n_events, replace=False)
+    for place in sorted((SIZE * frames + rng.integers(0, SIZE, n_events)).tolist(), reverse=True):
         n = int(rng.integers(1, 3 * SIZE))
         n += n % SIZE == 0
         cut, junk = (n, b"") if rng.random() < 0.5 else (0, rng.integers(0, 256, n, np.uint8).tobytes())

@@ -1,4 +1,4 @@
-"""What is a recording in a folder, and what is no file at all."""
+"""What is a recording in a folder, and what is not a file."""
 
 import os
 import socket
@@ -103,7 +103,7 @@ def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
         names(tmp_path)
 
 
-# ---------------------------------------------------------------------- what is no file
+# ---------------------------------------------------------------------- what is not a file
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "device"])
 def test_what_is_no_file_is_refused_for_what_it_is(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.bin"
