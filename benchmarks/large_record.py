@@ -21,8 +21,8 @@ from autotune.core.errors import Status
 from autotune.records.folder import SweepFolder
 from autotune.records.outcome import Finalist, Outcome, Relation
 from autotune.records.paths import sweep_path
-from autotune.records.trials import TRIALS, line_of
-from autotune.trial.row import Trial
+from autotune.records.trial import Trial
+from autotune.records.trial_log import TRIALS, line_of
 
 DEVICE = Device("NVIDIA H200", "cuda", "sm_90", n_multiprocessors=132)
 SPACE = {f"P{i}": (1, 2, 4, 8) for i in range(10)}

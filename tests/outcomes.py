@@ -7,8 +7,8 @@ from typing import Any
 from autotune import Config, Device
 from autotune.core.errors import Status
 from autotune.records.paths import sweep_path
-from autotune.records.trials import append, as_row
-from autotune.trial.row import Trial
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append, as_row
 
 from .recorded import created, write_verdict
 

@@ -11,10 +11,10 @@ from autotune.core.definition import baked_fields, problem_name, runtime_fields
 from autotune.core.schema import seal
 from autotune.records.folder import SweepFolder
 from autotune.records.paths import sweep_path
-from autotune.records.trials import append, as_row
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append, as_row
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
-from autotune.trial.row import Trial
 
 from .conftest import DEFINITIONS, EXAMPLE
 

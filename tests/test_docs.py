@@ -1,6 +1,7 @@
 """The pages of docs/: links hold, user pages are short, the commands they name exist, and pictures are current."""
 
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -111,6 +112,12 @@ def test_pictures_are_what_their_scripts_make() -> None:
         [sys.executable, DOCS / "pictures" / "make.py", "--check"], capture_output=True, text=True, check=False
     )
     assert (made.returncode, made.stderr) == (0, "")
+
+
+def test_the_table_of_figures_is_what_its_script_makes() -> None:
+    found = runpy.run_path(str(DOCS / "figures.py"))
+    page = (DOCS / "results.md").read_text()
+    assert page == found["renewed"](page), "run `python docs/figures.py`"
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_imports_go_one_way_only() -> None:
     ("module", "statement"),
     [
         ("core/space.py", "from ..runtime import wisdom"),
-        ("devices/base.py", "from ..trial.row import Trial"),
-        ("trial/stations.py", "def late():\n    from ..records.folder import SweepFolder"),
+        ("devices/base.py", "from ..trial.worker import Worker"),
+        ("trial/stations.py", "def late():\n    from ..validity.resume import resume"),
         ("records/folder.py", "import typing\nif typing.TYPE_CHECKING:\n    from ..search import Searcher"),
         ("search/transfer.py", "import autotune"),
         ("sweep/loop.py", "import autotune.cli.console"),

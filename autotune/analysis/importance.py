@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from ..core.config import Value, merged_order
-from ..trial.row import Trial
+from ..records.trial import Trial
 
 
 @dataclass(frozen=True)

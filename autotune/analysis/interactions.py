@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.config import Value, merged_order
-from ..trial.row import Trial
+from ..records.trial import Trial
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,16 @@ from typing import Any
 from ..core.config import Value
 from ..core.errors import Status
 from ..core.units import seconds
-from ..records.as_measured import told
+from ..records.figure import figures_of
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
-from ..trial.row import Trial
+from ..records.trial import Trial
+from ..validity.as_measured import told
 from .fields import assignments
 from .importance import importances
 
-PROOF = (
-    *("number", "config", "key", "median_s", "q1_s", "q3_s", "interval_s", "clock_hz", "cold"),
-    *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on", "checked_launches"),
-    *("sustained", "joules", "watts", "metrics"),
-)
+NO_PROOF = ("compiler", "code", "conditions", "relation", "samples_s")  # fields of a finalist that `details` leaves out
 KNOWN = {"winner", "default", "speed_up", "ties", "preference_among_ties", "finalists", "counts", "n_configs"}
 KNOWN |= {"ceilings", "spent_s", "objectives"}
 
@@ -118,7 +115,7 @@ class Proof:
     def as_json(self) -> dict[str, Any]:
         """Returns what is known of it: other members are left out."""
         row = self.measured.as_json()
-        found = {name: row[name] for name in PROOF if row.get(name) is not None}
+        found = {name: value for name, value in row.items() if name not in NO_PROOF and value is not None}
         found["n_samples"] = len(self.measured.samples_s)
         own = {"reproduce": self.reproduce, "efficiency": self.efficiency}
         return found | {name: value for name, value in own.items() if value is not None}
@@ -219,7 +216,13 @@ def spent(sweep: SweepRecord) -> Spent:
     return Spent(dict(content.get("spent_s") or {}), others)
 
 
-def figures_text(measured: Finalist | Trial) -> str:
+def resources_text(measured: Trial) -> str:
+    """Returns what a config takes, for people, such as ``72 registers, 0 bytes spilled``; "" where nothing is known."""
+    values = {figure.noun: getattr(measured, name) for name, figure in figures_of(Trial).items() if figure.noun}
+    return ", ".join(f"{value} {noun}" for noun, value in values.items() if value is not None)
+
+
+def figures_text(measured: Trial) -> str:
     """Returns energy, power and metrics of a config for people; "" where none is known."""
     parts = []
     if measured.joules is not None:
@@ -237,7 +240,7 @@ def value_text(name: str, value: float) -> str:
     return f"{value:.3f} J" if value >= 1 else f"{1e3 * value:.4g} mJ"
 
 
-def front_of(sweep: SweepRecord, objectives: Sequence[Objective]) -> list[Trial | Finalist]:
+def front_of(sweep: SweepRecord, objectives: Sequence[Objective]) -> list[Trial]:
     """Returns the configs that none beats in all objectives: of the final round, or of the search so far."""
     return [*front(objectives, sweep.finalists)] or [*front(objectives, sweep.trials)]
 

@@ -33,12 +33,12 @@ from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..core.expressions import parsed
 from ..devices import Target
+from ..records.measurement import Protocol
 from ..search import names_module
 from ..source.registry import load_kernel, reference_of
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
-from ..trial.measure import Protocol
 
 KEYS = {"kernel", "results", "devices", "pilots", "pilot_effort", "revisit", "grid", "problem", "sweep"}
 SWEEP_FIELDS = {

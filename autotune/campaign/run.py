@@ -10,8 +10,8 @@ from typing import Protocol
 from distributed import Client, Future, KilledWorker, as_completed
 
 from ..devices import Target
-from ..records.estimate import estimate
 from ..source.registry import load_kernel
+from ..sweep.estimate import estimate
 from ..trial.ledger import ON_DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
 from .plan import CampaignPlan

@@ -18,6 +18,7 @@ from distributed.worker import Worker
 
 from ..core.errors import UsageError
 from ..devices import Target, find_device
+from ..records.trial import Trial
 from ..source.registry import load_kernel
 from ..sweep.progress import Quiet
 from ..sweep.run import run_sweep
@@ -25,7 +26,6 @@ from ..sweep.settings import Settings
 from ..system.memory import check_memory
 from ..system.processes import keep_freed_memory, n_cpus
 from ..trial.bench import Bench
-from ..trial.row import Trial
 
 DEVICE_VARIABLE = "AUTOTUNE_DEVICE"  # environment variable that names a worker process's device
 COMPILE_PROCESSES = "AUTOTUNE_COMPILE_PROCESSES"

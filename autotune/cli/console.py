@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ..core.errors import Status
 from ..core.units import seconds
-from ..trial.row import Trial
+from ..records.trial import Trial
 
 LINE_EVERY_S = 5.0  # between plain progress lines
 NARROW, NARROW_BAR, WIDE_BAR = 110, 10, 24  # a terminal with fewer columns than NARROW has the shorter bar

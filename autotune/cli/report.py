@@ -9,13 +9,20 @@ from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
 from ..core.units import percent, seconds
+from ..records.figure import figures_of
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist
+from ..records.trial import Trial
 from ..sweep.run import Sweep
 from ..system.shell import command, definition_words
-from ..trial.row import Trial
 from .console import stdout
 from .tables import print_table
+
+# figures that `sweep --json` prints of the best config and of the default
+BRIEF = (
+    *("median_s", "q1_s", "q3_s", "joules", "watts", "metrics"),
+    *(name for name, figure in figures_of(Trial).items() if figure.in_metrics),
+)
 
 
 def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
@@ -24,9 +31,7 @@ def sweep_summary(sweep: Sweep, clock: str) -> dict[str, Any]:
     def brief(trial: Trial | None) -> dict[str, Any] | None:
         if trial is None:
             return None
-        names = ("median_s", "q1_s", "q3_s", "registers", "shared_bytes", "spill_bytes", "max_error", "efficiency")
-        more = {"joules": trial.joules, "watts": trial.watts, "metrics": dict(trial.metrics)}
-        return {"config": dict(trial.config), **{name: getattr(trial, name) for name in names}, **more}
+        return {"config": dict(trial.config), **{name: getattr(trial, name) for name in BRIEF}}
 
     return {
         "path": str(sweep.path),
@@ -133,7 +138,7 @@ def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
         print_table(("  configs", f"for the default problem on {summary['arch']}"), counts)
 
 
-def _row(name: str, measured: Trial | Finalist, efficiency: float | None) -> tuple[Any, ...]:
+def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[Any, ...]:
     quartiles = f"{seconds(measured.q1_s)} .. {seconds(measured.q3_s)}"
     error = "-" if measured.max_error is None else f"{measured.max_error:.2g}"
     return name, seconds(measured.median_s), quartiles, percent(efficiency), error, measured.config

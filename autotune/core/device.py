@@ -25,3 +25,13 @@ class Device:
     def has_shared(self, n_bytes: int, n_blocks: int = 1) -> bool:
         """Returns whether a multiprocessor fits so many blocks, each with ``n_bytes`` shared, dynamic plus static."""
         return n_blocks * (n_bytes + RESERVED_SHARED_BYTES) <= self.max_shared_bytes + RESERVED_SHARED_BYTES
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The measured roofline of a device."""
+
+    bytes_per_s: float  # read plus written by a large copy
+    flops_per_s: float  # float32 multiply-adds, two operations each
+    float16_per_s: float = 0.0  # tensor core operations, float16 inputs and float32 sums; 0: it has none
+    int8_per_s: float = 0.0  # tensor core operations on int8

@@ -2,8 +2,8 @@
 
 Installed packages add kinds by entry points of the group ``autotune.devices``. Those are used by name only.
 
-They describe, compile, load and launch; they verify and measure nothing. The room imports ``system``, ``source``,
-``runtime`` and ``core``.
+They describe, compile, load and launch; they verify and measure nothing. The room imports ``records`` and
+the rooms below it.
 """
 
 from dataclasses import dataclass

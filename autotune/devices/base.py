@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..core.definition import Device, Launch, Tolerance
+from ..core.device import Ceilings
 from ..runtime.nvrtc import Figures
 from ..source.render import Variant
 
@@ -57,16 +58,6 @@ class Streamed:
     seconds: list[float]  # from the end of a launch to the next; of a few launches each where there are many
     n_launches: int
     joules: float | None = None  # energy of the whole device over the run; None where it has no meter
-
-
-@dataclass(frozen=True)
-class Ceilings:
-    """The measured roofline of a device."""
-
-    bytes_per_s: float  # read plus written by a large copy
-    flops_per_s: float  # float32 multiply-adds, two operations each
-    float16_per_s: float = 0.0  # tensor core operations, float16 inputs and float32 sums; 0: it has none
-    int8_per_s: float = 0.0  # tensor core operations on int8
 
 
 @dataclass(frozen=True)

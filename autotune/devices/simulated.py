@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import Device, Launch, Tolerance
+from ..core.device import Ceilings
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
 from ..core.kept import keep, take
 from ..source.render import Variant
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
-from .base import TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Defaults, Finding, Sample, Streamed
+from .base import TIMED_ALIGN, Argument, Binary, Comparison, Defaults, Finding, Sample, Streamed
 
 kind = "simulated"
 clock = "simulated time"

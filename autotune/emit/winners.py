@@ -18,7 +18,6 @@ from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
 from ..core.definition import Kernel, P
 from ..core.errors import TrialFailure, UsageError
-from ..records.as_measured import MACHINE_CODE, as_measured
 from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
@@ -26,6 +25,7 @@ from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
 from ..source.registry import named_kernels, recorded_kernel, reference_of
 from ..source.render import Variant, render
 from ..system.installation import VERSION
+from ..validity.as_measured import MACHINE_CODE, as_measured
 
 log = logging.getLogger("autotune")
 MOST_INPUT_BYTES = 1 << 32  # size limit for inputs that are made only to learn their order

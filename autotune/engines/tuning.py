@@ -8,11 +8,11 @@ from typing import Any
 from ..core.definition import Kernel
 from ..core.errors import Status
 from ..devices import find_device
+from ..records.trial import Trial
 from ..sweep.run import run_sweep
 from ..sweep.settings import Settings, effort
 from ..system.memory import check_memory
 from ..trial.bench import Bench
-from ..trial.row import Trial
 
 LINE_EVERY_S = 5.0
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.errors import UsageError
 from ..porting.call import Call
+from ..records.measurement import Protocol
 from ..sweep.settings import Settings
-from ..trial.measure import Protocol
 
 # Scripts tune small spaces and wait for them: the final round is shorter than a sweep's.
 FINAL_ROUND: dict[str, Any] = {"n_finalists": 3, "finalist_samples": 20, "placements": 1}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..trial.row import Trial
+from ..records.trial import Trial
 
 
 class Lines:

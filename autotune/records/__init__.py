@@ -1,5 +1,5 @@
-"""Records of sweeps on disk: their folders, how they are read and checked, estimates from them, exports,
-and studies of Optuna's.
+"""Records of sweeps as data: trials and their figures, folders on disk, checks of what is read, exports, and studies of
+Optuna's. Nothing here compiles, launches or measures.
 
-It imports ``trial`` and the rooms below it: ``core``, ``runtime``, ``source``, ``system`` and ``devices``.
+It imports ``system``, ``source``, ``runtime`` and ``core``.
 """

@@ -11,8 +11,8 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, runtime_fields
 from ..core.errors import TrialFailure, UsageError
-from ..trial.measure import Protocol
 from .about import About
+from .measurement import Protocol
 
 WORD = re.compile(r"[\w.+\- ]*", re.ASCII)  # characters that a problem's text field may put into a source
 TYPES = (int, float, bool, str)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..trial.row import Trial
+from .trial import Trial
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,14 @@ from typing import IO, Any
 from ..core.errors import UsageError
 from ..core.files import content_of, opened, write_whole
 from ..core.schema import Check, Unsound, parse, seal
-from ..trial.row import Trial
 from . import record_schema
 from .about import About
 from .damage import Damaged, NewerFormat, cannot_write, tell
 from .digests import Digests
 from .outcome import VERDICT, Outcome
 from .record_schema import FORMAT
-from .trials import TRIALS, mend_last_line, plain_number, read
+from .trial import Trial
+from .trial_log import TRIALS, mend_last_line, plain_number, read
 
 SWEEP, DIGESTS = "sweep.json", "digests.json"
 

@@ -16,9 +16,9 @@ from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 from ..core.errors import UsageError, told
 from ..core.files import content_of
-from ..trial.row import Trial
 from .record import SweepRecord
 from .study import about, directions_of, distributions_of, frozen, name_objectives, quiet
+from .trial import Trial
 
 LEFT_S, PAUSE_S = 5.0, 0.005  # until a lock that stays as it is counts as left; between two looks at it
 

@@ -8,23 +8,22 @@ from typing import Any, Literal, TypeVar
 
 from ..core.errors import UsageError
 from ..core.expressions import checked, value_of
-from ..trial.row import Trial
-from .outcome import Finalist
+from .figure import figures_of
+from .trial import Trial
 
 TIME, ENERGY, POWER = "time", "energy", "power"
 FIGURES = {  # what a metric may call: the field of a trial
     TIME: "median_s",
     ENERGY: "joules",
     POWER: "watts",
-    **{name: name for name in ("registers", "shared_bytes", "spill_bytes", "gb_per_s", "tflop_per_s", "efficiency")},
-    **{name: name for name in ("clock_hz", "max_error", "rms_error", "compile_s")},
+    **{name: name for name, figure in figures_of(Trial).items() if figure.in_metrics},
 }
 UNITS = {TIME: "s", ENERGY: "J"}
 LARGEST = "max:"  # begins the text of an objective whose largest value is the best
 MOST = 2
 Direction = Literal["minimize", "maximize"]
 T = TypeVar("T")
-M = TypeVar("M", Trial, Finalist)
+M = TypeVar("M", bound=Trial)
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Objectives:
         """Returns those of which the values are known, the best by the first objective first."""
         return sorted((each for each in found if self.values(each) is not None), key=self.rank)
 
-    def rank(self, found: Trial | Finalist) -> float:
+    def rank(self, found: Trial) -> float:
         """Returns a number that is smaller the better the first objective is; infinite where a value is not known."""
         values = self.values(found)
         return inf if values is None else self.first.rank(values)
@@ -146,9 +145,9 @@ class Objectives:
         """Returns a trial with the metrics that its figures give."""
         return replace(trial, metrics=self.computed(trial)) if trial.median_s and self.metrics else trial
 
-    def computed(self, of: Trial | Finalist) -> dict[str, float]:
-        """Returns the metrics of a trial or a finalist; one that cannot be computed is left out."""
-        figures = {name: getattr(of, own, None) for name, own in FIGURES.items()}
+    def computed(self, of: Trial) -> dict[str, float]:
+        """Returns the metrics of a trial; one that cannot be computed is left out."""
+        figures = {name: getattr(of, own) for name, own in FIGURES.items()}
         values = {**self.known, **dict(of.config)}
         values |= {name: value for name, value in figures.items() if value is not None}
         found: dict[str, float] = {}
@@ -161,7 +160,7 @@ class Objectives:
                 found[name] = value
         return found
 
-    def values(self, found: Trial | Finalist) -> dict[str, float] | None:
+    def values(self, found: Trial) -> dict[str, float] | None:
         """Returns the value of each objective; None unless all are known."""
         return values_of(self.each, found)
 
@@ -186,8 +185,8 @@ def read_metrics(texts: Iterable[str]) -> dict[str, str]:
 FASTEST = Objectives()  # the objectives of a sweep that was asked for none
 
 
-def values_of(objectives: Iterable[Objective], found: Trial | Finalist) -> dict[str, float] | None:
-    """Returns the value of each objective at a trial or a finalist; None unless all are known."""
+def values_of(objectives: Iterable[Objective], found: Trial) -> dict[str, float] | None:
+    """Returns the value of each objective at a trial; None unless all are known."""
     values: dict[str, float | None] = {}
     for objective in objectives:
         if objective.name == TIME:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..core.config import Config
-from ..devices.base import Ceilings
-from ..trial.measure import Measurement, Sustained
-from ..trial.row import Trial
+from ..core.device import Ceilings
+from ..core.errors import Status
 from .damage import tell
-from .trials import TRIALS
+from .figure import figures_of
+from .measurement import Measurement, Sustained
+from .trial import Trial
+from .trial_log import TRIALS
 
 VERDICT = "verdict.json"
 
@@ -29,64 +31,49 @@ class Relation(StrEnum):
     SLOWER = "slower"
 
 
-@dataclass(frozen=True)
-class Finalist:
-    """A config with its best measurement: that of the final round, or of its trial where there was none.
+UNNUMBERED = -1  # the number of a finalist whose record does not say it
 
-    Times are in seconds. What an older record does not say is None or empty.
+
+@dataclass(frozen=True)
+class Finalist(Trial):
+    """A trial with its best measurement: that of the final round, or of its search where there was none.
+
+    Times are in seconds, and rates are of ``median_s``. What an older record does not say is None or empty.
     """
 
-    number: int | None  # number of its trial
-    config: Config
-    key: str | None
-    median_s: float
-    compiler: str = ""
-    code: str = ""
-    conditions: str = ""
+    median_s: float = 0.0
     relation: str = ""  # how it compares with the fastest: a Relation, or "" where there was no final round
-    q1_s: float | None = None
-    q3_s: float | None = None
     interval_s: tuple[float, float] | None = None  # 95 % confidence interval of the median
-    samples_s: tuple[float, ...] = ()
-    clock_hz: float | None = None
-    cold: bool | None = None
-    registers: int | None = None
-    shared_bytes: int | None = None
-    spill_bytes: int | None = None
-    max_error: float | None = None  # relative to rms(reference)
-    rms_error: float | None = None
-    verified_on: tuple[str, ...] = ()
-    joules: float | None = None  # energy of the device for one launch: of the sustained run, or of the trial
-    watts: float | None = None  # mean power meanwhile
-    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     sustained: Sustained | None = None  # None where it was not asked for
     checked_launches: int = 0  # further launches of the winner, all correct
 
     @staticmethod
     def measured(trial: Trial, m: Measurement, relation: Relation) -> "Finalist":
-        """Returns a config of a final round."""
-        times = {name: getattr(m, name) for name in ("median_s", "q1_s", "q3_s", "samples_s", "clock_hz", "cold")}
-        errors = {"max_error": m.max_error, "rms_error": m.rms_error}
-        return Finalist(**_common(trial) | times | errors | {"interval_s": m.interval(), "relation": relation})
+        """Returns a config of a final round; ``trial`` has a time."""
+        scale = (trial.median_s or m.median_s) / m.median_s
+        rates = {name: None if (rate := getattr(trial, name)) is None else scale * rate for name in RATES}
+        own = {field.name: value for field in fields(m) if (value := getattr(m, field.name)) is not None}
+        return Finalist(**vars(trial) | rates | own | {"interval_s": m.interval(), "relation": relation})
 
     @staticmethod
     def of_search(trial: Trial) -> "Finalist":
         """Returns a measured config as its trial found it."""
-        return Finalist(**_common(trial))
+        return Finalist(**vars(trial))
 
     @staticmethod
     def read(row: Mapping[str, Any]) -> "Finalist":
-        """Returns the finalist of a row that record_schema has checked."""
-        own = {name: value for name, value in row.items() if name in _FIELDS}
-        figure = row.get("sustained")
+        """Returns a row of verdict.json that record_schema has checked."""
+        own = {name: value for name, value in row.items() if name in _FIELDS and value is not None}
+        figure = own.pop("sustained", None)
         sustained = Sustained(**{"duration_s": 0.0, **figure}) if figure else None
-        return Finalist(**{"number": None, "key": None, **own, "config": Config(row["config"]), "sustained": sustained})
+        unsaid = {"number": UNNUMBERED, "key": None, "status": Status.MEASURED, "stamp": ""}
+        return Finalist(**{**unsaid, **own, "config": Config(row["config"]), "sustained": sustained})
 
     def as_json(self) -> dict[str, Any]:
         """Returns the row as verdict.json holds it."""
-        row = {name: getattr(self, name) for name in _WRITTEN}
-        row |= {"config": dict(self.config), "samples_s": list(self.samples_s), "verified_on": list(self.verified_on)}
-        row["metrics"] = dict(self.metrics)
+        row = {name: getattr(self, name) for name in VERDICT_FIGURES} | {"relation": self.relation}
+        row |= {"number": None if self.number == UNNUMBERED else self.number, "config": dict(self.config)}
+        row |= {name: list(value) for name, value in row.items() if isinstance(value, tuple)}
         row["interval_s"] = list(self.interval_s) if self.interval_s else None
         if self.sustained:
             row["sustained"] = asdict(self.sustained)
@@ -95,18 +82,9 @@ class Finalist:
         return row
 
 
-_FIELDS = {f.name for f in fields(Finalist)}
-_OF_A_TRIAL = _FIELDS & {f.name for f in fields(Trial)}
-_WRITTEN = (
-    *("number", "config", "key", "compiler", "code", "conditions", "relation"),
-    *("median_s", "q1_s", "q3_s", "interval_s", "samples_s", "clock_hz", "cold"),
-    *("registers", "shared_bytes", "spill_bytes", "max_error", "rms_error", "verified_on"),
-    *("joules", "watts", "metrics"),
-)
-
-
-def _common(trial: Trial) -> dict[str, Any]:
-    return {name: getattr(trial, name) for name in _OF_A_TRIAL}
+RATES = ("gb_per_s", "tflop_per_s", "efficiency")
+VERDICT_FIGURES = tuple(name for name, figure in figures_of(Trial).items() if figure.in_verdict)
+_FIELDS = {field.name for field in fields(Finalist)}
 
 
 @dataclass(frozen=True)
@@ -173,7 +151,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Missing:
-    """Trials that a outcome was made from and that are not recorded any more, or not as they were.
+    """Trials from which the outcome was computed and that are missing now, or are not as they were.
 
     ``numbers``: of those that are known by their numbers, which of an older one are the finalists only.
     """
@@ -188,7 +166,7 @@ def missing(outcome: Outcome, trials: Iterable[Trial]) -> Missing:
     if outcome.stamps is not None:
         gone = sorted(int(number) for number, stamp in outcome.stamps.items() if there.get(int(number)) != stamp)
         return Missing(len(gone), tuple(gone))
-    named = {f.number for f in outcome.finalists if f.number is not None}
+    named = {f.number for f in outcome.finalists if f.number != UNNUMBERED}
     gone = sorted(named - there.keys())
     return Missing(max(len(gone), sum((outcome.counts or {}).values()) - len(there)), tuple(gone))
 

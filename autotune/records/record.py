@@ -9,11 +9,11 @@ from pathlib import Path
 from ..core.config import Config, Value
 from ..core.definition import Device
 from ..core.errors import Status
-from ..trial.row import Trial
 from .about import About
 from .folder import SweepFolder, all_sweeps
 from .objectives import FASTEST, Objective, Objectives
 from .outcome import Finalist, Outcome, tell_missing
+from .trial import Trial
 
 
 @dataclass(frozen=True)

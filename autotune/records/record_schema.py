@@ -11,12 +11,10 @@ from ..core.schema import (
     count,
     device,
     fields,
-    flag,
     integer,
     mapping,
     name,
     number,
-    one_of,
     optional,
     scalar,
     sealed,
@@ -26,9 +24,10 @@ from ..core.schema import (
     text,
     word,
 )
+from .figure import figures_of
+from .trial import Trial
 
 FORMAT = 1
-MOST_TRIALS = 10**9
 ROUNDING = 1e-9  # relative rounding error of quartiles and means
 
 
@@ -43,67 +42,22 @@ def _digits(value: Any) -> str:
     raise Unsound(f"is {shown(value)}, must be the number of a trial")
 
 
-def _number(value: Any) -> int:
-    """Checks the number of a trial."""
-    if count(value) < MOST_TRIALS:
-        return int(value)
-    raise Unsound(f"is {value}, must be less than {MOST_TRIALS}")
-
-
-_status_word = one_of([status.value for status in Status])
-
-
-def _status(value: Any) -> Status:
-    """Checks for the word of a status."""
-    return Status(_status_word(value))
-
-
-_launch = fields(
-    {
-        "function": name,
-        **dict.fromkeys(("grid", "block"), sequence(count)),
-        **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), optional(count)),
-    },
-    needed=("function", "grid", "block"),
-)
-
 # ---------------------------------------------------------------------- a line of trials.jsonl
-TRIAL = {
-    "number": _number,
-    "status": _status,
-    "config": config,
-    "key": optional(word),
-    **dict.fromkeys(("stamp", "code", "conditions"), word),
-    "compiler": text,
-    "message": text,
-    "reproduce": text,
-    "at": text,
-    **dict.fromkeys(("compile_s", "verify_s", "measure_s"), optional(amount)),
-    **dict.fromkeys(("registers", "spill_bytes", "shared_bytes", "n_throttled"), optional(count)),
-    **dict.fromkeys(("grid", "block"), optional(sequence(count))),
-    "launches": sequence(_launch),
-    "workspace_bytes": count,
-    **dict.fromkeys(("median_s", "q1_s", "q3_s"), optional(seconds)),
-    "samples_s": sequence(seconds),
-    **dict.fromkeys(("cold", "stopped_early"), optional(flag)),
-    "clock_hz": optional(amount),
-    **dict.fromkeys(("gb_per_s", "tflop_per_s", "efficiency", "joules", "watts"), optional(amount)),
-    **dict.fromkeys(("max_error", "rms_error"), optional(amount)),
-    "metrics": mapping(name, number),
-    "verified_on": sequence(text),
-}
+TRIAL = {field: figure.check for field, figure in figures_of(Trial).items()}
+SUM = "sum"  # the member of a line that holds its checksum
 _TRIAL = tuple(TRIAL.items())
 _NEEDED = ("number", "status", "config", "key", "stamp")
+_others = mapping(name, anything)
 
 
 def trial(row: Any) -> dict[str, Any]:
-    """Returns the fields of a trial; others, which a later version may have added, are dropped.
+    """Returns the fields of a trial; ``others`` are those that a later version added, checked for what JSON may hold.
 
     Raises:
         Unsound: when one is missing or cannot be, or when they contradict each other.
     """
     if not isinstance(row, dict):
-        raise Unsound("it is no JSON object")
+        raise Unsound("it is not a JSON object")
     for field in _NEEDED:
         if field not in row:
             raise Unsound(f"it lacks {field}")
@@ -112,6 +66,9 @@ def trial(row: Any) -> dict[str, Any]:
         for field, check in _TRIAL:
             if field in row:
                 found[field] = check(row[field])
+        if len(found) + (SUM in row) < len(row):
+            others = {field: value for field, value in row.items() if field not in TRIAL and field != SUM}
+            field, found["others"] = "a field of a later version", _others(others)
     except Unsound as error:
         raise Unsound(f"{field} {error}") from None
     _check_times(found)

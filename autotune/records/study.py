@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ..core.config import Value
 from ..core.errors import UsageError
 from ..system.limits import check_type
-from ..trial.row import Trial
 from .folder import find_sweeps
 from .objectives import Direction, values_of
 from .outcome import Finalist
 from .record import SweepRecord
-from .trials import as_row, plain_number
+from .trial import Trial
+from .trial_log import as_row, plain_number
 
 if TYPE_CHECKING:
     import optuna

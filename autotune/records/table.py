@@ -2,27 +2,27 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..system.limits import check_type
-from ..trial.row import Trial
+from .figure import figures_of
 from .folder import SweepFolder, find_sweeps
 from .outcome import tell_missing
+from .trial import Trial
 
 if TYPE_CHECKING:
     import pandas as pd
 
-OWN = tuple(field.name for field in fields(Trial) if field.name not in ("config", "metrics"))  # columns of each trial
+OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics"))  # columns of each trial
 
 
 def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
     """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
 
     Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
-    Trial's fields (seconds, bytes, GB/s, TFLOP/s, joules), and ``metric.<name>``. What a config does not have is
-    missing (NA).
+    Trial's fields (seconds, bytes, GB/s, TFLOP/s, joules), ``metric.<name>``, and what a later version recorded, as it
+    is. What a config does not have is missing (NA).
 
     Raises:
         UsageError: when there is no recorded sweep.
@@ -48,6 +48,7 @@ def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
             row = {**fixed, **trial.config, **{name: getattr(trial, name) for name in OWN}}
             row["status"] = str(trial.status)
             row |= {f"metric.{name}": value for name, value in trial.metrics.items()}
+            row |= {name: value for name, value in trial.others.items() if name not in row}
             for name, value in row.items():
                 column = columns.setdefault(name, [])
                 column.extend([None] * (n - len(column)))

@@ -11,7 +11,7 @@ from ..core.errors import Status, UsageError
 from ..core.units import seconds, unit_of
 from ..records.outcome import Relation
 from ..records.record import SweepRecord
-from ..trial.row import Trial
+from ..records.trial import Trial
 from . import sampled
 from .blocks import (
     BLUE,

@@ -7,7 +7,7 @@ from ..analysis.show import front_of, value_text
 from ..records.objectives import ENERGY, TIME, Objective, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
-from ..trial.row import Trial
+from ..records.trial import Trial
 from . import sampled
 from .blocks import BLUE, GREEN, ORANGE, Figure, Picture, axis, label, layout
 from .pictures import wrapped
@@ -46,7 +46,7 @@ def of_sweep(sweep: SweepRecord) -> Picture | None:
 def _marks(
     name: str,
     objectives: Sequence[Objective],
-    found: Sequence[Trial | Finalist],
+    found: Sequence[Trial],
     marker: Figure,
     with_line: bool = False,
 ) -> Figure:

@@ -11,6 +11,7 @@ from ..analysis.show import (
     figures_text,
     finalist_time,
     proof,
+    resources_text,
     speed_up_interval,
     spent,
     verified_sizes,
@@ -91,9 +92,8 @@ def _correct(sweep: SweepRecord, winner: Finalist) -> Iterator[Fact]:
         yield Fact("verified", (f"against the reference at {sizes}{error}",))
     if winner.checked_launches:
         yield Fact("checked", (f"{winner.checked_launches} further launches, all correct",))
-    if winner.registers is not None:
-        sizes = f"{winner.shared_bytes} shared bytes, {winner.spill_bytes} bytes spilled"
-        yield Fact("resources", (f"{winner.registers} registers, {sizes}; variant {winner.key or '-'}",))
+    if text := resources_text(winner):
+        yield Fact("resources", (f"{text}; variant {winner.key or '-'}",))
 
 
 def _default(sweep: SweepRecord, winner: Finalist) -> Iterator[Fact]:

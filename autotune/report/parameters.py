@@ -10,7 +10,7 @@ from ..analysis.interactions import Interaction
 from ..core.config import Value
 from ..core.units import seconds, unit_of
 from ..records.record import SweepRecord
-from ..trial.row import Trial
+from ..records.trial import Trial
 from .blocks import (
     BLUE,
     MUTED,

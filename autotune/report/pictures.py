@@ -7,7 +7,7 @@ from ..analysis.show import Spent, best_so_far
 from ..core.units import percent, seconds, unit_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
-from ..trial.row import Trial
+from ..records.trial import Trial
 from . import sampled
 from .blocks import BLUE, GREEN, ORANGE, RED, Figure, Picture, axis, error_bars, in_unit, label, layout, log_axis
 

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from ..records.record import SweepRecord
-from ..trial.row import Trial
+from ..records.trial import Trial
 from . import sampled
 from .blocks import BLUE, GREEN, MUTED, ORANGE, Figure, Picture, label, layout, log_axis
 

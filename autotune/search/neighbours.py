@@ -27,7 +27,7 @@ from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
 from ..records.paths import part, sweep_path
 from ..records.record import earlier_medians, medians
-from ..records.trials import TRIALS
+from ..records.trial_log import TRIALS
 
 SAME_DEVICE, SAME_ARCHITECTURE, OTHER_DEVICE = 0, 1, 2
 N_READ = {SAME_DEVICE: 20, SAME_ARCHITECTURE: 6, OTHER_DEVICE: 3}  # sweeps whose trials are looked at

@@ -23,7 +23,7 @@ from ..core.schema import Unsound, number, plain, scalar
 from ..records.about import About
 from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.outcome import tell_missing
-from ..records.trials import TRIALS
+from ..records.trial_log import TRIALS
 from ..source.registry import named_kernels, recorded_kernel
 from .occupancy import known_of
 

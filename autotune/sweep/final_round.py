@@ -8,15 +8,15 @@ from ..core.config import Config, Value
 from ..core.definition import Kernel, P
 from ..core.errors import TrialFailure
 from ..core.kept import despite_deletion
+from ..records.measurement import Measurement, Sustained
 from ..records.objectives import FASTEST, Objectives, front
 from ..records.outcome import Finalist, Relation
+from ..records.trial import Trial
 from ..trial import oracle as oracles
 from ..trial.bench import Bench
 from ..trial.compile import MOST_CACHES_LOST
 from ..trial.context import Context
-from ..trial.measure import Measurement, Sustained
 from ..trial.oracle import Oracle
-from ..trial.row import Trial
 from ..trial.worker import Job
 from .progress import Progress, Quiet
 from .settings import Settings
@@ -99,7 +99,7 @@ def _by_value(contestants: list[Contestant], objectives: Objectives) -> list[Fin
 def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, int, int, int]:
     names = {**finalist.config, **default}
     n_different = sum(finalist.config.get(name) != default.get(name) for name in names)
-    return finalist.registers or 0, finalist.shared_bytes or 0, n_different, finalist.number or 0
+    return finalist.registers or 0, finalist.shared_bytes or 0, n_different, finalist.number
 
 
 def chosen(trials: list[Trial], default: Config, n: int, objectives: Objectives = FASTEST) -> list[Trial]:

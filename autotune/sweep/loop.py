@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ..core.definition import P
 from ..core.errors import TrialFailure
 from ..records.objectives import Objectives
-from ..records.trials import TrialLog
+from ..records.trial import Trial
+from ..records.trial_log import TrialLog
 from ..trial import stations
 from ..trial.bench import Bench
 from ..trial.compile import Proposal
 from ..trial.context import Context
 from ..trial.oracle import Oracle
-from ..trial.row import Trial
 from .progress import Progress
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from ..trial.row import Trial
+from ..records.trial import Trial
 
 
 @runtime_checkable

@@ -16,16 +16,15 @@ from ..core.html import table
 from ..core.space import Enumeration
 from ..core.units import seconds
 from ..records.about import About
-from ..records.estimate import estimate
 from ..records.folder import SweepFolder
 from ..records.objectives import Objectives
-from ..records.outcome import Finalist, Outcome, Relation
+from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
 from ..records.record import SweepRecord
-from ..records.resume import resume
 from ..records.table import load
-from ..records.trials import TrialLog
+from ..records.trial import Trial
+from ..records.trial_log import TrialLog
 from ..search import actual_sampler, check_sampler, searcher
 from ..search.neighbours import earlier, known
 from ..search.warm_start import warm_start
@@ -33,8 +32,9 @@ from ..trial import oracle as oracles
 from ..trial.bench import Bench
 from ..trial.context import Context, Judge
 from ..trial.ledger import Ledger, idle_share
-from ..trial.row import Trial
 from ..trial.stations import with_rates
+from ..validity.resume import resume
+from .estimate import estimate
 from .final_round import PREFERENCE, FinalRound
 from .loop import open_device, outcome_of, run_trials
 from .progress import Progress, Quiet
@@ -346,7 +346,7 @@ class _Run:
             default=next((f for f in finalists if f.config == self.default), None),
             speed_up=sweep.speed_up,
             objectives=self.settings.objectives,
-            ties=tuple(f.number for f in finalists[1:] if f.relation in alike and f.number is not None),
+            ties=tuple(f.number for f in finalists[1:] if f.relation in alike and f.number != UNNUMBERED),
             preference_among_ties=PREFERENCE,
             finalist_samples=self.settings.finalist_samples,
             placements=self.settings.n_placements(kind),

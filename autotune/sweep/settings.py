@@ -9,8 +9,8 @@ from typing import Any
 from ..core.config import Value
 from ..core.errors import UsageError
 from ..devices import device_module
+from ..records.measurement import Protocol
 from ..system.limits import COUNT, DEADLINE, DURATION, FROM_ZERO, SAMPLES, SEED, check_numbers, check_type
-from ..trial.measure import Protocol
 
 GPU, HOST = (device_module(kind).defaults for kind in ("cuda", "host"))  # their defaults, for help texts
 EFFORTS: dict[str, dict[str, Any]] = {

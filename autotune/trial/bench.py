@@ -13,8 +13,9 @@ from itertools import count
 from pathlib import Path
 from threading import RLock, Thread
 
+from ..core.device import Ceilings
 from ..devices import Target
-from ..devices.base import Ceilings, Session
+from ..devices.base import Session
 from ..system.cache import prune, scratch_dir
 from ..system.lock import device_lock
 from ..system.processes import n_cpus

@@ -10,13 +10,13 @@ from ..core.definition import Device, Kernel, P
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, DeviceModule
+from ..records.measurement import Protocol
 from ..source.registry import load_kernel
 from ..source.render import Variant, render
 from ..system.cache import cache_dir
 from ..system.processes import Died, RankedPool, work_quietly
 from .case import write_case
 from .conditions import conditions_of
-from .measure import Protocol
 
 DEADLINE_S = 60.0  # a variant takes a second; a runaway unroll takes minutes
 N_ANEW = 3  # compiles that may show that another text is the same machine code

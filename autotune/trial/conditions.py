@@ -11,9 +11,10 @@ import numpy as np
 from ..core.config import Config
 from ..core.definition import Kernel, Launch, P, problem_name
 from ..core.digest import digest
+from ..records.measurement import Protocol
 from .case import small_case
 from .contract import tolerance_of
-from .measure import MEASURING, Protocol
+from .measure import MEASURING
 
 STEPS = 1e4  # values are rounded to rms / STEPS, since the last bits vary between machines
 

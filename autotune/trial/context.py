@@ -9,11 +9,11 @@ from ..core.config import Config
 from ..core.definition import Kernel, P
 from ..core.errors import DefinitionError, TrialFailure
 from ..devices import Target
+from ..records.measurement import Protocol
 from ..source.registry import reference_of
 from .bench import Bench
 from .compile import Subject
 from .ledger import Ledger
-from .measure import Protocol
 from .worker import Job
 
 Judge = Callable[[Job, float], str]  # looks at a job's outputs within a deadline: a remark, or raises TrialFailure

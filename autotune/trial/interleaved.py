@@ -12,8 +12,9 @@ from typing import Any
 from ..core.config import Config
 from ..core.definition import Kernel, Launch
 from ..devices.base import Binary, Function, Session
+from ..records.measurement import Measurement, Protocol
 from .case import Case, Placed, bytes_of
-from .measure import Measurement, Protocol, Samples, check_after, timed_arguments
+from .measure import Samples, check_after, timed_arguments
 
 CLOSE = 0.01  # medians within a hundredth of the fastest may change their order in other places
 

@@ -17,12 +17,12 @@ from ..core.config import Config
 from ..core.definition import P, problem_name
 from ..core.errors import TrialFailure, UsageError
 from ..devices.base import Binary
+from ..records.measurement import Measurement
+from ..records.trial import Trial
 from ..system.processes import Died
 from .case import read_parts, too_large_for_numpy
 from .compile import PREPARE_DEADLINE_S
 from .context import Context
-from .measure import Measurement
-from .row import Trial
 from .verify import Verdict
 from .worker import Job
 

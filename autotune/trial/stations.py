@@ -12,16 +12,18 @@ from typing import Any
 
 from ..core.config import Config
 from ..core.definition import Device, Launch, P, Work, problem_name
+from ..core.device import Ceilings
 from ..core.digest import digest
 from ..core.errors import Status, TrialFailure
-from ..devices.base import Binary, Ceilings
+from ..devices.base import Binary
+from ..records.measurement import Measurement
+from ..records.trial import Trial
 from ..runtime.nvrtc import Figures
 from ..source.render import Variant, render
 from .compile import MOST_CACHES_LOST, Compiled
 from .context import Context
-from .measure import MEASURING, Measurement
+from .measure import MEASURING
 from .oracle import Oracle
-from .row import Trial
 from .verify import Verdict
 from .worker import Tried
 

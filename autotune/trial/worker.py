@@ -19,12 +19,13 @@ from ..core.definition import Kernel, P
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target, device_module
 from ..devices.base import Binary, Session
+from ..records.measurement import Measurement, Protocol, Sustained
 from ..source.registry import load_kernel
 from ..system.processes import Child, Died, keep_freed_memory
 from .case import POISONS, Case, Placed, bytes_of, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
-from .measure import Measurement, Protocol, Sustained, check_carried, measure, repeated, sustained, timed_arguments
+from .measure import check_carried, measure, repeated, sustained, timed_arguments
 from .verify import Verdict, case_of_oracle, verify
 
 LARGE_BYTES = 1 << 26  # of arrays that a verification of their own would place, poison and compare three times

@@ -14,6 +14,7 @@ COLOURS = {
     "sweep": ORANGE,
     "search": PURPLE,
     "records": PURPLE,
+    "validity": PURPLE,
     "source": BLUE,
     "system": BLUE,
     "devices": TEAL,
@@ -37,7 +38,7 @@ DOES = {
     "trial/measure.py": "cold L2, clock; full size",
     "trial/case.py": "inputs, outputs, buffers",
     "records/objectives.py": "what is looked for",
-    "records/trials.py": "a line, on disk",
+    "records/trial_log.py": "a line, on disk",
     "cli/console.py": "tells the user",
     "trial/ledger.py": "where the time went",
 }

@@ -10,7 +10,7 @@ from autotune.analysis.noise import noise, pairs
 from autotune.cli.program import app
 from autotune.records.folder import find_sweeps
 from autotune.records.record import SweepRecord
-from autotune.records.trials import as_row
+from autotune.records.trial_log import as_row
 
 from ..recorded import DEFAULT, H200, TALL, WIDE, record
 

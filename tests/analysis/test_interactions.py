@@ -8,7 +8,7 @@ import pytest
 from autotune import Config
 from autotune.analysis.fields import telling_fields
 from autotune.analysis.interactions import interactions
-from autotune.trial.row import Trial
+from autotune.records.trial import Trial
 
 
 def trials(median_s: Callable[[Config], float]) -> list[Trial]:

@@ -13,7 +13,7 @@ from autotune.analysis.importance import epsilon_squared, importances
 from autotune.cli import chart
 from autotune.cli.commands.show import show
 from autotune.records.folder import SweepFolder
-from autotune.trial.row import Trial
+from autotune.records.trial import Trial
 
 from .. import outcomes
 

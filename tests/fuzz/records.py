@@ -15,11 +15,11 @@ from random import Random
 
 import autotune
 from autotune.devices import find_device
-from autotune.records.estimate import estimate
 from autotune.records.folder import SweepFolder
 from autotune.search.neighbours import known
 from autotune.search.warm_start import warm_start
 from autotune.source.registry import load_kernel
+from autotune.sweep.estimate import estimate
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench

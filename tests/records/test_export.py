@@ -18,7 +18,7 @@ from autotune.records.export import kernel_tuner, t4
 from autotune.records.export.parquet import uniform
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append
+from autotune.records.trial_log import append
 
 from .. import outcomes
 

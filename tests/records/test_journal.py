@@ -20,7 +20,7 @@ from autotune.records import journal as journals
 from autotune.records.folder import SweepFolder
 from autotune.records.journal import Journal
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append
+from autotune.records.trial_log import append
 
 from .. import recorded
 from ..conftest import EXAMPLE

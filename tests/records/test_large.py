@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from autotune.analysis import importance
 from autotune.cli.program import app
-from autotune.records import record_schema, trials
+from autotune.records import record_schema
+from autotune.records import trial_log as trials
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
 from autotune.report import one, sampled

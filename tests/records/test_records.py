@@ -14,8 +14,8 @@ from autotune.core.digest import digest
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.paths import sweep_path
 from autotune.records.table import load
-from autotune.records.trials import append
-from autotune.trial.row import Trial
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append
 
 from ..recorded import created
 
@@ -50,6 +50,24 @@ def test_trials_come_back_as_they_went(tmp_path: Path) -> None:
         append(folder.path, one)
     assert SweepFolder(folder.path).trials() == trials
     assert folder.path == tmp_path / "NVIDIA_H200" / "detect" / "n_time=1024,n_chan=200"
+
+
+def test_fields_of_a_later_version_are_kept_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = folder_in(tmp_path)
+    later: dict[str, object] = {"sm_occupancy": 0.5, "stalls": {"barrier": [3, 4]}}
+    for number in range(3):
+        append(folder.path, trial(number, others=later if number else {}))
+    read = SweepFolder(folder.path).trials()
+    assert [t.others for t in read] == [{}, later, later] and [t.number for t in read] == [0, 1, 2]
+    assert [r.getMessage().partition(" has ")[2] for r in caplog.records] == [
+        "fields that only a later autotune knows (sm_occupancy, stalls): they are kept as they are"
+    ]
+    copy = folder_in(tmp_path / "copy")
+    for one in read:
+        append(copy.path, one)
+    trials = "trials.jsonl"
+    assert (copy.path / trials).read_bytes() == (folder.path / trials).read_bytes()
+    assert list(load(tmp_path / "NVIDIA_H200").sm_occupancy[1:]) == [0.5, 0.5]
 
 
 def test_a_torn_last_line_is_ignored_and_the_next_trial_starts_on_its_own_line(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import autotune
 from autotune import Config, UsageError
 from autotune.core.errors import Status
 from autotune.records.folder import SweepFolder
-from autotune.records.trials import append
+from autotune.records.trial_log import append
 
 from .. import recorded
 from ..recorded import DEFAULT, H200, WIDE

@@ -8,11 +8,11 @@ import pytest
 from autotune import Config, UsageError
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append
 from autotune.report.notebook import figure
 from autotune.runtime.lookup import Choice
 from autotune.sweep.run import Sweep
-from autotune.trial.row import Trial
 
 from .. import outcomes
 from ..recorded import created

@@ -21,9 +21,9 @@ from autotune.cli.commands.report import report
 from autotune.core.errors import UsageError
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append, as_row
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append, as_row
 from autotune.report import page as pages
-from autotune.trial.row import Trial
 
 from .. import outcomes
 from ..commands import ended

@@ -12,10 +12,10 @@ import pytest
 
 from autotune import Config, Device, UsageError
 from autotune.cli.commands.replay import replay as command
-from autotune.records.trials import append
+from autotune.records.trial import Trial
+from autotune.records.trial_log import append
 from autotune.search.recorded_space import RecordedSpace, middle, read_space, read_spaces
 from autotune.search.replay import expected_minimum, replay
-from autotune.trial.row import Trial
 
 from ..recorded import created
 

@@ -7,9 +7,9 @@ import pytest
 
 import autotune
 from autotune import Config
+from autotune.records.measurement import Measurement, Protocol
+from autotune.records.trial import Trial
 from autotune.sweep.final_round import Contestant, rank, relation_of
-from autotune.trial.measure import Measurement, Protocol
-from autotune.trial.row import Trial
 from autotune.trial.worker import Job, Worker
 
 from ..conftest import EXAMPLE

@@ -13,14 +13,14 @@ import pytest
 
 from autotune.analysis.show import holds
 from autotune.devices import cuda, machine_code
-from autotune.records import as_measured
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.record import SweepRecord
-from autotune.records.trials import append
+from autotune.records.trial_log import append
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
 from autotune.source.render import Variant, render
 from autotune.trial.compile import makes
+from autotune.validity import as_measured
 
 from ..conftest import EXAMPLE
 from .test_verdict import copied_example

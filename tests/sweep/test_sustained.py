@@ -8,8 +8,8 @@ import pytest
 import autotune
 from autotune import TrialFailure
 from autotune.devices import Target, find_device
+from autotune.records.measurement import Sustained
 from autotune.sweep.run import Sweep
-from autotune.trial.measure import Sustained
 from autotune.trial.worker import Job, Worker
 
 from ..conftest import EXAMPLE

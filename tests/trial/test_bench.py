@@ -13,9 +13,9 @@ import pytest
 
 from autotune import Tolerance, UsageError
 from autotune.devices import find_device
-from autotune.records.estimate import estimate
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.source.registry import load_kernel
+from autotune.sweep.estimate import estimate
 from autotune.sweep.run import Sweep, run_sweep
 from autotune.sweep.settings import EFFORTS, Settings, effort
 from autotune.system.cache import cache_dir, prune, scratch_dir

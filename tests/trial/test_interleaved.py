@@ -9,10 +9,10 @@ import pytest
 from autotune import Config, Device, TrialFailure
 from autotune.devices.base import Binary, Sample
 from autotune.devices.host.buffer import HostBuffer
+from autotune.records.measurement import Measurement, Protocol
 from autotune.source.registry import load_kernel
 from autotune.trial.case import numpy_case
 from autotune.trial.interleaved import interleaved
-from autotune.trial.measure import Measurement, Protocol
 
 from ..conftest import EXAMPLE
 

@@ -10,9 +10,10 @@ import pytest
 from autotune import Config, Device, TrialFailure
 from autotune.devices.base import Binary, Sample
 from autotune.devices.host.buffer import HostBuffer
+from autotune.records.measurement import Protocol
 from autotune.source.registry import load_kernel
 from autotune.trial.case import numpy_case, read_case, write_case
-from autotune.trial.measure import Protocol, measure
+from autotune.trial.measure import measure
 from autotune.trial.verify import case_of_oracle
 
 from ..conftest import EXAMPLE

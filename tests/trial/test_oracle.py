@@ -7,13 +7,13 @@ import pytest
 
 from autotune.devices import find_device
 from autotune.records.folder import SweepFolder
+from autotune.records.trial import Trial
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 from autotune.trial.context import Context
 from autotune.trial.oracle import chosen
-from autotune.trial.row import Trial
 
 from ..conftest import EXAMPLE
 

@@ -3,8 +3,8 @@
 import pytest
 
 from autotune import Work
+from autotune.core.device import Ceilings
 from autotune.devices import find_device
-from autotune.devices.base import Ceilings
 from autotune.trial.stations import floor_s, rates
 
 pytestmark = pytest.mark.quick

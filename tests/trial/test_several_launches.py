@@ -12,11 +12,11 @@ from autotune import Launch, TrialFailure, array_workspace
 from autotune.core.errors import Status
 from autotune.devices import host
 from autotune.records.folder import SweepFolder
+from autotune.records.measurement import Protocol
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
 from autotune.trial.case import POISONS, Placed, small_case
 from autotune.trial.conditions import conditions_of
-from autotune.trial.measure import Protocol
 from autotune.trial.stations import check_limits
 from autotune.trial.verify import verify
 

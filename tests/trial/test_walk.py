@@ -39,6 +39,6 @@ def test_its_picture_is_of_today(walked: Any) -> None:
 
 
 def test_what_is_entered_twice_is_found(walk: Any) -> None:
-    steps = [("parent", "trial/row.py", by) for by in ("trial/stations.py", "records/folder.py")]
+    steps = [("parent", "records/trial.py", by) for by in ("trial/stations.py", "records/folder.py")]
     found = walk.Walk("WGS=64", tuple(walk.Step(*step) for step in steps), (), {})
-    assert found.twice == {"trial/row.py in the parent": ["trial/stations.py", "records/folder.py"]}
+    assert found.twice == {"records/trial.py in the parent": ["trial/stations.py", "records/folder.py"]}

@@ -25,8 +25,8 @@ def digest(
     New trials have the digest of theirs. This adds it to older ones, and to others for the compiler that is here: then
     `sweep` and `emit` see that a text which was rewritten means the same. No GPU is needed.
     """
-    from ...records.digest import digest as digest_sweep
-    from ...records.digest import pools
+    from ...validity.code_digests import digest as digest_sweep
+    from ...validity.code_digests import pools
 
     named, total = named_kernels(kernel), [0, 0, 0]
     for pool, folders in pools(all_sweeps(paths), compile_processes):

@@ -12,7 +12,7 @@ from ...core.files import write_whole
 from ...records.folder import SWEEP, SweepFolder, all_sweeps
 from ...records.outcome import VERDICT
 from ...records.record import SweepRecord
-from ...records.trials import TRIALS
+from ...records.trial_log import TRIALS
 from ...report.page import comparison, page
 from ...source.registry import named_kernels
 from ..console import note

@@ -22,6 +22,7 @@ from ...analysis.show import (
     overview,
     place,
     proof,
+    resources_text,
     speed_up_interval,
     spent,
     value_text,
@@ -136,9 +137,8 @@ def _print_winner(sweep: SweepRecord) -> None:
         _line("", text)
     if proven.efficiency is not None:
         _line("", f"{percent(proven.efficiency)} of the measured roofline")
-    if winner.registers is not None:
-        sizes = f"{winner.shared_bytes} shared bytes, {winner.spill_bytes} bytes spilled"
-        _line("", f"{winner.registers} registers, {sizes}; variant {winner.key or '-'}")
+    if text := resources_text(winner):
+        _line("", f"{text}; variant {winner.key or '-'}")
     if winner.verified_on:
         error = "" if winner.max_error is None else f"; largest error {winner.max_error:.2g} of rms(reference)"
         _line("", f"verified against the reference at {verified_sizes(winner.verified_on, sweep.problem)}{error}")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ...devices import Target
+from ...records.measurement import Protocol
 from ...records.objectives import FIGURES, read_metrics
 from ...search import SAMPLERS
 from ...source.registry import reference_of
@@ -22,7 +23,6 @@ from ...system.limits import DEADLINE, DURATION, SEED
 from ...system.memory import check_memory
 from ...trial.bench import COMPILE_PROCESSES, Bench
 from ...trial.compile import DEADLINE_S
-from ...trial.measure import Protocol
 from .. import report
 from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped

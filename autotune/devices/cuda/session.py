@@ -12,12 +12,13 @@ import cupy
 import numpy as np
 
 from ...core.definition import BEYOND_CONSTANTS, BEYOND_PATTERN, Device, Launch, Tolerance, array_constant
+from ...core.device import Ceilings
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import as_passed, check_constants, check_structures, constant_bytes
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
-from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Ceilings, Comparison, Constant, Sample, Streamed
+from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Comparison, Constant, Sample, Streamed
 from ..comparison import INTEGERS
 from .comparer import Comparer
 from .energy import Meter

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...core.config import Value, merged_order
 from ...core.errors import Status, UsageError
-from ...trial.row import Trial
+from ..figure import figures_of
 from ..record import SweepRecord
+from ..trial import Trial
 from .base import Contents
 
 MS = 1e3  # milliseconds per second
@@ -89,8 +90,8 @@ def _entry(trial: Trial, names: list[str], absent: str) -> tuple[str, dict[str, 
     }
     if error:
         own |= {"__error__": error, "message": trial.message}
-    for name in ("registers", "shared_bytes", "spill_bytes", "gb_per_s", "tflop_per_s", "efficiency", "max_error"):
-        if (value := getattr(trial, name)) is not None:
+    for name, figure in figures_of(Trial).items():
+        if figure.in_exports and isinstance(value := getattr(trial, name), int | float):
             own[name] = value
     if clash := sorted(set(config) & set(own)):
         raise UsageError(

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...core.config import Value
 from ...core.errors import Status
-from ...trial.row import Trial
+from ..figure import figures_of
 from ..record import SweepRecord
+from ..trial import Trial
 from .base import Contents
 
 SCHEMA_VERSION = "1.0.0"
@@ -31,24 +32,8 @@ INVALIDITY = {
     Status.WRONG: "correctness",
 }
 
-_MEASUREMENTS = {
-    "gb_per_s": ("gb_per_s", "GB/s"),
-    "tflop_per_s": ("tflop_per_s", "TFLOP/s"),
-    "efficiency": ("efficiency", "of the roofline"),
-    "max_error": ("max_error", "of rms(reference)"),
-    "rms_error": ("rms_error", "of rms(reference)"),
-    "registers": ("registers", "per thread"),
-    "shared_bytes": ("shared_bytes", "bytes"),
-    "spill_bytes": ("spill_bytes", "bytes"),
-    "clock_hz": ("clock_hz", "Hz"),
-    "n_throttled": ("n_throttled", "samples"),
-    "grid": ("grid", "blocks"),
-    "block": ("block", "threads"),
-    "status": ("status", ""),
-    "key": ("variant", ""),
-    "message": ("message", ""),
-    "reproduce": ("reproduce", ""),
-}
+_MEASUREMENTS = {name: figure.unit for name, figure in figures_of(Trial).items() if figure.in_exports}
+_NAMES = {"key": "variant"}  # what T4 calls it
 
 
 is_table, is_text = False, True
@@ -128,8 +113,8 @@ def _times(trial: Trial) -> dict[str, Any]:
 def _measurements(trial: Trial, final_s: float | None) -> list[dict[str, Any]]:
     times = {"time": trial.median_s, "time_q1": trial.q1_s, "time_q3": trial.q3_s, "time_final_round": final_s}
     found = [{"name": name, "value": MS * s, "unit": "ms"} for name, s in times.items() if s is not None]
-    for field, (name, unit) in _MEASUREMENTS.items():
-        value = getattr(trial, field)
+    for field, unit in _MEASUREMENTS.items():
+        name, value = _NAMES.get(field, field), getattr(trial, field)
         if value is not None and value != "":
             found.append({"name": name, "value": list(value) if isinstance(value, tuple) else value, "unit": unit})
     return found

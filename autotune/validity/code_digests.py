@@ -11,14 +11,14 @@ from ..core.definition import Device, Kernel, P
 from ..core.errors import TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
+from ..records.as_recorded import config_of, of_definition, problem_of, protocol_of
+from ..records.damage import Damaged, tell
+from ..records.folder import SweepFolder
+from ..records.trial import Trial
 from ..source.registry import reference_of
 from ..source.render import render
 from ..system.processes import Died
 from ..trial.compile import Asked, CompilePool, Pending
-from ..trial.row import Trial
-from .as_recorded import config_of, of_definition, problem_of, protocol_of
-from .damage import Damaged, tell
-from .folder import SweepFolder
 
 
 @dataclass(frozen=True)

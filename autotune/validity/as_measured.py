@@ -9,14 +9,14 @@ from typing import Any
 from ..core.definition import Device, Kernel
 from ..core.errors import TrialFailure, UsageError
 from ..devices import device_module
+from ..records.as_recorded import config_of, of_definition, problem_of
+from ..records.folder import SweepFolder
 from ..runtime.lookup import refusal
 from ..runtime.wisdom import KEY, fields_text
 from ..source.registry import recorded_kernel, reference_of
 from ..source.render import Variant, render
 from ..system.shell import command
 from ..trial.compile import N_ANEW, makes
-from .as_recorded import config_of, of_definition, problem_of
-from .folder import SweepFolder
 
 log = logging.getLogger("autotune")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from ..core.definition import Device, Kernel
 from ..core.problem import Problem
 from ..devices import device_module
-from .folder import SweepFolder
-from .paths import kernel_path
+from ..records.folder import SweepFolder
+from ..records.paths import kernel_path
 
 N_SWEEPS = 3  # the newest
 

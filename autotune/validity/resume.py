@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from ..core.definition import P
 from ..core.errors import Status, TrialFailure, UsageError
+from ..records.as_recorded import config_of
+from ..records.digests import Digests
+from ..records.folder import SweepFolder
+from ..records.trial import Trial
+from ..records.trial_log import TrialLog
 from ..system.processes import Died
 from ..trial.compile import Asked
 from ..trial.context import Context
-from ..trial.row import Trial
 from ..trial.stations import stamp
-from .as_recorded import config_of
-from .digests import Digests
-from .folder import SweepFolder
-from .trials import TrialLog
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from ..core.config import Config
 from ..core.errors import TrialFailure
 from ..core.files import opened
 from ..core.schema import Unsound, parse
-from ..trial.row import Trial
 from . import record_schema
 from .damage import cannot_write, tell
+from .record_schema import SUM
+from .trial import Trial
 
 TRIALS = "trials.jsonl"
 MOST_LINE, PIECE = 1 << 26, 1 << 20  # bytes of a line; bytes that are looked at together
-SUM = "sum"  # the member of a line that holds its checksum
 
 
 @dataclass
@@ -66,7 +66,8 @@ class TrialLog:
 
 def as_row(trial: Trial) -> dict[str, Any]:
     """Returns the members of a trial's line."""
-    return {**asdict(trial), "status": str(trial.status), "config": dict(trial.config)}
+    row = {name: getattr(trial, name) for name in record_schema.TRIAL}
+    return row | {"status": str(trial.status), "config": dict(trial.config), **trial.others}
 
 
 def append(folder: Path, trial: Trial) -> None:
@@ -120,6 +121,7 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
     path = folder / TRIALS
     damaged: dict[int, Unsound] = {}
     numbers: set[int] = set()
+    later: dict[str, None] = {}  # names of fields that a later version added
     known: dict[Any, Any] = {}
     try:
         with opened(path, "rb") as file:
@@ -135,12 +137,15 @@ def _rows(folder: Path, with_outcome: bool) -> Iterator[Trial]:
                     damaged[number] = error
                 else:
                     numbers.add(trial.number)
+                    later.update(dict.fromkeys(trial.others))
                     yield trial
     except FileNotFoundError:
         return
     except OSError as error:
         tell(f"{path} cannot be read: {error.strerror or error}. Its trials are left out")
         return
+    if later:
+        tell(f"{path} has fields that only a later autotune knows ({', '.join(later)}): they are kept as they are")
     if not damaged and not with_outcome:  # an outcome knows its trials
         _tell_gaps(path, numbers)
     if damaged:
@@ -175,7 +180,7 @@ def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
     ``known``: texts and tuples of the lines before, which stand in for equal ones: most of a record repeats.
 
     Raises:
-        Unsound: when that is no trial, or not as it was written.
+        Unsound: when that is not a trial, or not as it was written.
     """
     row = parse(line)
     if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):

@@ -1,0 +1,55 @@
+"""How a launch was measured, and what came out: protocol, samples, quartiles, sustained runs."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The measuring protocol; it is recorded with every sweep, and a change makes trials stale."""
+
+    n_warmup: int = 2
+    n_samples: int = 12
+    cold: bool = True
+    incumbent_s: float | None = None  # median to beat; None: never stop early
+    energy_s: float = field(default=0.0, repr=False)  # seconds of launches for the energy of one; a time is the same
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The time of one launch: the samples, their median and quartiles, and the clock they were taken at."""
+
+    samples_s: tuple[float, ...]
+    median_s: float
+    q1_s: float
+    q3_s: float
+    clock_hz: float  # median clock; 0 if there is none
+    cold: bool
+    n_throttled: int  # samples thrown away
+    stopped_early: bool
+    max_error: float  # error of the timed problem's output, relative to rms(reference)
+    rms_error: float
+    joules: float | None = None  # energy of the device for one launch, where it was asked for and there is a meter
+    watts: float | None = None  # mean power over the launches that took this energy
+
+    def interval(self) -> tuple[float, float]:
+        """Returns a 95 % confidence interval of the median, from the order statistics of the samples."""
+        ordered, n = sorted(self.samples_s), len(self.samples_s)
+        half = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2), each sqrt(n)/2
+        low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
+        return ordered[low], ordered[high]
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """The time of one of many back-to-back launches, each with the caches that the last one left."""
+
+    short_s: float  # median of the first N_SHORT, before a power limit shows
+    sustained_s: float  # median of the last quarter
+    n: int  # launches
+    duration_s: float  # duration of all launches
+    joules: float | None = None  # energy of the device for one launch; None where it has no meter
+
+    @property
+    def watts(self) -> float | None:
+        """Returns the mean power of the device over the run."""
+        return None if self.joules is None or not self.duration_s else self.joules * self.n / self.duration_s
