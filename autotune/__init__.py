@@ -40,6 +40,7 @@ from .core import (  # noqa: E402
     baked,
     ceil_div,
     runtime,
+    since,
     unpack_samples,
     when,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "run",
     "run_kernel",
     "runtime",
+    "since",
     "study",
     "sweep",
     "tune_kernel",

@@ -40,7 +40,7 @@ def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, Kernel[An
     for sweep in sweeps:
         with suppress(UsageError, TrialFailure):
             kernel = recorded_kernel(sweep.about.content, named)
-            emitted += of_definition(kernel, _as_recorded, sweep, kernel)
+            emitted += of_definition(kernel, _as_recorded, sweep.of_space(kernel.space), kernel)
             kernels[kernel.name] = kernel
     return tier_losses(emitted, kernels)
 

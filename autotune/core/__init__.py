@@ -24,7 +24,7 @@ from .definition import (
 )
 from .errors import TrialFailure, UsageError
 from .samples import unpack_samples
-from .space import Space, when
+from .space import Space, since, when
 
 __all__ = [
     "Array",
@@ -47,6 +47,7 @@ __all__ = [
     "baked",
     "ceil_div",
     "runtime",
+    "since",
     "unpack_samples",
     "when",
 ]

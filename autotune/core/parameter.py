@@ -1,6 +1,6 @@
 """The parts of a tuning space: parameters, and constraints between them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,27 @@ Predicate = Callable[[Any, Config, Device], bool]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One axis: its values in their natural order, and the configurations in which it has a meaning."""
+    """One axis: its values in their natural order, and the configurations in which it has a meaning.
+
+    ``since``: the value that configs have which are older than the parameter; None if there are no such configs.
+    """
 
     name: str
     values: tuple[Value, ...]
     condition: tuple[tuple[str, tuple[Value | None, ...]], ...] = ()
+    since: Value | None = None
 
     def applies(self, config: Mapping[str, Value]) -> bool:
         return all(config.get(other) in allowed for other, allowed in self.condition)
+
+
+def completed(config: Mapping[str, Value], added: Iterable[Parameter]) -> Config:
+    """Returns ``config`` with its values of the parameters that were ``added`` to its space since it was recorded."""
+    values = dict(config)
+    for parameter in added:
+        if parameter.since is not None and parameter.name not in values and parameter.applies(values):
+            values[parameter.name] = parameter.since
+    return Config(values)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from .config import Config, Value, reads_back
 from .device import Device
 from .enumerate import Enumerator
 from .errors import UsageError
-from .parameter import Constraint, Parameter, Predicate, clause
+from .parameter import Constraint, Parameter, Predicate, clause, completed
 from .problem import Problem
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
@@ -63,16 +63,33 @@ def when(values: tuple[Value, ...], **condition: Value | tuple[Value | None, ...
     return _When(values, tuple(as_tuples))
 
 
+@dataclass(frozen=True)
+class _Since:
+    value: Value
+    values: tuple[Value, ...] | _When
+
+
+def since(value: Value, values: tuple[Value, ...] | _When) -> _Since:
+    """Values of a parameter that was added to a space of which configs are recorded: ``UNROLL=since(4, (1, 2, 4, 8))``.
+
+    ``value`` is what the kernel did before, and so what the older configs have. Their records and winners stay valid as
+    far as it makes the machine code that was measured. ``values`` may be those of ``when``.
+    """
+    return _Since(value, values)
+
+
 class Space:
     """Parameters in the order of their declaration, and the constraints added with ``@space.constraint``."""
 
-    def __init__(self, **parameters: tuple[Value, ...] | _When) -> None:
+    def __init__(self, **parameters: tuple[Value, ...] | _When | _Since) -> None:
         self.parameters: dict[str, Parameter] = {}
         self.constraints: list[Constraint] = []
         # A search asks for the same enumerations again and again, also those of other problems.
         self._kept: OrderedDict[Hashable, Enumeration] = OrderedDict()
         self._keeping = Lock()  # a campaign's worker runs several sweeps at a time
-        for name, given in parameters.items():
+        for name, declared in parameters.items():
+            given = declared.values if isinstance(declared, _Since) else declared
+            before = declared.value if isinstance(declared, _Since) else None
             values, condition = (given.values, given.condition) if isinstance(given, _When) else (given, ())
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"parameter {name} needs distinct values, has {values}")
@@ -85,7 +102,18 @@ class Space:
             for other, _ in condition:
                 if other not in self.parameters:
                     raise ValueError(f"parameter {name} depends on {other}, which must be declared before it")
-            self.parameters[name] = Parameter(name, tuple(values), condition)
+            if isinstance(declared, _Since) and before not in values:
+                raise ValueError(f"parameter {name} is {before} in older configs, which is not one of {values}")
+            self.parameters[name] = Parameter(name, tuple(values), condition, before)
+
+    @property
+    def added(self) -> tuple[Parameter, ...]:
+        """Returns the parameters that configs may lack which were recorded before these were added."""
+        return tuple(parameter for parameter in self.parameters.values() if parameter.since is not None)
+
+    def completed(self, config: Mapping[str, Value]) -> Config:
+        """Returns a recorded ``config`` with its values of the parameters that were added since."""
+        return completed(config, self.added)
 
     def constraint(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
         """Decorator: ``predicate(problem, config, device)`` must hold, a pure function; ``reason`` says what then is
@@ -187,6 +215,8 @@ class Space:
     def parse(self, given: Mapping[str, Value]) -> Config:
         """Returns ``given`` as a Config of this space, complete and in its order.
 
+        A parameter that was added later has the value of older configs where it is not given.
+
         Raises:
             UsageError: for a parameter or value outside the space, one that does not apply, or one missing.
         """
@@ -195,6 +225,9 @@ class Space:
         chosen: dict[str, Value] = {}
         for name, parameter in self.parameters.items():
             if parameter.applies(chosen):
+                if name not in given and parameter.since is not None:
+                    chosen[name] = parameter.since
+                    continue
                 if name not in given:
                     raise UsageError(f"the configuration lacks {name} (one of {', '.join(map(str, parameter.values))})")
                 chosen[name] = given[name]

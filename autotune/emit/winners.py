@@ -49,14 +49,17 @@ def gather(
     sweeps, left_out = read_sweeps(paths)
     definitions: dict[str, Kernel[Any]] = {}
     winners: dict[Path, Variant] = {}
-    for sweep in sweeps:
+    fresh: list[SweepRecord] = []
+    for as_recorded in sweeps:
+        sweep = as_recorded
         try:
             kernel = recorded_kernel(sweep.about.content, named)
+            sweep = as_recorded.of_space(kernel.space)
             winners[sweep.path] = of_definition(kernel, _winner, sweep, kernel)
             definitions[kernel.name] = kernel
+            fresh.append(sweep)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
-    fresh = [sweep for sweep in sweeps if sweep.path in winners]
     chosen = {path: (variant.config, 0.0) for path, variant in winners.items()}
     if n_portfolio is not None:
         chosen = _members(fresh, n_portfolio)

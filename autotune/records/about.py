@@ -1,11 +1,12 @@
 """The content of a record's sweep.json: the kernel, the problem, the device and how they were tuned."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ..core.config import Config, Value
 from ..core.definition import Device
+from ..core.parameter import Parameter, completed
 from ..runtime.wisdom import device_of, fields_text
 
 
@@ -31,6 +32,7 @@ class About:
     refused: Mapping[str, int] = field(default_factory=dict)  # configs by the constraint that refuses them
     stale: tuple[int, ...] = ()  # numbers of the trials that no longer held when the sweep was last run
     space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    added: tuple[Parameter, ...] = ()  # parameters that older configs lack, and what they are in these
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -39,13 +41,22 @@ class About:
     def read(content: Mapping[str, Any]) -> "About":
         """Returns what a sweep.json says that record_schema has checked."""
         own = {f.name: content[f.name] for f in fields(About) if f.name in content}
-        own |= {"device": device_of(content["device"]), "default": Config(content["default"])}
+        added = tuple(map(_parameter, content.get("added", ())))
+        default = completed(content["default"], added)
+        own |= {"device": device_of(content["device"]), "default": default, "added": added}
         return About(**own | {"content": content})
 
     def as_json(self) -> dict[str, Any]:
         """Returns the content of sweep.json."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
-        return content | {"device": asdict(self.device), "default": dict(self.default)}
+        added = [{"name": p.name, "since": p.since, "condition": dict(p.condition)} for p in self.added]
+        return content | {"device": asdict(self.device), "default": dict(self.default), "added": added}
+
+    def completed(self, added: Iterable[Parameter]) -> "About":
+        """Returns this with further ``added`` parameters."""
+        own = {parameter.name: parameter for parameter in (*self.added, *added)}
+        together = tuple(own.values())
+        return replace(self, added=together, default=completed(self.default, together))
 
     @property
     def baked_values(self) -> dict[str, Value]:
@@ -61,3 +72,8 @@ class About:
     def problem_name(self) -> str:
         """Returns every field, as ``taps=256,decimation=16,...``."""
         return fields_text(self.problem)
+
+
+def _parameter(row: Mapping[str, Any]) -> Parameter:
+    condition = tuple((name, tuple(values)) for name, values in row["condition"].items())
+    return Parameter(row["name"], (row["since"],), condition, row["since"])

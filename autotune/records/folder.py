@@ -14,7 +14,7 @@ What is read has been checked by record_schema: a damaged line or file is left o
 
 import fcntl
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,9 @@ from typing import IO, Any
 
 from ..core.errors import UsageError
 from ..core.files import content_of, opened, write_whole
+from ..core.parameter import Parameter
 from ..core.schema import Check, Unsound, parse, seal
+from ..core.space import Space
 from . import record_schema
 from .about import About
 from .damage import Damaged, NewerFormat, cannot_write, tell
@@ -38,22 +40,25 @@ SWEEP, DIGESTS = "sweep.json", "digests.json"
 class SweepFolder:
     """The folder of one sweep, to write and to read.
 
+    Args:
+        added: the parameters of today's space that older configs lack. Whatever is read has their values of them.
+
     Raises:
         UsageError: when it cannot be written; nothing that was recorded is touched.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, added: Sequence[Parameter] = ()) -> None:
+        self.path, self._added = path, tuple(added)
         self._about: About | None = None
 
     @staticmethod
-    def opened(path: Path) -> "SweepFolder":
+    def opened(path: Path, added: Sequence[Parameter] = ()) -> "SweepFolder":
         """Make the folder, if it is not there.
 
         Raises:
             NewerFormat: when a later version has recorded there.
         """
-        folder = SweepFolder(path)
+        folder = SweepFolder(path, added)
         try:
             path.mkdir(parents=True, exist_ok=True)
             folder._check_format()
@@ -98,7 +103,7 @@ class SweepFolder:
 
     def trials(self) -> list[Trial]:
         """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning."""
-        return read(self.path, (self.path / VERDICT).exists())
+        return read(self.path, (self.path / VERDICT).exists(), self._all_added())
 
     def current(self, trials: Iterable[Trial] | None = None) -> list[Trial]:
         """Returns the trials that were valid when the sweep last ran: their code and measurement had not changed.
@@ -120,8 +125,21 @@ class SweepFolder:
             Damaged: when it cannot be read, or a later version wrote it.
         """
         if self._about is None:
-            self._about = About.read(_content(self.path / SWEEP, record_schema.sweep))
+            self._about = self._read_about()
         return self._about
+
+    def _read_about(self) -> About:
+        return About.read(_content(self.path / SWEEP, record_schema.sweep)).completed(self._added)
+
+    def of_space(self, space: Space) -> "SweepFolder":
+        """Returns the folder with the values that its configs have of the parameters that were added to ``space``."""
+        return SweepFolder(self.path, space.added) if space.added else self
+
+    def _all_added(self) -> tuple[Parameter, ...]:
+        """Returns the parameters that older configs lack, also as the record itself says; () where it is damaged."""
+        with suppress(Damaged):
+            return self._read_about().added
+        return self._added
 
     def compiler(self) -> str:
         """Returns the compiler of trials that do not name one themselves; "" if sweep.json does not name it."""
@@ -158,7 +176,7 @@ class SweepFolder:
         if not path.exists():
             return None
         try:
-            return Outcome.read(_content(path, record_schema.verdict))
+            return Outcome.read(_content(path, record_schema.verdict), self._all_added())
         except Damaged as error:
             tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
             return None

@@ -1,6 +1,6 @@
 """How a sweep ended: the configs of its final round, the winner first. verdict.json holds it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.device import Ceilings
 from ..core.errors import Status
+from ..core.parameter import Parameter, completed
 from .damage import tell
 from .figure import figures_of
 from .measurement import Measurement, Sustained
@@ -61,13 +62,13 @@ class Finalist(Trial):
         return Finalist(**vars(trial))
 
     @staticmethod
-    def read(row: Mapping[str, Any]) -> "Finalist":
-        """Returns a row of verdict.json that record_schema has checked."""
+    def read(row: Mapping[str, Any], added: Sequence[Parameter] = ()) -> "Finalist":
+        """Returns a row of verdict.json that record_schema has checked; its config has the ``added`` parameters."""
         own = {name: value for name, value in row.items() if name in _FIELDS and value is not None}
         figure = own.pop("sustained", None)
         sustained = Sustained(**{"duration_s": 0.0, **figure}) if figure else None
         unsaid = {"number": UNNUMBERED, "key": None, "status": Status.MEASURED, "stamp": ""}
-        return Finalist(**{**unsaid, **own, "config": Config(row["config"]), "sustained": sustained})
+        return Finalist(**{**unsaid, **own, "config": completed(row["config"], added), "sustained": sustained})
 
     def as_json(self) -> dict[str, Any]:
         """Returns the row as verdict.json holds it."""
@@ -115,12 +116,13 @@ class Outcome:
     content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
-    def read(content: Mapping[str, Any]) -> "Outcome":
-        """Returns the outcome of a verdict.json that record_schema has checked."""
+    def read(content: Mapping[str, Any], added: Sequence[Parameter] = ()) -> "Outcome":
+        """Returns the outcome of a verdict.json that record_schema has checked; configs have ``added`` parameters."""
         own = {f.name: content[f.name] for f in fields(Outcome) if content.get(f.name) is not None}
-        finalists = tuple(map(Finalist.read, content["finalists"]))
+        finalists = tuple(Finalist.read(row, added) for row in content["finalists"])
         default = content.get("default")
-        own |= {"winner": Finalist.read(content["winner"]), "default": Finalist.read(default) if default else None}
+        own |= {"winner": Finalist.read(content["winner"], added)}
+        own |= {"default": Finalist.read(default, added) if default else None}
         return Outcome(**own | {"finalists": finalists, "ceilings": None, "content": content})
 
     def as_json(self) -> dict[str, Any]:

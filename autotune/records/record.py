@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.config import Config, Value
 from ..core.definition import Device
 from ..core.errors import Status
+from ..core.space import Space
 from .about import About
 from .folder import SweepFolder, all_sweeps
 from .objectives import FASTEST, Objective, Objectives
@@ -37,6 +38,10 @@ class SweepRecord:
             UsageError: when sweep.json is damaged.
         """
         return SweepRecord(folder, folder.about(), folder.current_outcome(), {} if configs is None else configs)
+
+    def of_space(self, space: Space) -> "SweepRecord":
+        """Returns the record with the values that its configs have of the parameters that were added to ``space``."""
+        return SweepRecord.of(self.folder.of_space(space), self.configs) if space.added else self
 
     # ------------------------------------------------------------------ contents
     @property

@@ -92,6 +92,10 @@ def _check_times(row: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------- sweep.json
 problem = mapping(name, anything)
 
+_added = fields(
+    {"name": name, "since": scalar, "condition": mapping(name, sequence(optional(scalar)))},
+    needed=("name", "since", "condition"),
+)
 _sweep = fields(
     {
         "format": count,
@@ -105,6 +109,7 @@ _sweep = fields(
         "refused": mapping(text, count),
         "stale": sequence(count),
         "space": mapping(name, sequence(scalar)),
+        "added": sequence(_added),
         "settings": mapping(text, anything),
         "versions": mapping(text, text),
     },
@@ -196,7 +201,11 @@ def verdict(content: Any) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- digests.json
 _digests = fields(
-    {"codes": mapping(text, mapping(_digits, word)), "conditions": mapping(_digits, word)},
+    {
+        "codes": mapping(text, mapping(_digits, word)),
+        "conditions": mapping(_digits, word),
+        "texts": mapping(text, mapping(word, word)),
+    },
     needed=("codes", "conditions"),
 )
 

@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.errors import TrialFailure
 from ..core.files import opened
+from ..core.parameter import Parameter, completed
 from ..core.schema import Unsound, parse
 from . import record_schema
 from .damage import cannot_write, tell
@@ -90,12 +91,16 @@ def append(folder: Path, trial: Trial) -> None:
         raise cannot_write(path, error) from error
 
 
-def read(folder: Path, with_outcome: bool) -> list[Trial]:
+def read(folder: Path, with_outcome: bool, added: Sequence[Parameter] = ()) -> list[Trial]:
     """Returns trials ordered by number, from the last line of each. Damaged lines are skipped with a warning.
 
     ``with_outcome``: the record has an outcome, which says of itself which trials are missing.
+    ``added``: parameters that older configs lack; the trials have them.
     """
-    trials = {(trial.number, trial.config): trial for trial in _rows(folder, with_outcome)}
+    rows: Iterable[Trial] = _rows(folder, with_outcome)
+    if added:
+        rows = (replace(trial, config=completed(trial.config, added)) for trial in rows)
+    trials = {(trial.number, trial.config): trial for trial in rows}
     return sorted(trials.values(), key=lambda trial: trial.number)
 
 

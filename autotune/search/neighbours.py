@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core.config import Config, parse_value
 from ..core.definition import Device, Kernel, problem_name
+from ..core.parameter import Parameter
 from ..core.problem import Problem
 from ..records.damage import Damaged, tell
 from ..records.folder import SWEEP, SweepFolder
@@ -67,7 +68,7 @@ def known(results: Path, kernel: Kernel[Problem], problem: Problem, device: Devi
         return tuple(
             neighbour
             for kinship, candidates in found.items()
-            for neighbour in islice(_read(merge(*candidates), own, kinship), N_READ[kinship])
+            for neighbour in islice(_read(merge(*candidates), own, kinship, kernel.space.added), N_READ[kinship])
         )
 
 
@@ -146,12 +147,12 @@ def _shelves(results: Path, kernel: str) -> Iterator[_Shelf]:
         yield shelf
 
 
-def _read(candidates: Iterable[Candidate], own: str, kinship: int) -> Iterator[Neighbour]:
+def _read(candidates: Iterable[Candidate], own: str, kinship: int, added: tuple[Parameter, ...]) -> Iterator[Neighbour]:
     for distance, folder, name in candidates:
         if os.path.join(folder, name) == own:
             continue
         about = _about(folder, name)
-        if about is not None and (measured := _measured(folder, name)):
+        if about is not None and (measured := _measured(folder, name, added)):
             yield Neighbour(about[0], about[1], kinship, distance, measured)
 
 
@@ -190,8 +191,8 @@ def _about(folder: str, name: str) -> tuple[Mapping[str, Any], Device] | None:
     return _read_about(*stamp) if (stamp := _stamp(folder, name, SWEEP)) else None
 
 
-def _measured(folder: str, name: str) -> tuple[tuple[Config, float], ...]:
-    return _read_measured(*stamp) if (stamp := _stamp(folder, name, TRIALS)) else ()
+def _measured(folder: str, name: str, added: tuple[Parameter, ...]) -> tuple[tuple[Config, float], ...]:
+    return _read_measured(*stamp, added) if (stamp := _stamp(folder, name, TRIALS)) else ()
 
 
 def _stamp(folder: str, name: str, file: str) -> tuple[str, int, int] | None:
@@ -215,9 +216,11 @@ def _read_about(path: str, mtime_ns: int, size: int) -> tuple[Mapping[str, Any],
 
 
 @lru_cache(maxsize=1024)
-def _read_measured(path: str, mtime_ns: int, size: int) -> tuple[tuple[Config, float], ...]:
+def _read_measured(
+    path: str, mtime_ns: int, size: int, added: tuple[Parameter, ...]
+) -> tuple[tuple[Config, float], ...]:
     """Configurations with their median over the least, best first; without damaged lines, which are told."""
-    return _best_first(medians(SweepFolder(Path(path).parent)))
+    return _best_first(medians(SweepFolder(Path(path).parent, added)))
 
 
 def _best_first(median_s: Mapping[Config, float]) -> tuple[tuple[Config, float], ...]:

@@ -163,7 +163,9 @@ def _filling(about: About, configs: Sequence[Config], named: Mapping[str, Kernel
     """Returns the occupancy of each config, or nothing if the definition is unavailable or has changed."""
     try:
         kernel = recorded_kernel(about.content, named)
-        return known_of(kernel, kernel.problem(about.problem), configs, about.device)
+        return known_of(
+            kernel, kernel.problem(about.problem), [kernel.space.completed(config) for config in configs], about.device
+        )
     except Exception:  # a definition may raise anything for parameters or fields that it lacks
         return {}
 

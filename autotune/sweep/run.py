@@ -145,7 +145,9 @@ def run_sweep(
     protocol = replace(settings.protocol, energy_s=settings.energy_s if objectives.needs_energy else 0.0)
     context = Context.of(kernel, problem, bench, protocol, settings.launch_deadline_s, rank, ledger, judge)
     context.check_definition(enumeration.configs)
-    folder = SweepFolder.opened(sweep_path(settings.results, device.name, kernel.name, problem_name(problem)))
+    folder = SweepFolder.opened(
+        sweep_path(settings.results, device.name, kernel.name, problem_name(problem)), kernel.space.added
+    )
     with folder.locked(progress.note):
         found = resume(context, folder)
         if found.n_by_code:
@@ -260,6 +262,7 @@ class _Run:
             default=self.default,
             refused=self.enumeration.refused,
             space={name: parameter.values for name, parameter in kernel.space.parameters.items()},
+            added=kernel.space.added,
             settings={name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE},
             stale=tuple(stale),
             started=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -156,6 +156,10 @@ class CompilePool:
         """Returns whether a config still has the machine code and the conditions of a recorded trial."""
         return self._pool.schedule(_holds, (asked,), self.deadline_s, rank)
 
+    def code_of(self, variant: Variant, wanted: str) -> "Future[str]":
+        """Returns the digest of what comes out of ``variant``, as the function of that name does."""
+        return self._pool.schedule(_code_of, (variant, wanted), self.deadline_s)
+
     def conditions(self, asked: "Asked", rank: int = 0) -> "Future[str]":
         """Returns the digest of what the outcome of a config depends on besides its machine code."""
         return self._pool.schedule(_conditions, (asked,), self.deadline_s, rank)
@@ -177,18 +181,18 @@ class CompilePool:
         return self._pool.schedule(_prepare, asked, PREPARE_DEADLINE_S, rank)
 
 
-def makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
-    """Returns whether the machine code of that digest comes out of ``variant``.
+def code_of(kind: str, variant: Variant, device: Device, wanted: str) -> str:
+    """Returns the digest of the machine code that comes out of ``variant``: ``wanted``, if it may be that one.
 
-    NVRTC may give one source several orders of instructions, so it is asked more than once.
+    NVRTC may give one source several orders of instructions, so it is asked more than once. "": it does not compile.
     """
     module = device_module(kind)
     try:
         found = _compiled(module, variant, device, None).code
     except TrialFailure:
-        return False
+        return ""
     again = (module.compiled_anew(variant, device) for _ in range(N_ANEW))
-    return found == code or any(each == code for each in again)
+    return wanted if found == wanted or any(each == wanted for each in again) else found
 
 
 def _compiled(module: DeviceModule, variant: Variant, device: Device, builds: tuple[str, ...] | None) -> Binary:
@@ -224,6 +228,10 @@ def _compile(variant: Variant, builds: tuple[str, ...] | None) -> Binary:
     return _compiled(_module, variant, _device, builds)
 
 
+def _code_of(variant: Variant, wanted: str) -> str:
+    return code_of(_module.kind, variant, _device, wanted)
+
+
 def _conditions(asked: Asked) -> str:
     kernel = load_kernel(asked.kernel)
     return conditions_of(kernel, kernel.problem(asked.problem), asked.config, asked.protocol)
@@ -235,7 +243,8 @@ def _holds(asked: Asked) -> bool:
         if _conditions(asked) != asked.conditions:
             return False
         kernel = load_kernel(asked.kernel)
-        return makes(_module.kind, render(kernel, kernel.problem(asked.problem), asked.config), _device, asked.code)
+        variant = render(kernel, kernel.problem(asked.problem), asked.config)
+        return code_of(_module.kind, variant, _device, asked.code) == asked.code
     except TrialFailure:
         return False
 

@@ -1,4 +1,4 @@
-"""A recorded config as it renders today, and what shows that it is what was measured: its text, or its machine code."""
+"""Renders a recorded config as it is today, and shows by text or machine code that it is what was measured."""
 
 import logging
 from collections.abc import Mapping
@@ -16,11 +16,15 @@ from ..runtime.wisdom import KEY, fields_text
 from ..source.registry import recorded_kernel, reference_of
 from ..source.render import Variant, render
 from ..system.shell import command
-from ..trial.compile import N_ANEW, makes
+from ..trial.compile import N_ANEW, code_of
 
 log = logging.getLogger("autotune")
 
 TEXT, MACHINE_CODE = "text", "machine code"
+
+
+class CannotTell(UsageError):
+    """Whether a recorded config is what was measured cannot be told: texts differ, and machine code is unknown."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,13 @@ class AsMeasured:
 def as_measured(
     folder: SweepFolder, kernel: Kernel[Any], device: Device, config: Mapping[str, Any], key: str | None
 ) -> AsMeasured:
-    """The variant of a config that the sweep in ``folder`` measured under ``key``. Compiles where the text has changed.
+    """Returns the variant of a config that the sweep in ``folder`` measured under ``key``.
+
+    Compiles where the text has changed, unless `autotune digest` has stored what the present one makes.
 
     Raises:
         UsageError: when it is another one today, or the device cannot run it any more; says what to do.
+        CannotTell: when nothing here shows whether it is.
         TrialFailure: when it no longer renders.
     """
     about = folder.about()
@@ -52,45 +59,59 @@ def as_measured(
     variant = render(kernel, problem, chosen)
     if key == variant.key:
         return AsMeasured(variant, TEXT)
-    if (reason := _other_code(folder, device, variant)) is not None:
-        raise UsageError(
-            f"the template of {kernel.name} has changed since: {key}, which was measured, now renders as "
-            f"{variant.key}, and {reason}. {again}"
-        )
+    was = f"the template of {kernel.name} has changed since: {key}, which was measured, is now {variant.key}, and"
+    try:
+        if not _is_same_code(folder.of_space(kernel.space), device, variant):
+            raise UsageError(f"{was} its machine code is another, too. {again}")
+    except CannotTell as unknown:
+        raise CannotTell(
+            f"{was} whether its machine code is the same cannot be told here: {unknown}. {again}"
+        ) from None
     return AsMeasured(variant, MACHINE_CODE)
 
 
 def told(folder: SweepFolder, device: Device, config: Mapping[str, Any], key: str | None) -> str:
-    """Whether a recorded config is what its definition makes today, for people; "" where the definition is not here."""
+    """Says whether a recorded config is what its definition makes today; "" where the definition is not here."""
     try:
         kernel = recorded_kernel(folder.about().content, {})
     except UsageError:
         return ""
     try:
         by = of_definition(kernel, as_measured, folder, kernel, device, config, key).by
+    except CannotTell as unknown:
+        return f"unknown: {unknown}"
     except (UsageError, TrialFailure) as stale:
         return f"stale: {stale}"
     return "its text is as it was measured" if by == TEXT else "its text has changed, its machine code has not"
 
 
-def _other_code(folder: SweepFolder, device: Device, variant: Variant) -> str | None:
-    """None where the machine code of ``variant`` is the recorded one; else why not."""
-    module = device_module(device.kind)
+def _is_same_code(folder: SweepFolder, device: Device, variant: Variant) -> bool:
+    """Returns whether the machine code of ``variant`` is the recorded one. Raises CannotTell, with the reason."""
+    trial = next((t for t in reversed(folder.current()) if t.config == variant.config), None)
+    if trial is None:
+        raise CannotTell("its trial is missing in the record")
+    digests = folder.digests()
+    if (known := digests.of_text(variant.key, trial)) is not None:
+        now, then = known
+        return now == then
+    made_by = digests.made_by(trial)
+    if not made_by:
+        raise CannotTell("no digest of it is recorded")
+    module, digest = device_module(device.kind), command("autotune", "digest", str(folder.path))
+    where = " or ".join(sorted(made_by))
     try:
         compiler = module.compiler(device)
-    except UsageError:
-        return "no compiler is at hand to compare machine code"
-    trial = next((t for t in reversed(folder.current()) if t.config == variant.config), None)
-    code = folder.digests().code(trial, compiler) if trial is not None else ""
-    if not code:
-        return f"nothing is recorded of the machine code that {compiler.partition(' -')[0]} made of it"
-    return None if _still_makes(device.kind, variant, device, code) else "its machine code is another, too"
+    except UsageError as error:
+        raise CannotTell(f"{error}; or store it where there is {where}: {digest}") from None
+    if compiler not in made_by:
+        raise CannotTell(f"what {compiler} makes of both is not recorded; store it where there is {where}: {digest}")
+    return _still_makes(device.kind, variant, device, made_by[compiler])
 
 
 @lru_cache(maxsize=1024)  # who wants times and then sources asks twice
 def _still_makes(kind: str, variant: Variant, device: Device, code: str) -> bool:
     _tell_that_it_takes_a_while()
-    return makes(kind, variant, device, code)
+    return code_of(kind, variant, device, code) == code
 
 
 @cache

@@ -1,9 +1,11 @@
-"""Stores the machine code digests of recorded trials for the compiler at hand, so that templates may be rewritten.
+"""Stores digests of machine code for the compiler at hand, so that templates may be rewritten.
 
-That is known only while their sources are as they were: of a trial whose source has changed nothing is found any more.
+Those of recorded trials can be found only while their sources are as they were. Those of present sources show later,
+and without a compiler, that a winner is what was measured although its text has changed.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,29 +15,35 @@ from ..devices import Target
 from ..devices.base import Binary
 from ..records.as_recorded import config_of, of_definition, problem_of, protocol_of
 from ..records.damage import Damaged, tell
+from ..records.digests import Digests
 from ..records.folder import SweepFolder
+from ..records.record import SweepRecord
 from ..records.trial import Trial
 from ..source.registry import reference_of
-from ..source.render import render
+from ..source.render import Variant, render
 from ..system.processes import Died
 from ..trial.compile import Asked, CompilePool, Pending
 
 
 @dataclass(frozen=True)
-class Found:
+class DigestCounts:
     """Counts of one sweep's trials: those with a known digest, with a new one, and without."""
 
     n_known: int
     n_new: int
     n_changed: int  # trials whose source has changed or does not compile
+    n_texts: int  # new digests of what present texts make
 
 
-def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found:
-    """Add the digests of all trials in ``folder`` by the compiler of ``pool``.
+def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> DigestCounts:
+    """Add the digests of all trials in ``folder`` by the compiler of ``pool``, and of its winner's and default's text.
+
+    ``folder`` is read in the kernel's present space.
 
     Raises:
         UsageError: when the record is not of that definition, or does not say how it was measured.
     """
+    folder = folder.of_space(kernel.space)
     about, known, compiler = folder.about(), folder.digests(), pool.compiler
     problem, protocol = of_definition(kernel, problem_of, kernel, about), protocol_of(about)
     trials = folder.trials()
@@ -52,9 +60,31 @@ def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Found
             continue
         codes[str(trial.number)], conditions[str(trial.number)] = code, found
         n_new += 1
-    if n_new:
-        folder.write_digests(replace(known, codes={**known.codes, compiler: codes}, conditions=conditions))
-    return Found(len(trials) - len(lacking), n_new, len(lacking) - n_new)
+    updated = replace(known, codes={**known.codes, compiler: codes}, conditions=conditions) if n_new else known
+    texts = _texts(folder, kernel, problem, pool, updated)
+    if texts:
+        updated = replace(updated, texts={**known.texts, compiler: {**known.texts.get(compiler, {}), **texts}})
+    if n_new or texts:
+        folder.write_digests(updated)
+    return DigestCounts(len(trials) - len(lacking), n_new, len(lacking) - n_new, len(texts))
+
+
+def _texts(folder: SweepFolder, kernel: Kernel[P], problem: P, pool: CompilePool, known: Digests) -> dict[str, str]:
+    """Returns digests of the machine code that present texts make, by key: of the final round, where they changed."""
+    sweep = SweepRecord.of(folder)
+    named = [each for each in (sweep.winner, sweep.default, *sweep.finalists) if each is not None]
+    latest = {trial.config: trial for trial in sweep.trials}
+    asked = {}
+    for trial in {each.config: latest[each.config] for each in named if each.config in latest}.values():
+        variant, code = _variant(kernel, problem, trial), known.code(trial, pool.compiler)
+        if code and variant is not None and variant.key not in {trial.key, *known.texts.get(pool.compiler, {})}:
+            asked[variant.key] = pool.code_of(variant, code)
+    found = {}
+    for key, asking in asked.items():
+        with suppress(TimeoutError, Died, UsageError):
+            if code := asking.result():
+                found[key] = code
+    return found
 
 
 def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[CompilePool, list[SweepFolder]]]:
@@ -72,8 +102,13 @@ def pools(folders: Iterable[SweepFolder], n_processes: int) -> Iterator[tuple[Co
 
 def _start(kernel: Kernel[P], problem: P, trial: Trial, pool: CompilePool) -> Pending[Binary] | None:
     """Start compiling what ``trial`` ran; returns None if its source has changed since."""
+    variant = _variant(kernel, problem, trial)
+    return pool.submit(variant) if variant is not None and variant.key == trial.key else None
+
+
+def _variant(kernel: Kernel[P], problem: P, trial: Trial) -> Variant | None:
+    """Renders the config of ``trial`` as it is today; returns None where that is impossible."""
     try:
-        variant = of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))
+        return of_definition(kernel, render, kernel, problem, config_of(kernel, trial.config))
     except (TrialFailure, UsageError):
         return None
-    return pool.submit(variant) if variant.key == trial.key else None

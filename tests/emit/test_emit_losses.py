@@ -84,7 +84,7 @@ def test_a_member_that_renders_otherwise_now_is_left_out(uneven: Path, caplog: p
     (path / "trials.jsonl").write_text("\n".join([*lines[:2], json.dumps({**tall, "key": "000000000000"})]) + "\n")
     with caplog.at_level(logging.WARNING):
         assert sorted(of_size(gather([uneven], 1, kernels=KERNELS)[0])) == [1024, 4096]
-    assert "000000000000, which was measured, now renders as" in caplog.text
+    assert "000000000000, which was measured, is now" in caplog.text
 
 
 def test_an_emitted_portfolio_answers_with_its_regret(uneven: Path, tmp_path: Path) -> None:

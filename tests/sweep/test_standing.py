@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+from autotune import UsageError
 from autotune.analysis.show import holds
-from autotune.devices import cuda, machine_code
+from autotune.api import emit
+from autotune.core.device import Device
+from autotune.devices import cuda, host, machine_code
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.record import SweepRecord
 from autotune.records.trial_log import append
 from autotune.runtime import nvrtc
 from autotune.source.registry import load_kernel
 from autotune.source.render import Variant, render
-from autotune.trial.compile import makes
+from autotune.trial.compile import code_of
 from autotune.validity import as_measured
 
 from ..conftest import EXAMPLE
@@ -29,17 +32,24 @@ TEMPLATE = "detect.cu.j2"
 HELD = "recorded trials still hold: their text has changed, their machine code has not"
 
 
-def sweep(definition: Path, results: Path) -> str:
+def sweep(definition: Path, results: Path, *more: str) -> str:
     """One on the host; what it tells on the way."""
     command = ["sweep", "--kernel", str(definition), "--device", "host", "--only", "BLOCK_C=32", "--only", "UNROLL=1"]
     done = subprocess.run(
-        [sys.executable, "-m", "autotune", *command, "--results", str(results)],
+        [sys.executable, "-m", "autotune", *command, *more, "--results", str(results)],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+def copied(swept: tuple[Path, Path], folder: Path) -> tuple[Path, Path]:
+    definition, results = swept
+    shutil.copytree(definition.parent, folder / "kernel")
+    shutil.copytree(results, folder / "results")
+    return folder / "kernel" / definition.name, folder / "results"
 
 
 def rows(results: Path) -> int:
@@ -194,11 +204,11 @@ def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatc
     monkeypatch.setattr(as_measured, "recorded_kernel", lambda about, named: load_kernel(str(definition)))
     compared: list[str] = []
 
-    def counted(kind: str, variant: Variant, *given: Any) -> bool:
+    def counted(kind: str, variant: Variant, *given: Any) -> str:
         compared.append(variant.key)
-        return makes(kind, variant, *given)
+        return code_of(kind, variant, *given)
 
-    monkeypatch.setattr(as_measured, "makes", counted)
+    monkeypatch.setattr(as_measured, "code_of", counted)
     as_measured._still_makes.cache_clear()
     for edited, told, n_compared in (
         (text, "its text is as it was measured", 0),
@@ -211,6 +221,76 @@ def test_show_says_whether_a_winner_holds_and_by_what(tmp_path: Path, monkeypatc
         assert len(compared) == n_compared, "a text is compiled once, however often it is asked for"
     monkeypatch.undo()
     assert holds(SweepRecord.of(folder)) == "", "a record does not choose the definition that is loaded"
+
+
+def test_digests_of_texts_say_without_a_compiler_whether_a_winner_holds(
+    swept: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition, results = copied(swept, tmp_path)
+    template = definition.with_name(TEMPLATE)
+    text = template.read_text()
+    (folder,) = find_sweeps(results)
+    monkeypatch.setattr(as_measured, "recorded_kernel", lambda about, named: load_kernel(str(definition)))
+    for edited in (text + "// a remark\n", text.replace("half /= 2", "half >>= 1")):
+        template.write_text(edited)
+        autotune("digest", results, "--kernel", definition, "--compile-processes", 1)
+
+    def missing(device: Device) -> str:
+        raise UsageError("there is no compiler here")
+
+    monkeypatch.setattr(host, "compiler", missing)
+    for edited, told in (
+        (text, "its text is as it was measured"),
+        (text + "// a remark\n", "its text has changed, its machine code has not"),
+        (text.replace("half /= 2", "half >>= 1"), "stale: the template of detect has changed since"),
+        (text + "// another remark\n", "unknown: the template of detect has changed since"),
+    ):
+        template.write_text(edited)
+        assert holds(SweepRecord.of(folder)).startswith(told)
+    with pytest.raises(UsageError, match=r"cannot be told here: there is no compiler here; or store it where there is"):
+        emit(results, tmp_path / "tuned", kernels=[definition])
+    template.write_text(text + "// a remark\n")
+    emit(results, tmp_path / "tuned", kernels=[definition])
+
+
+# ---------------------------------------------------------------------- spaces that grow
+def grown(swept: tuple[Path, Path], folder: Path, value: int) -> tuple[Path, Path]:
+    """Copies what was swept, and adds a parameter that is said to have had ``value``: 1 is true."""
+    definition, results = copied(swept, folder)
+    text = definition.read_text()
+    line = "    UNROLL=(1, 4),"
+    assert line in text
+    text = text.replace(line, f"{line}\n    STRIDE=since({value}, when((1, 2), UNROLL=(1, 4))),")
+    definition.write_text(text.replace("baked, ceil_div, runtime", "baked, ceil_div, runtime, since, when"))
+    template = definition.with_name(TEMPLATE)
+    source = template.read_text()
+    assert "t += BLOCK_T)" in source
+    template.write_text(source.replace("t += BLOCK_T)", "t += {{ '2 *' if config.STRIDE == 2 }} BLOCK_T)"))
+    return definition, results
+
+
+def test_records_and_winners_stay_valid_when_a_space_grows(swept: tuple[Path, Path], tmp_path: Path) -> None:
+    definition, results = grown(swept, tmp_path, 1)
+    n = rows(results)
+    emit(results, tmp_path / "tuned", kernels=[definition])
+    wisdom = json.loads((tmp_path / "tuned" / "wisdom.json").read_text())
+    assert [entry["config"]["STRIDE"] for entry in wisdom["entries"]] == [1]
+    assert wisdom["entries"][0]["evidence"]["median_s"] > 0 and wisdom["losses"]
+    told = sweep(definition, results, "--only", "STRIDE=1")
+    assert f"{n} {HELD}" in told and rows(results) == n, "nothing is swept anew"
+    (folder,) = find_sweeps(results)
+    assert {t.config.STRIDE for t in folder.trials()} == {1}, "the record says what its older configs have"
+    assert '"STRIDE"' not in (folder.path / "trials.jsonl").read_text()
+    outcome = folder.outcome()
+    assert outcome is not None and outcome.winner.config.STRIDE == 1
+
+
+def test_a_space_that_grew_with_another_value_is_found_out_by_machine_code(
+    swept: tuple[Path, Path], tmp_path: Path
+) -> None:
+    definition, results = grown(swept, tmp_path, 2)
+    with pytest.raises(UsageError, match=r"has changed since: .* and its machine code is another, too"):
+        emit(results, tmp_path / "tuned", kernels=[definition])
 
 
 # ---------------------------------------------------------------------- digests of cubins

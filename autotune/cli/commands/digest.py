@@ -20,15 +20,16 @@ def digest(
         int, typer.Option("--compile-processes", min=1, max=1024, help="Compiler processes. [default: one per CPU]")
     ] = n_cpus(),
 ) -> None:
-    """Write down the machine code of recorded trials, before their templates are rewritten.
+    """Write down the machine code of recorded trials, before their templates are rewritten, and again thereafter.
 
     New trials have the digest of theirs. This adds it to older ones, and to others for the compiler that is here: then
-    `sweep` and `emit` see that a text which was rewritten means the same. No GPU is needed.
+    `sweep` and `emit` see that a text which was rewritten means the same. Run after that, it also stores what the texts
+    of the final round make now, so that `emit` and `show` know it where there is no compiler. No GPU is needed.
     """
     from ...validity.code_digests import digest as digest_sweep
     from ...validity.code_digests import pools
 
-    named, total = named_kernels(kernel), [0, 0, 0]
+    named, total = named_kernels(kernel), [0, 0, 0, 0]
     for pool, folders in pools(all_sweeps(paths), compile_processes):
         stderr.print(f"{len(folders)} sweeps on {pool.target.device.name}, compiled with {pool.compiler}", markup=False)
         for number, folder in enumerate(folders, 1):
@@ -37,9 +38,12 @@ def digest(
             except UsageError as error:
                 stderr.print(f"skipped {folder.path}: {error}", markup=False)
                 continue
-            total = [a + b for a, b in zip(total, (found.n_known, found.n_new, found.n_changed), strict=True)]
-            if found.n_new:
-                stderr.print(f"  {number} of {len(folders)}: {found.n_new} trials of {folder.path}", markup=False)
+            counts = found.n_known, found.n_new, found.n_changed, found.n_texts
+            total = [a + b for a, b in zip(total, counts, strict=True)]
+            if found.n_new or found.n_texts:
+                what = f"{found.n_new} trials and {found.n_texts} texts"
+                stderr.print(f"  {number} of {len(folders)}: {what} of {folder.path}", markup=False)
     stdout.print(
-        f"digests      {total[1]} new, {total[0]} known, {total[2]} unavailable because their source has changed"
+        f"digests      {total[1]} new, {total[0]} known, {total[2]} unavailable because their source has changed; "
+        f"{total[3]} of present texts"
     )
