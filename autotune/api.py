@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import optuna
     import pandas as pd
 
+    from .core.config import Config
     from .devices import Target
+    from .runtime.binding import Binding
     from .sweep.progress import Progress
     from .sweep.run import Sweep
     from .trial.worker import Worker
@@ -51,6 +53,7 @@ def run(
         UsageError: for unknown names, inputs of the wrong shape or dtype, or a size that their shapes do not determine.
         TrialFailure: when the variant does not compile or the launch fails.
     """
+    from .runtime.binding import Binding
     from .source.registry import reference_of
     from .source.render import render
     from .sweep.request import of_types
@@ -59,16 +62,15 @@ def run(
 
     definition, target = _resolved(kernel, device)
     check_type("inputs", inputs, Mapping, "a dict of arrays and numbers by name")
-    given = {**definition.scalar_defaults, **inputs}
     given = {
         name: np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.generic) else v
-        for name, v in given.items()
+        for name, v in inputs.items()
     }
     check_type("config", config, (Mapping, NoneType), "a dict of values by name, or None")
     check_type("problem", problem, (Mapping, NoneType), "a dict of values by name, or None")
     chosen = definition.problem_for(of_types(definition, problem or {}), given)
-    _check_inputs(definition, chosen, given)
     settled = definition.default_config(chosen, target.device) if config is None else definition.space.parse(config)
+    _check_inputs(Binding.of(definition, chosen), given, settled)
     binary = target.module.compile(render(definition, chosen, settled), target.device)
     check_limits(binary, definition.launch(chosen, settled), target.device)
     job = Job(reference_of(definition), asdict(chosen), settled, binary)
@@ -198,15 +200,24 @@ def _resolved(kernel: str, device: str) -> "tuple[Any, Target]":
     return load_kernel(kernel), find_device(device)
 
 
-def _check_inputs(definition: Any, problem: Any, given: Mapping[str, Any]) -> None:
-    specs = {name: spec for name, spec in definition.arrays(problem).items() if spec.read}
-    for name, spec in specs.items():
+def _check_inputs(binding: "Binding", given: Mapping[str, Any], config: "Config") -> None:
+    """Raises UsageError for inputs that are missing, unknown, or not of the type and shape that they must have."""
+    from .emit.winners import call_order
+
+    definition = binding.kernel
+    for name, spec in binding.specs.items():
+        if not spec.read:
+            continue
         if name not in given:
             raise UsageError(f"{definition.name} needs the input {name}: {spec.dtype} {list(spec.shape)}")
         found = given[name]
         if getattr(found, "dtype", None) != spec.dtype or tuple(found.shape) != spec.shape:
             what = f"{found.dtype} {list(found.shape)}" if hasattr(found, "dtype") else type(found).__name__
             raise UsageError(f"{definition.name}: {name} is {what}, must be {spec.dtype} {list(spec.shape)}")
+    if unread := binding.unread(given):
+        known = call_order(definition, binding.problem, config)
+        if unknown := [name for name in unread if name not in known]:
+            raise UsageError(f"{definition.name} takes {', '.join(known)}, not {', '.join(unknown)}")
 
 
 _workers: "dict[str, Worker]" = {}

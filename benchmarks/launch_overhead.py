@@ -100,8 +100,8 @@ def bare_launch(
     geometry = kernel.launch(problem, choice.config)
     if geometry.shared_bytes:
         function.max_dynamic_shared_size_bytes = geometry.shared_bytes
-    values = {**arrays, **kernel.scalars(problem, {**kernel.scalar_defaults, **scalars})}
-    arguments = tuple(values[name] for name in kernel.arguments)
+    binding = importlib.import_module(f"{package.__name__}._autotune.runtime.binding").Binding.of(kernel, problem)
+    arguments = tuple(binding.ordered(arrays, binding.scalars(scalars)))
     return partial(function, geometry.grid, geometry.block, arguments, shared_mem=geometry.shared_bytes)
 
 

@@ -258,12 +258,13 @@ class Kernel(ABC, Generic[P]):
         )
 
     def scalars(self, problem: P, inputs: Inputs) -> dict[str, np.generic]:
-        """Returns the arguments that are not arrays, in the signature's types; by default runtime fields as int32.
+        """Returns the arguments that are not arrays, in the signature's types.
 
-        A structure by value is a ``numpy.void`` of a dtype with ``align=True``.
+        Runtime fields among the arguments that are not returned are passed as int32. A structure by value is a
+        ``numpy.void`` of a dtype with ``align=True``.
         """
         fields = runtime_fields(self.problem_type)
-        return {name: _int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
+        return {name: as_int32(name, getattr(problem, name)) for name in self.arguments_for(problem) if name in fields}
 
     def constants(self, problem: P, config: Config) -> dict[str, Any]:
         """Returns values that the template may use besides ``problem`` and ``config``."""
@@ -529,7 +530,8 @@ def _brief(value: object) -> str:
     return f"{type(value).__name__} {text}" if len(text) <= 80 else f"{type(value).__name__} {text[:77]}..."
 
 
-def _int32(name: str, value: Any) -> np.int32:
+def as_int32(name: str, value: Any) -> np.int32:
+    """Returns an argument of the kernel as int32. Raises UsageError where it does not fit."""
     if not -(2**31) <= value < 2**31:
         raise UsageError(f"{name}={value} does not fit the kernel's 32-bit argument")
     return np.int32(value)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..devices import host
 from ..devices.base import Argument, Constant
 from ..devices.host.buffer import HostMemory
 from ..devices.host.session import HostFunction
-from ..runtime.arrays import whole_lengths
+from ..runtime.binding import Binding
 from ..source.render import render
 from .backend import Stream, Transform, check_served
 
@@ -73,20 +73,18 @@ class HostLauncher:
         self._function = HostFunction(device, binary, "plain")
         self._workspace: dict[str, np.ndarray] = {}
         self._geometry = lru_cache(maxsize=256)(self._geometry_of)
+        self._binding = lru_cache(maxsize=256)(partial(Binding.of, kernel))
 
     def __call__(
         self, problem: Any, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, Any], on: HostStream
     ) -> None:
         geometry = self._geometry(problem)
-        specs, scalars = self._kernel.arrays(problem), self._kernel.scalars(problem, inputs)
-        for name, length in whole_lengths(self._kernel.name, specs, arrays).items():
-            scalars[name] = type(scalars[name])(length)
-        arguments: list[Argument | HostMemory] = [
-            self._memory(name, arrays[name], specs[name].written) if name in specs else scalars[name]
-            for name in self._kernel.arguments_for(problem)
-        ]
+        binding = self._binding(problem)
+        scalars = binding.scalars(inputs, binding.lengths(arrays))
+        memory = {name: self._memory(name, arrays[name], spec.written) for name, spec in binding.specs.items()}
+        arguments: list[Argument | HostMemory] = binding.ordered(memory, scalars)
         arguments += [self._space(name, spec) for name, spec in geometry.workspace.items()]
-        arguments += [Constant(name, arrays[name]) for name, spec in specs.items() if spec.constant]
+        arguments += [Constant(name, arrays[name]) for name in binding.constants]
         try:
             self._function.launch(geometry, arguments)
         except TrialFailure as failure:

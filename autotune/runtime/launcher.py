@@ -19,10 +19,11 @@ from ..core.errors import UsageError
 from ..core.problem import Problem
 from . import gpu
 from .arrays import HOST, Layout, allocate, check_fit, check_kind, layout, read_constant, reader_for, readers
+from .binding import Binding
 from .constants import ConstantMemory, memory_for
 from .loaded import Enqueue, LoadedKernel
 from .lookup import Choice, asked_problem, choose, device_named
-from .prepared import PreparedKernel, by_value
+from .prepared import PreparedKernel
 from .signature import MISSING, NUMBERS, ArgumentValueError, Signature
 from .wisdom import Wisdom, fields_text
 
@@ -33,7 +34,7 @@ N_PLANS = 1024  # plans kept; a caller whose sizes never repeat must not fill th
 class LaunchPlan:
     """The data shared by all calls with arrays of the same signatures."""
 
-    problem: Problem
+    binding: Binding
     last: tuple[Any, Choice]  # problem and choice
     gpu: int  # its index
     current: Callable[[], int]  # the index of the current GPU
@@ -139,7 +140,7 @@ class TunedKernel:
         problem = asked_problem(self._wisdom, self._kernel, {**self._values, **sizes})
         choice = self._choose(_sizes(problem), device)
         source = self._source(choice.source_key)
-        return PreparedKernel(self._kernel, problem, choice.config, source, device, index)
+        return PreparedKernel(self._kernel, problem, choice.config, source, device, index, self._inputs)
 
     # ------------------------------------------------------------------ a call
     def __call__(self, *positional: object, out: object = None, stream: object = None, **named: object) -> Any:
@@ -231,7 +232,8 @@ class TunedKernel:
         for name in found:
             check_kind(kernel.name, name, found[name], usual[name])  # sizes() relies on this
         problem = kernel.problem_for(self._values, found)
-        specs = kernel.arrays(problem)
+        binding = Binding.of(kernel, problem)
+        specs = binding.specs
         libraries = {found[name].library for name in names.arrays or names.constants}
         library = "torch" if libraries == {"torch"} else "cupy"
         if outputs is not None:
@@ -243,9 +245,9 @@ class TunedKernel:
         device = self._device_of(index)
         nothing = all(spec.n_bytes == 0 for spec in specs.values() if spec.written)
         choice = self._last[1] if nothing else self._choose(_sizes(problem), device)
-        order = (*names.arrays, *names.outputs, *names.passed)
+        order = (*names.arrays, *names.outputs, *binding.passed)
         plan = LaunchPlan(
-            problem=problem,
+            binding=binding,
             last=(problem, choice),
             gpu=index,
             current=gpu.current_getter(),
@@ -253,7 +255,7 @@ class TunedKernel:
             aligns=tuple((name, specs[name].align) for name in (*names.arrays, *names.outputs)),
             low_bits=max(specs[name].align for name in (*names.arrays, *names.outputs)) - 1,
             outputs=tuple(specs[name] for name in names.outputs),
-            arguments=_picker([order.index(name) for name in kernel.arguments_for(problem)]),
+            arguments=_picker([order.index(name) for name in binding.names]),
             loaded=None if nothing else self._load(problem, choice, device, index),
             constants={name: specs[name].n_bytes for name in names.constants},
         )
@@ -313,10 +315,10 @@ class TunedKernel:
 
     def _scalar_arguments(self, plan: LaunchPlan, values: tuple[object, ...]) -> list[Any]:
         """Returns the kernel's scalars; kept with the plan, so that unchanged values cost nothing."""
-        found = self._kernel.scalars(plan.problem, self._signature.checked_scalars(values))
+        found: dict[str, Any] = plan.binding.scalars(self._signature.checked_scalars(values))
         if plan.loaded is not None:
-            found = by_value(self._kernel, plan.problem, plan.loaded.geometry, plan.loaded.kernel, found)
-        arguments = [found[name] for name in self._signature.passed]
+            found = plan.binding.as_passed(found, plan.loaded.geometry, plan.loaded.kernel.cubin.data)
+        arguments = [found[name] for name in plan.binding.passed]
         plan.scalars = (values, arguments)
         return arguments
 

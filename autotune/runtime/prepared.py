@@ -9,15 +9,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.config import Config
-from ..core.definition import Array, Device, Kernel, Launch, problem_name
-from ..core.errors import TrialFailure, UsageError
+from ..core.definition import Device, Kernel, Launch, problem_name
+from ..core.errors import UsageError
 from ..core.parameter import clause
 from ..core.problem import Problem
 from . import gpu
-from .arrays import whole_lengths
+from .binding import Binding
 from .constants import ConstantMemory, memory_for, source_of
-from .cubin import as_passed, check_structures
 from .loaded import Enqueue, LoadedKernel
+from .signature import ArgumentTypeError
 
 N_SIZES = 1024  # problems whose launch geometries are kept
 N_LAYOUTS = 4096  # layouts of arrays for which it is kept what their launches share
@@ -26,8 +26,7 @@ N_LAYOUTS = 4096  # layouts of arrays for which it is kept what their launches s
 class _Plan(NamedTuple):
     """Holds what all calls of the same sizes share."""
 
-    specs: dict[str, Array]
-    names: tuple[str, ...]  # the arguments in the kernel's order
+    binding: Binding
     geometry: Launch
     launch: Enqueue
     constants: ConstantMemory | None = None  # None: no array is there
@@ -43,15 +42,24 @@ class PreparedKernel:
         problem: the largest sizes, which decide whether the configuration serves.
         source: the CUDA of (baked fields, config).
         index: the GPU's number.
+        inputs: names of its inputs, where they are known: then a call with others is refused.
 
     Raises:
         UsageError: when it does not compile, or the configuration does not serve the problem.
     """
 
     def __init__(
-        self, kernel: Kernel[Problem], problem: Problem, config: Config, source: str, device: Device, index: int
+        self,
+        kernel: Kernel[Problem],
+        problem: Problem,
+        config: Config,
+        source: str,
+        device: Device,
+        index: int,
+        inputs: tuple[str, ...] = (),
     ) -> None:
         self.kernel, self.problem, self.config = kernel, problem, config
+        self._inputs = frozenset(inputs)
         self._device, self._index = device, index
         self._loaded = LoadedKernel(kernel, kernel.launch(problem, config), source, device, index)
         self._plan = lru_cache(maxsize=N_SIZES)(self._plan_of)
@@ -70,7 +78,10 @@ class PreparedKernel:
             UsageError: when the configuration does not serve these sizes, or an array does not fit them.
         """
         problem = self.kernel.problem(sizes, base=self.problem) if sizes else self.problem
-        specs = self._plan(problem).specs
+        specs = self._plan(problem).binding.specs
+        if self._inputs and (unknown := [name for name in given if name not in specs and name not in self._inputs]):
+            takes = ", ".join(dict.fromkeys((*specs, *sorted(self._inputs))))
+            raise ArgumentTypeError(f"{self.kernel.name} takes {takes}, not {', '.join(unknown)}")
         arrays = {name: array for name, array in given.items() if name in specs}
         inputs = {name: value for name, value in given.items() if name not in specs}
         own = None if stream is None else gpu.stream_of(stream, self._index)
@@ -87,12 +98,12 @@ class PreparedKernel:
             known = self._know(layout, problem, arrays, inputs)
         plan, lengths, values = known
         if values is None:
-            values = self._scalars(plan, problem, inputs, lengths)
-        ordered = tuple([arrays[name] if name in arrays else values[name] for name in plan.names])
+            values = self._scalars(plan, inputs, lengths)
+        ordered = tuple(plan.binding.ordered(arrays, values))
         if plan.constants is None:
             plan.launch(ordered, stream)
         else:
-            given = {name: source_of(arrays[name]) for name, spec in plan.specs.items() if spec.constant}
+            given = {name: source_of(arrays[name]) for name in plan.binding.constants}
             with gpu.made_current(self._index):
                 plan.constants.launch(given, stream, lambda: plan.launch(ordered, stream))
 
@@ -101,19 +112,15 @@ class PreparedKernel:
     ) -> _Known:
         """Keeps what all launches of a layout share: the scalars too, if no number is given."""
         plan = self._plan(problem)
-        lengths = whole_lengths(self.kernel.name, plan.specs, arrays)
+        lengths = plan.binding.lengths(arrays)
         if len(self._known) >= N_LAYOUTS:
             self._known.clear()
-        self._known[layout] = plan, lengths, None if inputs else self._scalars(plan, problem, {}, lengths)
+        self._known[layout] = plan, lengths, None if inputs else self._scalars(plan, {}, lengths)
         return self._known[layout]
 
-    def _scalars(
-        self, plan: _Plan, problem: Problem, inputs: Mapping[str, object], lengths: Mapping[str, int]
-    ) -> dict[str, Any]:
-        scalars = self.kernel.scalars(problem, inputs)
-        for name, length in lengths.items():
-            scalars[name] = type(scalars[name])(length)
-        return by_value(self.kernel, problem, plan.geometry, self._loaded, scalars)
+    def _scalars(self, plan: _Plan, inputs: Mapping[str, object], lengths: Mapping[str, int]) -> dict[str, Any]:
+        scalars = plan.binding.scalars(inputs, lengths)
+        return plan.binding.as_passed(scalars, plan.geometry, self._loaded.cubin.data)
 
     def _plan_of(self, problem: Problem) -> _Plan:
         kernel = self.kernel
@@ -121,31 +128,13 @@ class PreparedKernel:
         if (broken := kernel.space.broken(problem, self.config, self._device)) is not None:
             raise UsageError(f"{where}: {self.config} does not serve; it {clause(broken.reason)}")
         geometry = kernel.launch(problem, self.config)
-        specs, names = kernel.arrays(problem), kernel.arguments_for(problem)
+        binding = Binding.of(kernel, problem)
         if geometry.is_empty:
-            return _Plan(specs, names, geometry, lambda arguments, stream: None)
+            return _Plan(binding, geometry, lambda arguments, stream: None)
         try:
             launch = self._loaded.bound(geometry)
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from error
         with gpu.made_current(self._index):
-            constants = memory_for(kernel.name, self._loaded.cubin, self._loaded.own, specs)
-        return _Plan(specs, names, geometry, launch, constants)
-
-
-def by_value(
-    kernel: Kernel[Problem], problem: Problem, geometry: Launch, loaded: LoadedKernel, scalars: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns the scalars as CuPy passes them.
-
-    Raises:
-        UsageError: when a structure has another size in the source.
-    """
-    try:
-        names = (*kernel.arguments_for(problem), *geometry.workspace)
-        for step in geometry.steps:
-            given = {name: scalars.get(name) for name in step.own(names)}
-            check_structures(step.function or kernel.name, loaded.cubin.data, given)
-    except TrialFailure as failure:
-        raise UsageError(failure.message) from failure
-    return {name: as_passed(value) for name, value in scalars.items()}
+            constants = memory_for(kernel.name, self._loaded.cubin, self._loaded.own, binding.specs)
+        return _Plan(binding, geometry, launch, constants)

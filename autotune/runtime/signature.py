@@ -34,10 +34,10 @@ class Signature:
     scalars: tuple[tuple[str, Any], ...]  # the others, with their defaults or MISSING
     outputs: tuple[str, ...]  # arrays that are written and not read: allocated, or given in out=
     returned: tuple[str, ...]  # outputs; when there are none, the arrays that are updated in place
-    passed: tuple[str, ...]  # arguments of the __global__ function that are no arrays
 
     @staticmethod
     def of(kernel: Kernel[Problem], problem: Problem, inputs: tuple[str, ...]) -> "Signature":
+        """Returns how the kernel is called for problems of these baked fields; ``inputs``: names in the order."""
         specs = kernel.arrays(problem)
         outputs = tuple(name for name, spec in specs.items() if spec.written and not spec.read)
         return Signature(
@@ -48,7 +48,6 @@ class Signature:
             scalars=tuple((name, kernel.scalar_defaults.get(name, MISSING)) for name in inputs if name not in specs),
             outputs=outputs,
             returned=outputs or tuple(name for name, spec in specs.items() if spec.written),
-            passed=tuple(name for name in kernel.arguments_for(problem) if name not in specs),
         )
 
     def given_outputs(self, out: object) -> Sequence[Any]:

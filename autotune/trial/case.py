@@ -20,6 +20,8 @@ from ..core.definition import Array, Kernel, Launch, P, Tolerance, fault, proble
 from ..core.errors import Status, TrialFailure
 from ..devices.base import TIMED_ALIGN, Argument, Buffer, Comparison, Constant, Function, Session
 from ..devices.comparison import another
+from ..runtime.binding import Binding
+from ..runtime.signature import ArgumentTypeError
 from . import contract
 from .parts import Part, parts_of
 
@@ -160,7 +162,8 @@ class Placed:
         self.problem = problem
         self._session, self._align, self._pattern = session, align, POISONS[0]
         self._workspace: dict[str, tuple[Array, Buffer]] = {}
-        self.specs: dict[str, Array] = kernel.arrays(problem)
+        self._binding = Binding.of(kernel, problem)
+        self.specs = self._binding.specs
         self.buffers: dict[str, Buffer] = {}
         for name, spec in self.specs.items():
             if spec.constant:
@@ -171,19 +174,17 @@ class Placed:
 
     def give(self, inputs: Mapping[str, Any]) -> None:
         """Let the arguments be these inputs; what an accumulator gets are its initial values."""
-        kernel, names = self.kernel, self.kernel.arguments_for(self.problem)
         for name, spec in self.specs.items():
             if spec.read and not spec.constant:
-                self.buffers[name].write(as_given(kernel, name, spec, inputs))
+                self.buffers[name].write(as_given(self.kernel, name, spec, inputs))
                 if spec.written:
                     self.buffers[name].keep()
-        scalars = kernel.scalars(self.problem, inputs)
-        missing = [n for n in names if n not in self.buffers and n not in scalars]
-        if missing:
-            why = f"has the argument {', '.join(missing)}, which is neither in arrays() nor in scalars(), nor a runtime"
-            raise fault(kernel, "", f"{why} field of the problem; call it as one of these, or add it to them")
-        self._arguments: list[Argument] = [self.buffers[n] if n in self.buffers else scalars[n] for n in names]
-        self._constants = constants_of(kernel, self.specs, inputs)
+        try:
+            scalars = self._binding.scalars(inputs)
+        except ArgumentTypeError as error:  # of inputs that the definition has made
+            raise fault(self.kernel, "scalars", f"reads what inputs() does not make: {error}") from None
+        self._arguments: list[Argument] = self._binding.ordered(self.buffers, scalars)
+        self._constants = constants_of(self._binding, inputs)
 
     def __enter__(self) -> "Placed":
         return self
@@ -317,9 +318,10 @@ def bytes_of(specs: Mapping[str, Array]) -> int:
     return sum(spec.n_bytes * (2 if spec.read and spec.written else 1) for spec in specs.values())
 
 
-def constants_of(kernel: Kernel[Any], specs: Mapping[str, Array], inputs: Mapping[str, Any]) -> list[Constant]:
+def constants_of(binding: Binding, inputs: Mapping[str, Any]) -> list[Constant]:
     """Returns what constant memory holds at a launch on these inputs."""
-    return [Constant(name, as_given(kernel, name, spec, inputs)) for name, spec in specs.items() if spec.constant]
+    kernel = binding.kernel
+    return [Constant(name, as_given(kernel, name, spec, inputs)) for name, spec in binding.constants.items()]
 
 
 def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, Any]) -> np.ndarray:

@@ -12,6 +12,7 @@ from ..core.config import Config
 from ..core.definition import Kernel, Launch, P, problem_name
 from ..core.digest import digest
 from ..records.measurement import Protocol
+from ..runtime.binding import Binding
 from .case import small_case
 from .contract import tolerance_of
 from .measure import MEASURING
@@ -35,13 +36,14 @@ def conditions_of(kernel: Kernel[P], problem: P, config: Config, protocol: Proto
 def mathematics(kernel: Kernel[P], problem: P, small: P) -> str:
     """Returns arguments, work, and inputs with reference and tolerance at the edge problem ``small``."""
     case = small_case(kernel, small)
-    arrays = kernel.arrays(small)
+    binding = Binding.of(kernel, small)
+    arrays = binding.specs
     return digest(
         sorted(arrays.items()),
         kernel.arguments_for(problem),
         _plain(astuple(kernel.work(problem))),
         [_plain(astuple(tolerance_of(kernel, problem, name))) for name, array in arrays.items() if array.is_compared],
-        sorted((name, value.dtype, value.tolist()) for name, value in kernel.scalars(small, case.inputs).items()),
+        sorted((name, value.dtype, value.tolist()) for name, value in binding.scalars(case.inputs).items()),
         _values(case.inputs),
         _values(case.reference),
     )

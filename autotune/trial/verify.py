@@ -14,6 +14,7 @@ from ..core.definition import Kernel, Launch, P, fault, problem_name
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Buffer, Function, Session
 from ..devices.comparison import compare_arrays
+from ..runtime.binding import Binding
 from .case import (
     N_LARGE,
     POISONS,
@@ -96,11 +97,12 @@ def _check_parts(
     Raises:
         TrialFailure: wrong, also where the rest of a longer array was written.
     """
-    specs = kernel.arrays(problem)
+    binding = Binding.of(kernel, problem)
+    specs = binding.specs
     if not any(spec.longer for spec in specs.values()) or geometry.is_empty:
         return 0.0, 0.0
     of_buffers = {name: spec for name, spec in {**specs, **geometry.workspace}.items() if not spec.constant}
-    scalars = dict(kernel.scalars(problem, case.inputs))
+    lengths: dict[str, int] = {}
     buffers: dict[str, Buffer] = {}
     before: dict[str, np.ndarray] = {}
     try:
@@ -109,7 +111,7 @@ def _check_parts(
             if spec.longer:
                 axis, length = spec.longer
                 whole[axis] += EXTRA
-                scalars[length] = type(scalars[length])(whole[axis])
+                lengths[length] = whole[axis]
             n_bytes = int(np.prod(whole, dtype=np.int64)) * spec.dtype.itemsize
             content = np.full(n_bytes, AROUND, np.uint8).view(spec.dtype).reshape(whole)
             if spec.read:
@@ -117,9 +119,9 @@ def _check_parts(
             before[name] = content
             buffers[name] = session.buffer(name, tuple(whole), spec.dtype, written=spec.written, align=spec.align)
             buffers[name].write(content)
-        names = (*kernel.arguments_for(problem), *geometry.workspace)
-        arguments = [buffers[name] if name in buffers else scalars[name] for name in names]
-        function.launch(geometry, [*arguments, *constants_of(kernel, specs, case.inputs)])
+        arguments = binding.ordered(buffers, binding.scalars(case.inputs, lengths))
+        workspace = [buffers[name] for name in geometry.workspace]
+        function.launch(geometry, [*arguments, *workspace, *constants_of(binding, case.inputs)])
         worst = (0.0, 0.0)
         for name, spec in of_buffers.items():
             found, some = buffers[name].read(), tuple(map(slice, spec.shape))

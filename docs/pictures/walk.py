@@ -16,6 +16,7 @@ COLOURS = {
     "records": PURPLE,
     "validity": PURPLE,
     "source": BLUE,
+    "runtime": BLUE,
     "system": BLUE,
     "devices": TEAL,
     "trial": GREEN,

@@ -1,0 +1,143 @@
+"""Binds a call to a kernel's parameters: which arrays and numbers a problem has, and in which order they are passed.
+
+Whoever launches a kernel (trials, ``autotune.run``, packages, engines) asks here; memory and the launch are its own.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..core.definition import Array, Kernel, Launch, as_int32, fault, runtime_fields
+from ..core.errors import TrialFailure, UsageError
+from ..core.problem import Problem
+from .arrays import whole_lengths
+from .cubin import as_passed, check_structures
+from .signature import ArgumentTypeError
+
+
+class _Inputs(Mapping[str, Any]):
+    """The inputs of a call as a definition's ``scalars`` reads them: one that is missing is the caller's mistake.
+
+    ``read``: names that were asked for.
+    """
+
+    def __init__(self, kernel: str, values: Mapping[str, Any]) -> None:
+        self._kernel, self._values = kernel, values
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        if name not in self._values:
+            raise ArgumentTypeError(f"{self._kernel}: {name} is missing; it is a number")
+        return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return self._values.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The parameters of one problem's ``__global__`` function.
+
+    ``specs``: every array by name. ``names``: the arguments in the kernel's order, arrays and scalars.
+    """
+
+    kernel: Kernel[Any]
+    problem: Any
+    specs: Mapping[str, Array]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(kernel: Kernel[Any], problem: Problem) -> "Binding":
+        """Returns what the definition says of ``problem``."""
+        return Binding(kernel, problem, kernel.arrays(problem), kernel.arguments_for(problem))
+
+    @cached_property
+    def constants(self) -> Mapping[str, Array]:
+        """Returns the arrays in constant memory, which are not among the arguments."""
+        return {name: spec for name, spec in self.specs.items() if spec.constant}
+
+    @cached_property
+    def passed(self) -> tuple[str, ...]:
+        """Returns the names of the arguments that are not arrays."""
+        return tuple(name for name in self.names if name not in self.specs)
+
+    def scalars(self, inputs: Mapping[str, Any], lengths: Mapping[str, int] | None = None) -> dict[str, np.generic]:
+        """Returns the arguments that are not arrays, in the signature's types.
+
+        They are those that the definition's ``scalars`` makes of ``inputs``, where a number that is left out has its
+        default, and the runtime fields of the problem as int32.
+
+        Args:
+            inputs: the numbers among the kernel's inputs by name; arrays may be there, too.
+            lengths: lengths of the whole arrays of which some are parts, by scalar (``lengths``).
+
+        Raises:
+            ArgumentTypeError: when a number is missing.
+            DefinitionError: when an argument is neither an array nor a scalar.
+        """
+        kernel = self.kernel
+        scalars = dict(kernel.scalars(self.problem, self._with_defaults(inputs)))
+        fields = runtime_fields(type(self.problem))
+        for name in self.passed:
+            if name not in scalars and name in fields:
+                scalars[name] = as_int32(name, getattr(self.problem, name))
+        if missing := [name for name in self.passed if name not in scalars]:
+            why = f"has the argument {', '.join(missing)}, which is neither in arrays() nor in scalars(), nor a runtime"
+            raise fault(kernel, "", f"{why} field of the problem; call it as one of these, or add it to them")
+        for name, length in (lengths or {}).items():
+            scalars[name] = type(scalars[name])(length)
+        return scalars
+
+    def unread(self, inputs: Mapping[str, Any]) -> list[str]:
+        """Returns the names among ``inputs`` that are not arrays and that the definition's ``scalars`` does not read.
+
+        Raises:
+            ArgumentTypeError: when a number is missing.
+        """
+        given = self._with_defaults(inputs)
+        self.kernel.scalars(self.problem, given)
+        return [name for name in inputs if name not in self.specs and name not in given.read]
+
+    def _with_defaults(self, inputs: Mapping[str, Any]) -> _Inputs:
+        return _Inputs(self.kernel.name, {**self.kernel.scalar_defaults, **inputs})
+
+    def lengths(self, arrays: Mapping[str, Any]) -> dict[str, int]:
+        """Returns how long the whole arrays are of which some may be parts, by the scalar that says so.
+
+        Raises:
+            ArgumentValueError: unless type, shape and strides of each array are as its specification wants them.
+        """
+        return whole_lengths(self.kernel.name, self.specs, arrays)
+
+    def ordered(self, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> list[Any]:
+        """Returns the arguments in the kernel's order; ``arrays`` are those that are not in constant memory."""
+        return [arrays[name] if name in self.specs else scalars[name] for name in self.names]
+
+    def as_passed(self, scalars: Mapping[str, Any], launch: Launch, cubin: bytes) -> dict[str, Any]:
+        """Returns scalars as CuPy passes them to the functions of ``cubin``.
+
+        Raises:
+            UsageError: when a structure has another size in the source.
+        """
+        try:
+            names = (*self.names, *launch.workspace)
+            for step in launch.steps:
+                given = {name: scalars.get(name) for name in step.own(names)}
+                check_structures(step.function or self.kernel.name, cubin, given)
+        except TrialFailure as failure:
+            raise UsageError(failure.message) from failure
+        return {name: as_passed(value) for name, value in scalars.items()}
