@@ -54,7 +54,7 @@ def run(
         TrialFailure: when the variant does not compile or the launch fails.
     """
     from .runtime.binding import Binding
-    from .source.registry import reference_of
+    from .source.registry import kernel_reference
     from .source.render import render
     from .sweep.request import of_types
     from .trial.stations import check_limits
@@ -73,7 +73,7 @@ def run(
     _check_inputs(Binding.of(definition, chosen), given, settled)
     binary = target.module.compile(render(definition, chosen, settled), target.device)
     check_limits(binary, definition.launch(chosen, settled), target.device)
-    job = Job(reference_of(definition), asdict(chosen), settled, binary)
+    job = Job(kernel_reference(definition), asdict(chosen), settled, binary)
     return _worker(target).run(job, given, RUN_DEADLINE_S)
 
 
@@ -148,7 +148,7 @@ def emit(
     Raises:
         UsageError: when nothing recorded there was measured, or ``out`` cannot be a package.
     """
-    from .emit.writer import emit
+    from .emit.writer import write_package
 
     check_type("paths", paths, (str, os.PathLike, Iterable), "a list of paths")
     check_type("out", out, (str, os.PathLike), "a path")
@@ -156,7 +156,7 @@ def emit(
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in listed:
         check_type("path", path, (str, os.PathLike), "a path")
-    return emit([Path(p) for p in listed], Path(out), portfolio, kernels)
+    return write_package([Path(p) for p in listed], Path(out), portfolio, kernels)
 
 
 def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
@@ -168,9 +168,9 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
     Raises:
         UsageError: when there is no recorded sweep.
     """
-    from .records.table import load
+    from .records.table import load_trials
 
-    return load(path)
+    return load_trials(path)
 
 
 def study(path: str | os.PathLike[str]) -> "optuna.Study":
@@ -186,9 +186,9 @@ def study(path: str | os.PathLike[str]) -> "optuna.Study":
     Raises:
         UsageError: when there is no recorded sweep, or more than one.
     """
-    from .records.study import study
+    from .records.study import optuna_study
 
-    return study(path)
+    return optuna_study(path)
 
 
 def _resolved(kernel: str, device: str) -> "tuple[Any, Target]":

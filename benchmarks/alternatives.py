@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autotune.cli.tables import print_table
 from autotune.core.errors import UsageError
-from autotune.core.units import seconds
+from autotune.core.units import seconds_text
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet
 from autotune.sweep.request import problems_on, resolve
@@ -52,7 +52,7 @@ def main() -> None:
                     (
                         given.problems[number],
                         str(found.config[given.parameter]),
-                        f"{seconds(found.median_s)} ({seconds(found.q1_s)} to {seconds(found.q3_s)})",
+                        f"{seconds_text(found.median_s)} ({seconds_text(found.q1_s)} to {seconds_text(found.q3_s)})",
                         "-" if share is None else f"{100 * share:.1f} %",
                         f"{found.max_error:.2g}",
                         f"{found.rms_error:.2g}",

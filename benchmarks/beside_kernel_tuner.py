@@ -184,7 +184,7 @@ def main() -> None:
         print(json.dumps(call(given.tuner, given.names[0], folder, given.only)))
         return
     from autotune.cli.tables import print_table
-    from autotune.core.units import seconds
+    from autotune.core.units import seconds_text
 
     rows = []
     for name in given.names or EXAMPLES:
@@ -193,7 +193,7 @@ def main() -> None:
             print(name, json.dumps({k: v for k, v in told.items() if k != "configs"}), file=sys.stderr)
         final = in_process("autotune", name, folder, [theirs["best"], ours["best"]])["finalists"]
         times = {json.dumps(config, sort_keys=True): median_s for config, median_s, _ in final}
-        medians = [seconds(times[json.dumps(tuner["best"], sort_keys=True)]) for tuner in (ours, theirs)]
+        medians = [seconds_text(times[json.dumps(tuner["best"], sort_keys=True)]) for tuner in (ours, theirs)]
         each = (
             f"{tuner['n']} in {tuner['call_s']:.1f} s (process {tuner['process_s']:.1f})" for tuner in (ours, theirs)
         )

@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
 from autotune import Config
-from autotune.campaign.plan import spread
+from autotune.campaign.plan import far_apart
 from autotune.core.definition import Kernel
 from autotune.records.record import SweepRecord, read_sweeps
 from autotune.search import searcher
@@ -69,7 +69,7 @@ class Campaign:
     def __init__(self, model: Model, first: int, again: int, seed: int) -> None:
         self.model, self.seed, self.rng = model, seed, np.random.default_rng(seed)
         self.measured: dict[Any, Times] = {p: {} for p in model.seconds}
-        order = spread(list(model.seconds))
+        order = far_apart(list(model.seconds))
         self.winners: list[np.ndarray] = []
         for i, problem in enumerate(order):
             self._look(problem, first, order[: max(0, i - int(self.rng.integers(*UNDER_WAY)))])

@@ -21,7 +21,7 @@ from autotune.core.definition import problem_name
 from autotune.core.errors import TrialFailure
 from autotune.source.render import render
 from autotune.sweep.request import resolve
-from autotune.trial.case import POISONS, Placed, numpy_case
+from autotune.trial.case import POISONS, CaseInMemory, numpy_case
 
 DRAWS = 200_000  # configs drawn at most, to find those that are allowed
 
@@ -97,7 +97,7 @@ def main() -> int:
             for i, (config, binary) in enumerate(zip(some, compiled, strict=True)):
                 try:
                     function = session.load(binary.result(), session.check_builds[0])
-                    with Placed(session, kernel, problem, case.inputs, align=None) as placed:
+                    with CaseInMemory(session, kernel, problem, case.inputs, align=None) as placed:
                         placed.poison(POISONS[i % len(POISONS)])
                         placed.launch(function, kernel.launch(problem, config), seed=i)
                         placed.check(case)

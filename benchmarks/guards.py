@@ -20,7 +20,7 @@ from autotune.devices.base import Binary
 from autotune.source.render import render
 from autotune.sweep.request import problems_on, resolve
 from autotune.system.processes import n_cpus
-from autotune.trial.case import Placed, numpy_case
+from autotune.trial.case import CaseInMemory, numpy_case
 from autotune.trial.compile import CompilePool
 from autotune.trial.verify import verify
 from autotune.trial.verify_configs import sample_of
@@ -74,13 +74,13 @@ def compiled(kernel: Kernel[Any], problem: Any, configs: list[Config], target: A
 
 @contextmanager
 def additional_launches(on: bool) -> Iterator[None]:
-    before = Placed.check_overwrites
+    before = CaseInMemory.check_overwrites
     if not on:
-        Placed.check_overwrites = lambda *_: None  # type: ignore[method-assign]
+        CaseInMemory.check_overwrites = lambda *_: None  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Placed.check_overwrites = before  # type: ignore[method-assign]
+        CaseInMemory.check_overwrites = before  # type: ignore[method-assign]
 
 
 def timed(
@@ -93,7 +93,7 @@ def timed(
     for _ in range(rounds):
         for way, found in samples.items():
             session.guarded = guarded if way.startswith("guarded") else None
-            with Placed(session, kernel, problem, case.inputs) as placed:
+            with CaseInMemory(session, kernel, problem, case.inputs) as placed:
                 function.samples(geometry, placed.arguments, 3, cold=True)
                 found += [s.seconds for s in function.samples(geometry, placed.arguments, 40, cold=True)]
                 session.guarded = guarded

@@ -95,8 +95,8 @@ def bare_launch(
 ) -> Callable[[], Any]:
     """The same binary through cupy.RawKernel alone, with its arguments at hand."""
     gpu = importlib.import_module(f"{package.__name__}._autotune.runtime.gpu")
-    cubin = gpu.cubin_of(package._package.source(choice.source_key), kernel.name, gpu.describe(gpu.current()).arch)
-    function = gpu.load(cubin, kernel.name)
+    cubin = gpu.cubin_of(package._package.source(choice.source_key), kernel.name, gpu.describe_gpu(gpu.current()).arch)
+    function = gpu.load_function(cubin, kernel.name)
     geometry = kernel.launch(problem, choice.config)
     if geometry.shared_bytes:
         function.max_dynamic_shared_size_bytes = geometry.shared_bytes

@@ -22,7 +22,7 @@ from autotune.core.errors import TrialFailure, UsageError
 from autotune.devices.base import Function
 from autotune.source.render import render
 from autotune.sweep.request import parse_config, parse_restriction, problems_on, resolve
-from autotune.trial.case import Placed, random_inputs
+from autotune.trial.case import CaseInMemory, random_inputs
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
             print(error, file=sys.stderr)
     with (
         ThreadPoolExecutor() as compilers,
-        Placed(session, kernel, problem, random_inputs(kernel, problem)) as placed,
+        CaseInMemory(session, kernel, problem, random_inputs(kernel, problem)) as placed,
     ):
         sources = [render(kernel, problem, config) for config in configs]
         binaries = [compilers.submit(target.module.compile, source, target.device) for source in sources]
@@ -70,7 +70,7 @@ def main() -> None:
     print_table(("together", "each", "registers/spilled", "config"), rows)
 
 
-def times(function: Function, launch: Launch, placed: Placed, n: int) -> tuple[str, str]:
+def times(function: Function, launch: Launch, placed: CaseInMemory, n: int) -> tuple[str, str]:
     """Returns the median of all launches together, and what each adds to those before it, which it may depend on."""
     arguments = placed.arguments(launch)
 

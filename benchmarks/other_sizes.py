@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autotune import Config
 from autotune.cli.tables import print_table
-from autotune.core.units import seconds
+from autotune.core.units import seconds_text
 from autotune.runtime.lookup import report_choice
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.progress import Quiet
@@ -47,7 +47,7 @@ def main() -> None:
             stated = "none" if answer["expected_loss"] is None else f"{100 * answer['expected_loss']:.2f} %"
             worst = answer.get("left_out") or {}
             stated += f", at worst {100 * worst['worst']:.2f} %" if worst else ""
-            times = seconds(medians[choice.config]), seconds(medians[sweep.best.config])
+            times = seconds_text(medians[choice.config]), seconds_text(medians[sweep.best.config])
             rows.append((text, answer["tier"], stated, *times, f"{100 * loss:.2f} %"))
     print_table(("problem", "answered by", "loss stated", "its choice", "winner", "loss"), rows)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autotune.cli.console import ConsoleProgress
 from autotune.cli.tables import print_table
-from autotune.core.units import seconds
+from autotune.core.units import seconds_text
 from autotune.sweep.final_round import side_by_side
 from autotune.sweep.request import problems_on, resolve
 from autotune.sweep.run import run_sweep
@@ -45,7 +45,7 @@ def main() -> None:
     rows = []
     for trial in winners:
         found = together[trial.config]
-        alone, beside = seconds(trial.median_s), seconds(found.median_s)
+        alone, beside = seconds_text(trial.median_s), seconds_text(found.median_s)
         rows.append((trial.number, alone, beside, found.relation, str(trial.config)))
     print_table(("sweep", "median in its sweep", "among the winners", "", "config"), rows)
 

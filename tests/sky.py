@@ -17,7 +17,7 @@ from autotune.kernels.postproc import Postproc
 from autotune import Kernel
 from autotune.devices import Target
 from autotune.source.render import render
-from autotune.trial.case import POISONS, Placed
+from autotune.trial.case import POISONS, CaseInMemory
 
 from .kernels.common import packed_bits, session_on
 
@@ -233,7 +233,7 @@ def launched(target: Target, kernel: Kernel[Any], values: Mapping[str, Any], inp
     config = kernel.default_config(problem, target.device)
     binary = target.module.compile(render(kernel, problem, config), target.device, (session.timed_build,))
     function = session.load(binary, session.timed_build)
-    with Placed(session, kernel, problem, inputs) as placed:
+    with CaseInMemory(session, kernel, problem, inputs) as placed:
         placed.poison(POISONS[0])
         placed.launch(function, kernel.launch(problem, config))
         return placed.outputs()

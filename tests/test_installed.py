@@ -51,10 +51,10 @@ def findings():
 SAMPLER = '''
 """A sampler: the last config that is open."""
 
-from autotune.search.base import Listed
+from autotune.search.sampler import ListSampler
 
 
-class Backwards(Listed):
+class Backwards(ListSampler):
     def choose(self):
         return int(self.open_rows()[-1])
 '''

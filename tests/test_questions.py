@@ -16,7 +16,7 @@ from autotune import Array, Config, Kernel, UsageError
 from autotune.campaign.plan import read_plan
 from autotune.core.problem import baked_fields, baked_values, distance, runtime_fields
 from autotune.devices import Target, cuda, find_device
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.engines.choice import Kernels
 from autotune.engines.host_backend import HostBackend
 from autotune.records.folder import find_sweeps
@@ -214,7 +214,7 @@ def test_a_package_that_does_not_know_a_field_says_so(kernel: str) -> None:
 
 
 def test_an_emitted_package_and_lookup_answer_by_the_same_code(tmp_path: Path) -> None:
-    folder = emit([RECORDS / "NVIDIA_H200" / "pfb_fir"], tmp_path / "tuned_filters")
+    folder = write_package([RECORDS / "NVIDIA_H200" / "pfb_fir"], tmp_path / "tuned_filters")
     package = import_package(folder, "questions_filters")
     fields = {"taps": 16, "n_channels": 8192, "sample_bits": 10}
     assert package.pfb_fir(**fields, device="NVIDIA H200").problem.n_spectra == 4096

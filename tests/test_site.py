@@ -56,7 +56,7 @@ def test_pages_lead_to_one_another_and_load_nothing_from_elsewhere(site: Path) -
     for page in ("first-kernel.html", "notebooks/first-sweep.html", "api.html", "about.html", "contributing.html"):
         assert f'href="{page}' in index, page
     assert 'href="index.html"' in about and 'src="pictures/overview.svg"' in about
-    assert 'href="source/autotune/search/base.py.html"' in (site / "contributing.html").read_text()
+    assert 'href="source/autotune/search/sampler.py.html"' in (site / "contributing.html").read_text()
     loaded = re.compile(r"<(?:script|img|link)\b[^>]*\b(?:src|href)=\"?(https?:[^\" >]+)")
     assert {url for page in site.rglob("*.html") for url in loaded.findall(page.read_text())} == set()
 
@@ -66,7 +66,7 @@ def test_pages_lead_to_one_another_and_load_nothing_from_elsewhere(site: Path) -
     [
         ("README.md", "[a](../README.md)", "[a](about.md)"),
         ("design/house.md", "[a](../../CONTRIBUTING.md#style)", "[a](../contributing.md#style)"),
-        ("search.md", "[a](../autotune/search/base.py)", "[a](source/autotune/search/base.py.md)"),
+        ("search.md", "[a](../autotune/search/sampler.py)", "[a](source/autotune/search/sampler.py.md)"),
         ("about.md", "[a](docs/report.md#one-sweep)", "[a](report.md#one-sweep)"),
         ("about.md", "![a](docs/pictures/report.png)", "![a](pictures/report.png)"),
         ("about.md", "all in [results/](results/).", "all in results/."),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Problem = Mapping[str, Any]
+ProblemFields = Mapping[str, Any]
 
 
 def assignments(values: Mapping[str, object]) -> str:
@@ -11,12 +11,12 @@ def assignments(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def common_fields(kernels: Sequence[str], problems: Sequence[Problem]) -> dict[str, dict[str, Any]]:
+def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> dict[str, dict[str, Any]]:
     """Returns the fields that all problems of a kernel have with one value, by the kernel; none where it has one only.
 
     ``kernels``: that of each problem.
     """
-    of_kernel: dict[str, list[Problem]] = {}
+    of_kernel: dict[str, list[ProblemFields]] = {}
     for kernel, problem in zip(kernels, problems, strict=True):
         of_kernel.setdefault(kernel, []).append(problem)
     return {
@@ -30,7 +30,7 @@ def common_fields(kernels: Sequence[str], problems: Sequence[Problem]) -> dict[s
     }
 
 
-def telling_fields(problems: Sequence[Problem]) -> list[str]:
+def telling_fields(problems: Sequence[ProblemFields]) -> list[str]:
     """Returns the fewest fields, the later ones left out first, that tell as many problems apart as all fields do."""
 
     def told_apart(names: Sequence[str]) -> int:
@@ -44,11 +44,11 @@ def telling_fields(problems: Sequence[Problem]) -> list[str]:
     return names
 
 
-def own_fields(problem: Problem, common: Problem) -> dict[str, Any]:
+def own_fields(problem: ProblemFields, common: ProblemFields) -> dict[str, Any]:
     """Returns the fields of ``problem`` that are not ``common``."""
     return {name: value for name, value in problem.items() if name not in common}
 
 
-def told_common(common: Mapping[str, Problem]) -> list[str]:
+def told_common(common: Mapping[str, ProblemFields]) -> list[str]:
     """Returns a line for each kernel whose problems have something in common."""
     return [f"all of {kernel} have {assignments(fields)}" for kernel, fields in sorted(common.items()) if fields]

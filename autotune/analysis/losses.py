@@ -22,7 +22,7 @@ from ..source.registry import recorded_kernel
 
 
 @dataclass(frozen=True)
-class Emitted:
+class EmittedSweep:
     """A sweep with the configuration that is emitted for it."""
 
     sweep: SweepRecord
@@ -45,7 +45,7 @@ def recorded_losses(sweeps: Iterable[SweepRecord], named: Mapping[str, Kernel[An
     return tier_losses(emitted, kernels)
 
 
-def _as_recorded(sweep: SweepRecord, kernel: Kernel[Any]) -> list[Emitted]:
+def _as_recorded(sweep: SweepRecord, kernel: Kernel[Any]) -> list[EmittedSweep]:
     """Returns the sweep with its winner; it needs no source, since nothing of it will run."""
     if sweep.winner is None or not sweep.median_s:
         return []
@@ -53,10 +53,10 @@ def _as_recorded(sweep: SweepRecord, kernel: Kernel[Any]) -> list[Emitted]:
     winner, default = (config_of(kernel, config) for config in (sweep.winner.config, sweep.about.default))
     baked, sizes = sweep.about.baked_values, sweep.about.runtime_values
     entry = Entry(kernel.name, sweep.device, baked, sizes, winner, "", Evidence(sweep.winner.median_s))
-    return [Emitted(sweep, entry, Fallback(kernel.name, baked, default, "", ()))]
+    return [EmittedSweep(sweep, entry, Fallback(kernel.name, baked, default, "", ()))]
 
 
-def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
+def tier_losses(emitted: Sequence[EmittedSweep], kernels: Mapping[str, Kernel[Any]]) -> tuple[Loss, ...]:
     """Returns the loss of each tier, by kernel, for every device, every architecture and every kind of device.
 
     nearest       without the problem's own entry: the others of its device with its baked fields
@@ -82,7 +82,7 @@ def tier_losses(emitted: Sequence[Emitted], kernels: Mapping[str, Kernel[Any]]) 
     return tuple(loss for loss in losses if loss is not None)
 
 
-def _chosen(kernel: Kernel[Any], one: Emitted, rest: Iterable[Emitted], tier: str) -> Config | None:
+def _chosen(kernel: Kernel[Any], one: EmittedSweep, rest: Iterable[EmittedSweep], tier: str) -> Config | None:
     """Returns the config that a package of the ``rest`` chooses for ``one``'s problem, if it answers by ``tier``."""
     wisdom = Wisdom(tuple(e.entry for e in rest), (one.fallback,))
     try:
@@ -92,8 +92,8 @@ def _chosen(kernel: Kernel[Any], one: Emitted, rest: Iterable[Emitted], tier: st
     return choice.config if choice.tier == tier else None
 
 
-def _by_baked_fields(emitted: Iterable[Emitted]) -> Iterable[list[Emitted]]:
-    groups: defaultdict[tuple[str, str], list[Emitted]] = defaultdict(list)
+def _by_baked_fields(emitted: Iterable[EmittedSweep]) -> Iterable[list[EmittedSweep]]:
+    groups: defaultdict[tuple[str, str], list[EmittedSweep]] = defaultdict(list)
     for one in emitted:
         groups[one.entry.kernel, fields_text(one.entry.baked)].append(one)
     return groups.values()

@@ -15,7 +15,7 @@ from ..records.record import SweepRecord
 
 
 @dataclass(frozen=True)
-class Noise:
+class DeviceNoise:
     """The noise of one device. ``typical`` is the median of |ratio - 1|, ``p95`` its 95 % quantile."""
 
     device: str
@@ -28,7 +28,7 @@ class Noise:
         return f"two measurements of a config on {self.device} differ by {shares}, from {self.n} pairs"
 
 
-def noise(sweeps: Iterable[SweepRecord]) -> dict[str, Noise]:
+def noise(sweeps: Iterable[SweepRecord]) -> dict[str, DeviceNoise]:
     """Returns the noise of every device that has at least two pairs, by the device's name."""
     differences: dict[str, list[float]] = {}
     for sweep in sweeps:
@@ -37,7 +37,7 @@ def noise(sweeps: Iterable[SweepRecord]) -> dict[str, Noise]:
             if first := found.get(finalist.config):
                 differences.setdefault(sweep.device.name, []).append(abs(finalist.median_s / first - 1))
     return {
-        device: Noise(device, len(values), median(values), quantiles(values, n=20, method="inclusive")[-1])
+        device: DeviceNoise(device, len(values), median(values), quantiles(values, n=20, method="inclusive")[-1])
         for device, values in differences.items()
         if len(values) > 1
     }
@@ -71,7 +71,7 @@ class Comparison:
     """Two sets of records side by side: the problems that both hold, and the noise of their devices."""
 
     pairs: tuple[Pair, ...]
-    noise: tuple[Noise, ...]
+    noise: tuple[DeviceNoise, ...]
 
     @property
     def beyond(self) -> list[Pair]:

@@ -21,7 +21,7 @@ LEAVE_ONE_OUT = 20
 
 
 @dataclass(frozen=True)
-class Table:
+class RegretTable:
     """The measurements of one kernel on one device; ``regret`` is float64 [n_problems, n_configs]."""
 
     kernel: str
@@ -59,7 +59,7 @@ class Portfolio:
     exact: bool  # True: no other choice of k is better; False: local search found it
 
 
-def tables(sweeps: Iterable[SweepRecord]) -> list[Table]:
+def tables(sweeps: Iterable[SweepRecord]) -> list[RegretTable]:
     """Returns one table for each (kernel, device), ordered by name."""
     groups: defaultdict[tuple[str, str], list[SweepRecord]] = defaultdict(list)
     for sweep in sweeps:
@@ -68,7 +68,7 @@ def tables(sweeps: Iterable[SweepRecord]) -> list[Table]:
     return [_table(*about, group) for about, group in sorted(groups.items())]
 
 
-def portfolios(table: Table, k_max: int, *, cross_validate: bool = True) -> list[Portfolio]:
+def portfolios(table: RegretTable, k_max: int, *, cross_validate: bool = True) -> list[Portfolio]:
     """Returns the best portfolio of 1, 2, ... ``k_max`` configurations: least worst regret, then least mean.
 
     The list ends early where one more configuration would gain nothing. While some problem is served by none, fewest
@@ -84,17 +84,17 @@ def portfolios(table: Table, k_max: int, *, cross_validate: bool = True) -> list
     ]
 
 
-def _table(kernel: str, device: str, sweeps: Sequence[SweepRecord]) -> Table:
+def _table(kernel: str, device: str, sweeps: Sequence[SweepRecord]) -> RegretTable:
     columns = sorted({config for sweep in sweeps for config in sweep.median_s}, key=str)
     place = {config: i for i, config in enumerate(columns)}
     regret = np.full((len(sweeps), len(columns)), np.inf)
     for row, sweep in zip(regret, sweeps, strict=True):
         row[[place[config] for config in sweep.median_s]] = list(sweep.median_s.values())
         row /= row.min()
-    return Table(kernel, device, tuple(sweep.about.problem_name for sweep in sweeps), tuple(columns), regret - 1)
+    return RegretTable(kernel, device, tuple(sweep.about.problem_name for sweep in sweeps), tuple(columns), regret - 1)
 
 
-def _portfolio(table: Table, subset: Subset, left_out: Regret | None) -> Portfolio:
+def _portfolio(table: RegretTable, subset: Subset, left_out: Regret | None) -> Portfolio:
     members = subset.members
     choice = np.argmin(table.regret[:, members], axis=1)
     regret = np.min(table.regret[:, members], axis=1)

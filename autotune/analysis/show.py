@@ -7,13 +7,13 @@ from typing import Any
 
 from ..core.config import Value
 from ..core.errors import Status
-from ..core.units import seconds
+from ..core.units import seconds_text
 from ..records.figure import figures_of
 from ..records.objectives import ENERGY, TIME, Objective, front, values_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from ..validity.as_measured import told
+from ..validity.as_measured import validity_text
 from .fields import assignments
 from .importance import importances
 
@@ -48,7 +48,7 @@ def overview(sweep: SweepRecord) -> Overview:
         device=sweep.device.name,
         kernel=sweep.kernel,
         problem=dict(sweep.problem),
-        clock=clock(sweep),
+        clock=clock_name(sweep),
         finished=sweep.outcome is not None,
         n_trials=sum(sweep.counts.values()),
         n_failed=sum(n for status, n in sweep.counts.items() if status != Status.MEASURED),
@@ -65,7 +65,7 @@ def place(line: Overview) -> tuple[Any, ...]:
     return line.device, line.kernel, fields
 
 
-def clock(sweep: SweepRecord) -> str:
+def clock_name(sweep: SweepRecord) -> str:
     """Returns the clock of a sweep's times; an older record does not name it."""
     return sweep.about.clock or "device time"
 
@@ -101,7 +101,7 @@ def holds(sweep: SweepRecord) -> str:
     """Whether the winner is what its definition makes today; "" where there is no winner, or no definition here."""
     if sweep.winner is None:
         return ""
-    return told(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
+    return validity_text(sweep.folder, sweep.device, sweep.winner.config, sweep.winner.key)
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def figures_text(measured: Trial) -> str:
 def value_text(name: str, value: float) -> str:
     """Returns the value of an objective, with its unit."""
     if name == TIME:
-        return seconds(value)
+        return seconds_text(value)
     if name != ENERGY:
         return f"{value:.4g}"
     return f"{value:.3f} J" if value >= 1 else f"{1e3 * value:.4g} mJ"
@@ -247,8 +247,8 @@ def front_of(sweep: SweepRecord, objectives: Sequence[Objective]) -> list[Trial]
 
 def finalist_time(measured: Finalist) -> str:
     """Returns a finalist's median with its interval, or its quartiles where there is none."""
-    text = seconds(measured.median_s)
+    text = seconds_text(measured.median_s)
     if measured.interval_s is not None:
         low, high = measured.interval_s
-        return f"{text} (95 % interval {seconds(low)} .. {seconds(high)})"
-    return f"{text} (quartiles {seconds(measured.q1_s)} .. {seconds(measured.q3_s)})"
+        return f"{text} (95 % interval {seconds_text(low)} .. {seconds_text(high)})"
+    return f"{text} (quartiles {seconds_text(measured.q1_s)} .. {seconds_text(measured.q3_s)})"

@@ -18,7 +18,7 @@ from ..devices import MODULES, Target, device_module, find_device
 from ..system.processes import MOST_STARTS, n_cpus, without_main
 from ..system.shell import command
 from .security import Certificates, host_of, security_for, temporary
-from .worker import COMPILE_PROCESSES, DEVICE_VARIABLE, SHARING, OneBench
+from .task_worker import COMPILE_PROCESSES, DEVICE_VARIABLE, SHARING, OneBench
 
 LOOPBACK = "127.0.0.1"
 N_SHARING = 12  # concurrent sweeps per device: one uses it, the others wait for compilers and references

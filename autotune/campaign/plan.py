@@ -35,7 +35,7 @@ from ..core.expressions import parsed
 from ..devices import Target
 from ..records.measurement import Protocol
 from ..search import names_module
-from ..source.registry import load_kernel, reference_of
+from ..source.registry import kernel_reference, load_kernel
 from ..sweep.request import problem_on
 from ..sweep.settings import Settings, effort
 from ..system.limits import FROM_ZERO, SAMPLES, check_numbers, check_type
@@ -86,7 +86,7 @@ class CampaignPlan:
         """
         kernel = load_kernel(self.kernel)
         found = dict.fromkeys(_problem(kernel, values, target) for values in self.values)
-        return spread(list(found))
+        return far_apart(list(found))
 
     def settings_of(self, index: int) -> Settings:
         """Returns the settings of the problem at ``index``; its first final round is short if a second look follows."""
@@ -139,7 +139,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     fields = text.get("sweep", {})
     pilot = {name: value for name, value in fields.items() if name not in OF_AN_EFFORT}
     return CampaignPlan(
-        kernel=reference_of(kernel),
+        kernel=kernel_reference(kernel),
         values=tuple(_values(text["grid"], text.get("problem", {}), kernel)),
         n_pilots=text.get("pilots", 0),
         pilot=_settings({**pilot, "effort": text.get("pilot_effort", "normal")}, folder),
@@ -149,7 +149,7 @@ def _plan(path: Path, text: Mapping[str, Any], results: Path | None) -> Campaign
     )
 
 
-def spread(problems: list[Any]) -> list[Any]:
+def far_apart(problems: list[Any]) -> list[Any]:
     """Orders problems so that the first few, however many, lie far apart in the logarithms of their fields.
 
     The first is the one in the middle; each next one is the farthest from all those before it (Gonzalez, Clustering to

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import log
 
-from ..core.units import seconds
+from ..core.units import seconds_text
 
 RIGHTWARD, UPWARD = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
 
@@ -23,14 +23,15 @@ def curve(bests: Sequence[float | None], width: int = 60, height: int = 4) -> li
     if not known:
         return ["best so far: no config timed"]
     low, high, n = min(known), max(known), len(bests)
-    title = f"best so far over {n} trials: {seconds(known[0])} to {seconds(low)}, found by trial {1 + bests.index(low)}"
+    first, last = seconds_text(known[0]), seconds_text(low)
+    title = f"best so far over {n} trials: {first} to {last}, found by trial {1 + bests.index(low)}"
     if high / low <= 1.0:  # the ratio rounds to 1 even if the two differ in their last bit
         return [title]
     width = min(width, n)
     columns = [bests[(i + 1) * n // width - 1] for i in range(width)]
     levels = [0 if best is None else 1 + round((8 * height - 1) * _share(best, low, high)) for best in columns]
     rows = ["".join(UPWARD[min(8, max(0, level - 8 * row))] for level in levels) for row in reversed(range(height))]
-    labels = [seconds(high), *[""] * (height - 2), seconds(low)]
+    labels = [seconds_text(high), *[""] * (height - 2), seconds_text(low)]
     return [title, *(f"{label:>10} {row}".rstrip() for label, row in zip(labels, rows, strict=True))]
 
 

@@ -17,7 +17,7 @@ from rich.table import Column
 from rich.text import Text
 
 from ..core.errors import Status
-from ..core.units import seconds
+from ..core.units import seconds_text
 from ..records.trial import Trial
 
 LINE_EVERY_S = 5.0  # between plain progress lines
@@ -66,7 +66,7 @@ def only_data() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Told:
+class ProgressText:
     """What a line of progress tells; the config is what gives way where the line is too long."""
 
     text: str = ""
@@ -80,8 +80,8 @@ class Told:
         """Returns the text in at most ``width`` characters."""
         for_config = width - len(str(self)) + len(self.config)
         if self.config and for_config >= LEAST_TEXT:
-            return str(Told(self.text, middle(self.config, for_config), self.end))
-        return middle(str(self), width)
+            return str(ProgressText(self.text, cut_middle(self.config, for_config), self.end))
+        return cut_middle(str(self), width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         """Returns the columns that it takes: some at least, all of its text at most."""
@@ -103,8 +103,8 @@ class _Count(ProgressColumn):
         done = "" if task.total is None else f"{task.completed:.0f}/{task.total:.0f} "
         if self._in_percent:
             done = "" if task.total is None else f"{task.percentage:.0f} % "
-        left = "" if task.time_remaining is None else f", left {clock(task.time_remaining)}"
-        return Text(f"{done}elapsed {clock(task.elapsed or 0.0)}{left}")
+        left = "" if task.time_remaining is None else f", left {clock_text(task.time_remaining)}"
+        return Text(f"{done}elapsed {clock_text(task.elapsed or 0.0)}{left}")
 
 
 class _What(ProgressColumn):
@@ -113,12 +113,12 @@ class _What(ProgressColumn):
     def __init__(self) -> None:
         super().__init__(Column(overflow="crop"))
 
-    def render(self, task: Task) -> Told:
-        told: Told = task.fields["told"]
+    def render(self, task: Task) -> ProgressText:
+        told: ProgressText = task.fields["told"]
         return told
 
 
-class Line:
+class ProgressLine:
     """The line of progress of something that is counted.
 
     ``in_percent``: shares are counted, up to 1. ``transient``: the bar is gone at the end. Where stderr is no terminal,
@@ -141,16 +141,16 @@ class Line:
         if stderr.is_terminal:
             bar = BarColumn(NARROW_BAR if stderr.width < NARROW else WIDE_BAR)
             self._bar = Bar(bar, _Count(in_percent), _What(), console=stderr, transient=transient)
-            self._bar.update(self._bar.add_task("", total=n_total, told=Told()), completed=n_done)
+            self._bar.update(self._bar.add_task("", total=n_total, told=ProgressText()), completed=n_done)
             self._bar.start()
 
-    def __enter__(self) -> "Line":
+    def __enter__(self) -> "ProgressLine":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def update(self, n_done: float, told: Told, total: float | None = None) -> bool:
+    def update(self, n_done: float, told: ProgressText, total: float | None = None) -> bool:
         """Shows that ``n_done`` are done. Returns whether a plain line is due, which the caller prints."""
         if total is not None:
             self._total = total
@@ -168,7 +168,7 @@ class Line:
         passed_s, n_new = time.monotonic() - self._began, n_done - self._n_before
         if not n_new or self._total is None or n_done >= self._total:
             return ""
-        return f"; {seconds(passed_s / n_new * (self._total - n_done))} left"
+        return f"; {seconds_text(passed_s / n_new * (self._total - n_done))} left"
 
     def end(self) -> None:
         """Stops the bar, whose last state stays."""
@@ -178,11 +178,11 @@ class Line:
 
 
 class ConsoleProgress:
-    """Shows a sweep's progress on stderr. ``clock`` names the clock of its times ("GPU time", "host time")."""
+    """Shows a sweep's progress on stderr. ``clock_text`` names the clock of its times ("GPU time", "host time")."""
 
     def __init__(self, clock: str) -> None:
         self.clock = clock
-        self._line: Line | None = None
+        self._line: ProgressLine | None = None
         self._total = self._failed = 0
 
     def note(self, text: str) -> None:
@@ -190,14 +190,14 @@ class ConsoleProgress:
 
     def begin(self, title: str, n_total: int, n_done: int) -> None:
         self.note(title + (f"; {n_done} trials already recorded" if n_done else ""))
-        self._total, self._line = n_total, Line(n_total, n_done, at_once=True)
+        self._total, self._line = n_total, ProgressLine(n_total, n_done, at_once=True)
 
     def trial(self, trial: Trial, n_done: int, best: Trial | None) -> None:
         self._failed += trial.status != Status.MEASURED
         failed = f"; {self._failed} failed" if self._failed else ""
-        told = Told("no config timed yet", "", failed)
+        told = ProgressText("no config timed yet", "", failed)
         if best:
-            told = Told(f"best {seconds(best.median_s)}", str(best.config), failed)
+            told = ProgressText(f"best {seconds_text(best.median_s)}", str(best.config), failed)
         if self._line is not None and self._line.update(n_done, told):
             self.note(f"  trial {n_done} of {self._total}: {told}{self._line.left(n_done)}")
 
@@ -220,14 +220,14 @@ def note(text: str) -> None:
     stderr.print(text, markup=False)
 
 
-def clock(value: float) -> str:
+def clock_text(value: float) -> str:
     """Formats a time as 1:05 or 2:01:05."""
     minutes, second = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
 
 
-def middle(text: str, width: int) -> str:
+def cut_middle(text: str, width: int) -> str:
     """Returns ``text`` in at most ``width`` characters: what is too long has .. in place of its middle."""
     if len(text) <= width:
         return text

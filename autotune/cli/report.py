@@ -8,7 +8,7 @@ from ..analysis.show import figures_text
 from ..core.definition import Device, Kernel
 from ..core.errors import Status
 from ..core.problem import Problem
-from ..core.units import percent, seconds
+from ..core.units import percent, seconds_text
 from ..records.figure import figures_of
 from ..records.folder import SweepFolder
 from ..records.outcome import Finalist
@@ -68,7 +68,9 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
     print_table(("", f"median ({clock})", "quartiles", "efficiency", "error / rms", "config"), rows, below="config")
     for f in sweep.finalists[:1]:
         if f.sustained is not None:
-            told = f"{seconds(f.sustained.sustained_s)} sustained, {seconds(f.sustained.short_s)} in a short run"
+            told = (
+                f"{seconds_text(f.sustained.sustained_s)} sustained, {seconds_text(f.sustained.short_s)} in a short run"
+            )
             stdout.print(f"\nsustained    {told} ({f.sustained.n} launches back to back)")
         if f.checked_launches > 1:
             stdout.print(
@@ -83,8 +85,8 @@ def print_sweep(sweep: Sweep, clock: str, out: str, kernel: str) -> None:
         stdout.print("\nno config passed verification and was timed")
     stdout.print(f"trials       {_counts(dict(sweep.counts))}")
     if sweep.spent_s:
-        parts = ", ".join(f"{what} {seconds(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
-        stdout.print(f"time         {seconds(sum(sweep.spent_s.values()))}: {parts}")
+        parts = ", ".join(f"{what} {seconds_text(s)}" for what, s in sweep.spent_s.items() if s >= 0.01)
+        stdout.print(f"time         {seconds_text(sum(sweep.spent_s.values()))}: {parts}")
         stdout.print(f"device       idle {percent(sweep.idle_share)} of wall time")
     if sweep.refused:
         n, by = sum(sweep.refused.values()), len(sweep.refused)
@@ -139,9 +141,9 @@ def print_kernel(summary: dict[str, Any], with_refused: bool = False) -> None:
 
 
 def _row(name: str, measured: Trial, efficiency: float | None) -> tuple[Any, ...]:
-    quartiles = f"{seconds(measured.q1_s)} .. {seconds(measured.q3_s)}"
+    quartiles = f"{seconds_text(measured.q1_s)} .. {seconds_text(measured.q3_s)}"
     error = "-" if measured.max_error is None else f"{measured.max_error:.2g}"
-    return name, seconds(measured.median_s), quartiles, percent(efficiency), error, measured.config
+    return name, seconds_text(measured.median_s), quartiles, percent(efficiency), error, measured.config
 
 
 def _efficiency(finalist: Finalist, best: Trial) -> float | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from . import console
-from .console import middle
+from .console import cut_middle
 
 LEAST_CELL = 24  # columns that are worth having for what is cut
 
@@ -21,7 +21,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], cut: s
     if too_much > 0 and cut in columns:
         at = columns.index(cut)
         widths[at] = max(min(widths[at], LEAST_CELL), widths[at] - too_much)
-        lines = [(*line[:at], middle(line[at], widths[at]), *line[at + 1 :]) for line in lines]
+        lines = [(*line[:at], cut_middle(line[at], widths[at]), *line[at + 1 :]) for line in lines]
     is_below = too_much > 0 and columns[-1] == below and below != ""
     for line in lines:
         cells = line[:-1] if is_below else line

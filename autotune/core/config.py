@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from .html import table
+from .html import html_table
 
 Value = int | float | str | bool
 
@@ -74,7 +74,7 @@ class Config(Mapping[str, Value]):
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show."""
-        return table("", self._values)
+        return html_table("", self._values)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Config, (self._values,))

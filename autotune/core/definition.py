@@ -37,7 +37,7 @@ from .array import array_workspace as array_workspace
 from .config import Config
 from .derived import Shapes, arguments_in, asked_sizes, edge_sizes, first_config, sizes_of
 from .device import Device as Device
-from .errors import DefinitionError, Status, TrialFailure, UsageError, told
+from .errors import DefinitionError, Status, TrialFailure, UsageError, error_text
 from .launch import Launch as Launch
 from .launch import with_positions
 from .problem import Problem, size_fields
@@ -47,7 +47,7 @@ from .problem import problem_name as problem_name
 from .problem import runtime_fields as runtime_fields
 from .space import Space
 from .structures import wrong_scalars
-from .unnamed import besides, completed, computed
+from .unnamed import besides, completed_problem, computed
 
 PART = re.compile(r"^[ \t]*from \.(\w+) import", re.MULTILINE)  # imports of the other files of a definition
 P = TypeVar("P", bound=Problem)
@@ -325,7 +325,7 @@ class Kernel(ABC, Generic[P]):
             return None
 
         def answer(named: Mapping[str, Any]) -> P | None:
-            return completed(base, named, usual, self.tuned if known is None else known, judge)
+            return completed_problem(base, named, usual, self.tuned if known is None else known, judge)
 
         if len(values) < len(dataclasses.fields(base)):
             if (found := answer(values)) is not None:
@@ -482,7 +482,7 @@ def _held_to_contract(name: str, method: Any) -> Any:
             if isinstance(error, KeyboardInterrupt) and not _is_own(error, method):
                 raise
             hint = ", and not write its inputs, which others use, too" if "read-only" in str(error) else ""
-            wrong = fault(self, name, f"raises {told(error)}; it must return {wanted}{hint}")
+            wrong = fault(self, name, f"raises {error_text(error)}; it must return {wanted}{hint}")
         else:
             if isinstance(answer, Work) and is_right(answer) and answer.bytes < 0:
                 return dataclasses.replace(answer, bytes=self._moved_bytes(*arguments, **more))

@@ -53,7 +53,7 @@ def _rebuild_failure(status: Status, message: str, sticky: bool) -> TrialFailure
     return TrialFailure(status, message, sticky=sticky)
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Describes an exception of a user's code in one line: its type, message, and where it was raised."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:

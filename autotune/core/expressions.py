@@ -30,7 +30,7 @@ MOST_EXPONENT, MOST_SHIFT = 64, 1024
 MOST_STACKED, MOST_GROWN = 3, 2  # powers and shifts of powers and shifts; those whose left side is one
 
 
-def checked(text: str, names: Collection[str], what: str) -> str:
+def checked_expression(text: str, names: Collection[str], what: str) -> str:
     """Returns an expression as Python writes it, in which ``c["x"]`` stands for the parameter x.
 
     Raises:
@@ -41,13 +41,15 @@ def checked(text: str, names: Collection[str], what: str) -> str:
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     for node in ast.walk(tree):
         if not isinstance(node, NODES) or (isinstance(node, ast.Call) and (node.func not in called or node.keywords)):
-            raise UsageError(f"{what} {shown(text)} may have numbers, parameters and arithmetic, not {_shown(node)}")
+            raise UsageError(
+                f"{what} {expression_text(text)} may have numbers, parameters and arithmetic, not {_shown(node)}"
+            )
         if isinstance(node, ast.Name) and node.id not in (CALLS if node in called else names):
             known = ", ".join(CALLS if node in called else names)
-            raise UsageError(f"{what} {shown(text)}: there is no {node.id!r}; there are {known}")
+            raise UsageError(f"{what} {expression_text(text)}: there is no {node.id!r}; there are {known}")
     why = "too many powers and shifts of each other" if _is_stacked(tree.body) else _beyond(tree.body)
     if why is not None:
-        raise UsageError(f"{what} {shown(text)}: {why}")
+        raise UsageError(f"{what} {expression_text(text)}: {why}")
     return ast.unparse(ast.fix_missing_locations(_Bounded().visit(_Parameters(called).visit(tree))))
 
 
@@ -58,24 +60,26 @@ def parsed(text: str, what: str) -> ast.Expression:
         UsageError: when it is none, too long, or nested too deeply.
     """
     if len(text) > MOST_CHARACTERS:
-        raise UsageError(f"{what} {shown(text)} has {len(text)} characters; {MOST_CHARACTERS} are allowed")
+        raise UsageError(f"{what} {expression_text(text)} has {len(text)} characters; {MOST_CHARACTERS} are allowed")
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:  # ValueError: a null in the text
         why = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise UsageError(f"{what} {shown(text)} is not an expression: {why}") from error
+        raise UsageError(f"{what} {expression_text(text)} is not an expression: {why}") from error
     except (RecursionError, MemoryError) as error:  # Python's parser gives up on a deep nesting in either way
-        raise UsageError(f"{what} {shown(text)} is nested too deeply; {DEEPEST} levels are allowed") from error
+        raise UsageError(
+            f"{what} {expression_text(text)} is nested too deeply; {DEEPEST} levels are allowed"
+        ) from error
     level: list[ast.AST] = [tree]
     for _ in range(DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
-        raise UsageError(f"{what} {shown(text)} is nested too deeply; {DEEPEST} levels are allowed")
+        raise UsageError(f"{what} {expression_text(text)} is nested too deeply; {DEEPEST} levels are allowed")
     return tree
 
 
 def value_of(expression: str, values: Mapping[str, Any]) -> Any:
-    """Returns the value of an expression that ``checked`` has returned, at these parameters."""
+    """Returns the value of an expression that ``checked_expression`` has returned, at these parameters."""
     return eval(compile(expression, "expression", "eval"), {"__builtins__": {}, **CALLS, "c": values})
 
 
@@ -187,7 +191,7 @@ def _is_text(node: ast.AST) -> bool:
     return False
 
 
-def shown(text: str) -> str:
+def expression_text(text: str) -> str:
     """Returns the text of an expression as an error shows it: the first characters of a long one."""
     return repr(text if len(text) <= 100 else f"{text[:97]}...")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 
 
-def table(caption: str, rows: Mapping[str, object]) -> str:
+def html_table(caption: str, rows: Mapping[str, object]) -> str:
     """Returns HTML with a line for each name and what is said of it."""
     lines = "".join(
         f'<tr><th style="text-align:left">{escape(str(name))}</th>'

@@ -6,7 +6,7 @@ from typing import Any
 
 from .config import Config, Value
 from .device import Device
-from .errors import told
+from .errors import error_text
 
 UNJUDGED = "cannot be judged:"  # begins the reason where a predicate raised
 Predicate = Callable[[Any, Config, Device], bool]
@@ -28,7 +28,7 @@ class Parameter:
         return all(config.get(other) in allowed for other, allowed in self.condition)
 
 
-def completed(config: Mapping[str, Value], added: Iterable[Parameter]) -> Config:
+def completed_config(config: Mapping[str, Value], added: Iterable[Parameter]) -> Config:
     """Returns ``config`` with its values of the parameters that were ``added`` to its space since it was recorded."""
     values = dict(config)
     for parameter in added:
@@ -48,7 +48,7 @@ class Constraint:
 
     def answers(self, error: Exception) -> str:
         """Returns the reason to refuse a config for which the predicate raised ``error``: the predicate is at fault."""
-        return f"{UNJUDGED} the constraint {self.name} raises {told(error)}; correct it there"
+        return f"{UNJUDGED} the constraint {self.name} raises {error_text(error)}; correct it there"
 
 
 def clause(reason: str, n: int = 1) -> str:

@@ -74,99 +74,99 @@ def _sha256(content: Mapping[str, object]) -> str:
 
 
 def plain(text: str) -> str:
-    """Escapes characters of ``text`` that are not printable, so that a terminal only shows it."""
+    """Escapes characters of ``as_text`` that are not printable, so that a terminal only shows it."""
     return printable(text, kept="\n\t")
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Formats ``value`` for an error message, in one line of at most 60 characters."""
     text = ascii(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:56] + " ..."
 
 
 # ---------------------------------------------------------------------- single values
-def flag(value: object) -> bool:
+def as_flag(value: object) -> bool:
     """Checks for true or false."""
     if isinstance(value, bool):
         return value
-    raise Unsound(f"is {shown(value)}, must be true or false")
+    raise Unsound(f"is {value_text(value)}, must be true or false")
 
 
-def integer(value: object) -> int:
+def as_integer(value: object) -> int:
     """Checks for an integer of 64 bits."""
     if type(value) is int and -MOST_WHOLE < value < MOST_WHOLE:
         return value
-    raise Unsound(f"is {shown(value)}, must be an integer of 64 bits")
+    raise Unsound(f"is {value_text(value)}, must be an integer of 64 bits")
 
 
-def count(value: object) -> int:
+def as_count(value: object) -> int:
     """Checks for an integer, zero or more."""
     if type(value) is int and 0 <= value < MOST_WHOLE:
         return value
-    raise Unsound(f"is {shown(value)}, must be an integer, zero or more")
+    raise Unsound(f"is {value_text(value)}, must be an integer, zero or more")
 
 
-def number(value: Any) -> float | int:
+def as_number(value: Any) -> float | int:
     """Checks for a finite number of at most MOST."""
     if type(value) in (int, float) and -MOST < value < MOST:
         return value  # type: ignore[no-any-return]
-    raise Unsound(f"is {shown(value)}, must be a number of at most {MOST:g}")
+    raise Unsound(f"is {value_text(value)}, must be a number of at most {MOST:g}")
 
 
-def amount(value: Any) -> float:
+def as_amount(value: Any) -> float:
     """Checks for a number, zero or more."""
     if type(value) in (int, float) and 0 <= value < MOST:
         return float(value)
-    raise Unsound(f"is {shown(value)}, must be a number from 0 to {MOST:g}")
+    raise Unsound(f"is {value_text(value)}, must be a number from 0 to {MOST:g}")
 
 
-def seconds(value: Any) -> float:
+def as_seconds(value: Any) -> float:
     """Checks for a measured time."""
     if type(value) in (int, float) and SHORTEST_S < value < LONGEST_S:
         return float(value)
-    raise Unsound(f"is {shown(value)}, must be a time in seconds from {SHORTEST_S:g} to {LONGEST_S:g}")
+    raise Unsound(f"is {value_text(value)}, must be a time in seconds from {SHORTEST_S:g} to {LONGEST_S:g}")
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Checks for text for people, and escapes its control characters."""
     if isinstance(value, str):
         return plain(value)
-    raise Unsound(f"is {shown(value)}, must be text")
+    raise Unsound(f"is {value_text(value)}, must be text")
 
 
-def word(value: Any) -> str:
+def as_word(value: Any) -> str:
     """Checks for a name in one line of printable characters."""
     if isinstance(value, str) and value.isprintable():
         return value
-    raise Unsound(f"is {shown(value)}, must be text of printable characters")
+    raise Unsound(f"is {value_text(value)}, must be text of printable characters")
 
 
-def name(value: object) -> str:
+def as_name(value: object) -> str:
     """Checks for the name of a kernel, a parameter or a field."""
     if isinstance(value, str) and value.isidentifier():
         return value
-    raise Unsound(f"is {shown(value)}, must be a name")
+    raise Unsound(f"is {value_text(value)}, must be a name")
 
 
-def scalar(value: Any) -> bool | int | float | str:
+def as_scalar(value: Any) -> bool | int | float | str:
     """Checks for the value of a parameter or of a problem's field."""
     kind = type(value)
     if (kind is int and -MOST_WHOLE < value < MOST_WHOLE) or kind is bool:
         return value  # type: ignore[no-any-return]
     if kind is str:
-        return word(value)
-    return number(value)
+        return as_word(value)
+    return as_number(value)
 
 
-def anything(value: Any) -> Any:
+def as_json_value(value: Any) -> Any:
     """Checks any JSON value for finite numbers, and escapes its text."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, dict):
-        return {plain(key): anything(each) for key, each in value.items()}
+        return {plain(key): as_json_value(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [anything(each) for each in value]
-    return value if value is None or isinstance(value, bool) else number(value)
+        return [as_json_value(each) for each in value]
+    return value if value is None or isinstance(value, bool) else as_number(value)
 
 
 # ---------------------------------------------------------------------- compound values
@@ -181,34 +181,34 @@ def one_of(allowed: Collection[str]) -> Check:
     def checked(value: object) -> Any:
         if isinstance(value, str) and value in allowed:
             return value
-        raise Unsound(f"is {shown(value)}, must be one of {', '.join(allowed)}")
+        raise Unsound(f"is {value_text(value)}, must be one of {', '.join(allowed)}")
 
     return checked
 
 
-def sequence(check: Check, n: int | None = None) -> Check:
+def sequence_of(check: Check, n: int | None = None) -> Check:
     """Returns a check for a list (of ``n`` values if given), which becomes a tuple."""
 
     def checked(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list) or (n is not None and len(value) != n):
-            raise Unsound(f"is {shown(value)}, must be a list{'' if n is None else f' of {n}'}")
+            raise Unsound(f"is {value_text(value)}, must be a list{'' if n is None else f' of {n}'}")
         return tuple([check(each) for each in value])
 
     return checked
 
 
-def mapping(key: Check, check: Check) -> Check:
+def mapping_of(key: Check, check: Check) -> Check:
     """Returns a check for an object with any number of members."""
 
     def checked(value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Unsound(f"is {shown(value)}, must be an object")
+            raise Unsound(f"is {value_text(value)}, must be an object")
         return {key(member): _member(member, check, each) for member, each in value.items()}
 
     return checked
 
 
-def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Check | None = None) -> Check:
+def members_of(checks: Mapping[str, Check], needed: Collection[str] = (), other: Check | None = None) -> Check:
     """Returns a check for an object with these members; ``needed`` are required, ``other`` checks the rest.
 
     Without ``other`` nothing else may be there.
@@ -216,7 +216,7 @@ def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Che
 
     def checked(value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Unsound(f"is {shown(value)}, must be an object")
+            raise Unsound(f"is {value_text(value)}, must be an object")
         for member in needed:
             if member not in value:
                 raise Unsound(f"lacks {member}")
@@ -224,7 +224,7 @@ def fields(checks: Mapping[str, Check], needed: Collection[str] = (), other: Che
         for member, each in value.items():
             check = checks.get(member, other)
             if check is None:
-                raise Unsound(f"has {shown(member)}, which nothing here knows")
+                raise Unsound(f"has {value_text(member)}, which nothing here knows")
             found[plain(member)] = _member(member, check, each)
         return found
 
@@ -237,18 +237,20 @@ def _member(member: str, check: Check, value: object) -> Any:
     except RecursionError as error:
         raise Unsound("it is nested too deeply") from error
     except Unsound as error:
-        raise Unsound(f"{shown(member)[1:-1]} {error}") from None
+        raise Unsound(f"{value_text(member)[1:-1]} {error}") from None
 
 
 # ---------------------------------------------------------------------- parts of several files
-config = mapping(name, scalar)
-device = fields(
+as_config = mapping_of(as_name, as_scalar)
+as_device = members_of(
     {
-        **dict.fromkeys(("name", "kind", "arch"), word),
-        **dict.fromkeys(("max_block", "max_grid"), sequence(count, 3)),
-        **dict.fromkeys(("max_threads_per_block", "max_shared_bytes", "max_registers", "registers_per_block"), count),
-        **dict.fromkeys(("n_multiprocessors", "l2_bytes"), count),
-        "max_clock_hz": amount,
+        **dict.fromkeys(("name", "kind", "arch"), as_word),
+        **dict.fromkeys(("max_block", "max_grid"), sequence_of(as_count, 3)),
+        **dict.fromkeys(
+            ("max_threads_per_block", "max_shared_bytes", "max_registers", "registers_per_block"), as_count
+        ),
+        **dict.fromkeys(("n_multiprocessors", "l2_bytes"), as_count),
+        "max_clock_hz": as_amount,
     },
     needed=("name", "kind", "arch"),
 )

@@ -14,7 +14,7 @@ from .config import Config, Value, reads_back
 from .device import Device
 from .enumerate import Enumerator
 from .errors import UsageError
-from .parameter import Constraint, Parameter, Predicate, clause, completed
+from .parameter import Constraint, Parameter, Predicate, clause, completed_config
 from .problem import Problem
 
 KEPT = 256  # enumerations kept per space, one for each problem and device
@@ -113,7 +113,7 @@ class Space:
 
     def completed(self, config: Mapping[str, Value]) -> Config:
         """Returns a recorded ``config`` with its values of the parameters that were added since."""
-        return completed(config, self.added)
+        return completed_config(config, self.added)
 
     def constraint(self, reason: str, **condition: Value | tuple[Value, ...]) -> Callable[[Predicate], Predicate]:
         """Decorator: ``predicate(problem, config, device)`` must hold, a pure function; ``reason`` says what then is

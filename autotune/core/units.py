@@ -8,7 +8,7 @@ def unit_of(value: float) -> tuple[str, float]:
     return next((unit for unit in UNITS if value >= unit[1]), UNITS[-1])
 
 
-def seconds(value: float | None) -> str:
+def seconds_text(value: float | None) -> str:
     """Formats a time with four digits in a suitable unit, or "-" for None."""
     if value is None:
         return "-"

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from .problem import Problem, baked_fields, baked_values, distance, replaced, runtime_fields, size_fields
 
 P = TypeVar("P", bound=Problem)
-Judge = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
+ProblemBytes = Callable[[P], int | None]  # the bytes of a problem's arrays, or None: it is refused
 
 LIGHT_BYTES = 1 << 25  # arrays that are small on any device
 MOST_BITS = 32  # of a size
 
 
-def completed(
-    base: P, named: Mapping[str, Any], usual: Mapping[str, Any], known: Sequence[P], judge: Judge[P]
+def completed_problem(
+    base: P, named: Mapping[str, Any], usual: Mapping[str, Any], known: Sequence[P], judge: ProblemBytes[P]
 ) -> P | None:
     """Returns a problem that has the fields ``named``, where ``base`` with them cannot be; None: there is none.
 
@@ -77,7 +77,7 @@ def _sizes(base: P, usual: Mapping[str, Any], opened: Mapping[str, Any], named: 
 
 
 def _resized(
-    base: P, values: Mapping[str, Any], sizes: Mapping[str, int], usual: Mapping[str, Any], judge: Judge[P]
+    base: P, values: Mapping[str, Any], sizes: Mapping[str, int], usual: Mapping[str, Any], judge: ProblemBytes[P]
 ) -> P | None:
     """Returns ``base`` with ``values``, and one of the ``sizes`` changed where need be; None: that does not help.
 

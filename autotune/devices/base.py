@@ -52,7 +52,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Streamed:
+class LaunchRun:
     """A run of back-to-back launches."""
 
     seconds: list[float]  # from the end of a launch to the next; of a few launches each where there are many
@@ -61,7 +61,7 @@ class Streamed:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class OutputComparison:
     """An output against its reference."""
 
     n_bad: int
@@ -96,7 +96,7 @@ class Buffer(Protocol):
     def damage(self) -> str | None:
         """Describes what was written before the start or past the end, or returns None."""
 
-    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
         """Compare on the device; ``key`` names the reference, which is copied there only once."""
 
     def free(self) -> None: ...
@@ -134,7 +134,7 @@ class Function(Protocol):
         cache when one begins.
         """
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> Streamed:
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> LaunchRun:
         """Launches back to back for about ``seconds``."""
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import Tolerance
-from .base import Comparison
+from .base import OutputComparison
 
 INTEGERS = "biu"
 
 
-def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
+def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> OutputComparison:
     """Compares ``got`` with ``want``, arrays of one shape and kind; exactly if there is no tolerance.
 
     Nothing is rounded, wrapped or cut to fit first: a reference that the output's type cannot hold differs from it.
@@ -18,7 +18,7 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
     if tolerance == Tolerance():
         wrong = _differ(got, want)
         if not bool(wrong.any()):
-            return Comparison(0, int(got.size), 0.0, 0.0)
+            return OutputComparison(0, int(got.size), 0.0, 0.0)
     error = _distance(got, want)
     size = 1.0 if tolerance == Tolerance() and want.dtype.kind in INTEGERS else _rms(want)
     if tolerance != Tolerance():
@@ -30,9 +30,9 @@ def compare_arrays(got: Any, want: Any, tolerance: Tolerance) -> Comparison:
     max_error = float(np.max(error)) / size if got.size else 0.0
     rms_error = float(np.sqrt(np.mean(error * error))) / size if got.size else 0.0
     if not n_bad:
-        return Comparison(0, int(got.size), max_error, rms_error)
+        return OutputComparison(0, int(got.size), max_error, rms_error)
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), got.shape))
-    return Comparison(n_bad, int(got.size), max_error, rms_error, index, got[index].item(), want[index].item())
+    return OutputComparison(n_bad, int(got.size), max_error, rms_error, index, got[index].item(), want[index].item())
 
 
 def another(answer: np.ndarray) -> np.ndarray:

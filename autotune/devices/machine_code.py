@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..core.digest import digest
-from ..runtime.cubin import attributes
+from ..runtime.cubin import kernel_attributes
 from ..runtime.elf import OBJECT, RELOCATIONS, Section, Symbol, relocations, sections, symbols
 
 LOADED = re.compile(r"\.(rela\.)?(text|nv\.constant\d+|nv\.global\.init|nv\.global|nv\.shared)(?![\w])")
@@ -112,7 +112,9 @@ def _value(section: Section, symbol: Symbol) -> tuple[int, str]:
 
 def _demands(section: Section) -> list[tuple[str, str]]:
     """Returns the attributes of LAUNCH in a ``.nv.info`` section of one kernel."""
-    return sorted((LAUNCH[attribute], value.hex()) for attribute, value in attributes(section) if attribute in LAUNCH)
+    return sorted(
+        (LAUNCH[attribute], value.hex()) for attribute, value in kernel_attributes(section) if attribute in LAUNCH
+    )
 
 
 def _masked(name: str) -> str:

@@ -26,7 +26,7 @@ from ..core.kept import keep, take
 from ..source.render import Variant
 from ..system.cache import cache_dir
 from ..system.limits import DURATION, from_environment
-from .base import TIMED_ALIGN, Argument, Binary, Comparison, Defaults, Finding, Sample, Streamed
+from .base import TIMED_ALIGN, Argument, Binary, Defaults, Finding, LaunchRun, OutputComparison, Sample
 
 kind = "simulated"
 clock = "simulated time"
@@ -133,8 +133,8 @@ class _Buffer:
     def damage(self) -> str | None:
         return None
 
-    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
-        return Comparison(0, int(reference.size), 0.0, 0.0)
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
+        return OutputComparison(0, int(reference.size), 0.0, 0.0)
 
     def free(self) -> None:
         pass
@@ -153,14 +153,14 @@ class _Function:
         noise = np.abs(self._random.normal(0.0, NOISE, n))
         return [Sample(1e-4 * self._penalty * (1.0 + float(extra)), 1e9) for extra in noise]
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> Streamed:
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> LaunchRun:
         """Makes sustained launches a tenth slower, as on a GPU at its power limit."""
         n = max(4, round(seconds / (1e-4 * self._penalty)))
         taken = [
             sample.seconds * (1.1 if 2 * i >= n else 1.0)
             for i, sample in enumerate(self.samples(launch, arguments, n, cold=False))
         ]
-        return Streamed(taken, n, self._joules * n)
+        return LaunchRun(taken, n, self._joules * n)
 
 
 class _Session:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.losses import Emitted, tier_losses
+from ..analysis.losses import EmittedSweep, tier_losses
 from ..analysis.portfolio import portfolios, tables
 from ..core.config import Config
 from ..core.definition import Kernel, P
@@ -22,7 +22,7 @@ from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord, read_sweeps
 from ..runtime.wisdom import Entry, Evidence, Fallback, Wisdom, fields_text
-from ..source.registry import named_kernels, recorded_kernel, reference_of
+from ..source.registry import kernel_reference, named_kernels, recorded_kernel
 from ..source.render import Variant, render
 from ..system.installation import VERSION
 from ..validity.as_measured import MACHINE_CODE, as_measured
@@ -64,7 +64,7 @@ def gather(
     if n_portfolio is not None:
         chosen = _members(fresh, n_portfolio)
     sources: dict[str, str] = {}
-    emitted: list[Emitted] = []
+    emitted: list[EmittedSweep] = []
     fallbacks: dict[tuple[str, str, str], Fallback] = {}
     orders: Orders = {}
     for sweep in fresh:
@@ -78,7 +78,7 @@ def gather(
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
             continue
-        emitted.append(Emitted(sweep, entry, fallback))
+        emitted.append(EmittedSweep(sweep, entry, fallback))
     if not emitted:
         reasons = _reasons(left_out)
         raise UsageError("nothing can be emitted:" + (" " if len(reasons) == 1 else "\n  ") + "\n  ".join(reasons))
@@ -87,7 +87,7 @@ def gather(
     entries, losses = tuple(one.entry for one in emitted), tier_losses(emitted, definitions)
     used = {name: definitions[name] for name in sorted({f.kernel for f in fallbacks.values()})}
     paths_of = {
-        name: path for name, kernel in used.items() if "/" in (path := reference_of(kernel)) and path.isprintable()
+        name: path for name, kernel in used.items() if "/" in (path := kernel_reference(kernel)) and path.isprintable()
     }
     return Wisdom(entries, tuple(fallbacks.values()), losses, f"autotune {VERSION}", paths_of), sources, used
 

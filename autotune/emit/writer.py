@@ -33,7 +33,7 @@ OWN_NAMES = ("Any", "Package", "Path", "TunedKernel", "UsageError", "device")  #
 MARK = "wisdom.json"  # a folder without it was not written here, and is not overwritten
 
 
-def emit(
+def write_package(
     paths: Sequence[Path | str], out: Path | str, portfolio: int | None = None, kernels: Iterable[str | Path] = ()
 ) -> Path:
     """Write the package ``out``, whose last part is its name, from all sweeps recorded at or under ``paths``.

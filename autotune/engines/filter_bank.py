@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ..core.errors import UsageError
-from ..core.units import seconds
+from ..core.units import seconds_text
 from .backend import Backend, Stream
 from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
@@ -79,10 +79,10 @@ def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: Band
     chain, told = sum(times), ""
     if alone >= chain:
         transform = _transform_s(backend, info, settings)
-        chain, told = chain + transform, f", its FFT, timed now, {seconds(transform)} of them"
+        chain, told = chain + transform, f", its FFT, timed now, {seconds_text(transform)} of them"
     return (
         alone < chain,
-        f"channelise takes {seconds(alone)} a batch by what is known, the chain {seconds(chain)}{told}",
+        f"channelise takes {seconds_text(alone)} a batch by what is known, the chain {seconds_text(chain)}{told}",
     )
 
 

@@ -112,7 +112,7 @@ class GpuBackend:
     def __init__(self, index: int = 0) -> None:
         gpu.current()
         self.index, self.identifier = index, f"cuda:{index}"
-        self.device = gpu.describe(index)
+        self.device = gpu.describe_gpu(index)
         for word in WORDS:  # compiles what sends
             self.stream().send(self.empty((1,), word), self.pinned((1,), word))
         self.finish()

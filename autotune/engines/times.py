@@ -36,8 +36,8 @@ def moment(value: Any) -> Fraction:
     time = Fraction(value) if is_text or is_number or is_float else None
     if time is None or abs(time) > MOST_S:
         raise schema.Unsound(
-            f"is {schema.shown(value)}, must be seconds since 1970, at most {MOST_S:g}: a number, or text for all of "
-            'its digits, as "1700000000.123456789012" or "5100000000/3"'
+            f"is {schema.value_text(value)}, must be seconds since 1970, at most {MOST_S:g}: a number, or text for all "
+            'of its digits, as "1700000000.123456789012" or "5100000000/3"'
         )
     return time
 

@@ -24,7 +24,7 @@ def silent(*_: object) -> None:
     """Takes a line and prints nothing."""
 
 
-def refuse(others: Mapping[str, Any], lang: str | None) -> None:
+def refuse_options(others: Mapping[str, Any], lang: str | None) -> None:
     """Raises UsageError for arguments that are not served, with the reason."""
     given = {name: value for name, value in others.items() if value not in (None, False)}
     left_out = {"platform": 0, "log": None, "parallel": None, "compiler": None, "simulation_mode": None}
@@ -80,7 +80,7 @@ def options_of(given: Sequence[str], note: Callable[[str], Any]) -> tuple[dict[s
     return macros, folders
 
 
-def device_of(given: int | str) -> str:
+def device_asked_for(given: int | str) -> str:
     """Returns the device's name; a number is a GPU's, and 0, which scripts have for a default, the first device."""
     if isinstance(given, str):
         return given

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..core.errors import UsageError
 from ..porting.call import Divisor, read_call
-from ..porting.progress import Lines
-from ..porting.tuning import run_once, tune
-from .asked import device_of, objectives_of, options_of, refuse, settings_of, silent
-from .returned import Results, environment_of, front_of, results_of, shown
+from ..porting.call_tuning import run_once, tune_call
+from ..porting.config_lines import Lines
+from .asked import device_asked_for, objectives_of, options_of, refuse_options, settings_of, silent
+from .returned import Results, environment_of, front_of_results, result_text, results_of
 
 RUN_DEADLINE_S = 60.0
 
@@ -88,7 +88,7 @@ def tune_kernel(
     Raises:
         UsageError: for what cannot be served, by name.
     """
-    refuse(others, lang)
+    refuse_options(others, lang)
     goals = objectives_of(objective, objective_higher_is_better, objectives, metrics or {})
     note = silent if quiet else print
     if cache is not None:
@@ -112,15 +112,15 @@ def tune_kernel(
     settings = settings_of(strategy, strategy_options or {}, iterations, seed, Path(results), deadline, call, note)
     if verify is not None and answer is None:
         raise UsageError("verify judges outputs by an answer: give answer, too")
-    ported = tune(call, answer, atol, verify, device_of(device), settings, Lines(note, verbose))
+    ported = tune_call(call, answer, atol, verify, device_asked_for(device), settings, Lines(note, verbose))
     found = results_of(ported, call, metrics or {})
-    found.front = front_of(found, goals)
+    found.front = front_of_results(found, goals)
     winner = ported.sweep.best  # of the final round
     if goals == {"time": False} and winner is not None:
         is_winner = (result for result in found if all(result[name] == v for name, v in winner.config.items()))
         found.front = [next(is_winner)]
     for result in found.front:
-        note(f"{'best' if len(goals) == 1 else 'front'}: {shown(result, call, goals)}")
+        note(f"{'best' if len(goals) == 1 else 'front'}: {result_text(result, call, goals)}")
     return found, environment_of(ported)
 
 
@@ -151,7 +151,7 @@ def run_kernel(
     Raises:
         UsageError: for what cannot be served, or a kernel that does not compile or run.
     """
-    refuse(others, lang)
+    refuse_options(others, lang)
     macros, folders = options_of(compiler_options or (), silent if quiet else print)
     call = read_call(
         kernel_name,
@@ -168,4 +168,4 @@ def run_kernel(
         folders=folders,
     )
     config = {name: values[0] for name, values in call.space.items()}
-    return run_once(call, config, device_of(device), RUN_DEADLINE_S)
+    return run_once(call, config, device_asked_for(device), RUN_DEADLINE_S)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import Status
-from ..core.expressions import checked, value_of
+from ..core.expressions import checked_expression, value_of
 from ..porting.call import Call
-from ..porting.tuning import Ported
+from ..porting.call_tuning import PortedSweep
 from ..records.folder import SweepFolder
 from ..records.objectives import unbeaten
 from ..records.record import SweepRecord
@@ -28,7 +28,7 @@ class Results(list[dict[str, Any]]):
     front: list[dict[str, Any]]
 
 
-def results_of(ported: Ported, call: Call, metrics: Mapping[str, Any]) -> Results:
+def results_of(ported: PortedSweep, call: Call, metrics: Mapping[str, Any]) -> Results:
     """Returns the configs that were measured, with their metrics."""
     found = Results()
     found.sweep, found.note = ported.sweep, ported.note
@@ -51,11 +51,11 @@ def with_metrics(result: dict[str, Any], metrics: Mapping[str, Any]) -> dict[str
         if callable(metric):
             result[name] = metric(dict(result))
         else:
-            result[name] = value_of(checked(metric, result, f"the metric {name}"), result)
+            result[name] = value_of(checked_expression(metric, result, f"the metric {name}"), result)
     return result
 
 
-def front_of(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, Any]]:
+def front_of_results(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list[dict[str, Any]]:
     """Returns the results that no other one beats in all objectives, by the first; of one objective, the best."""
     signs = [-1 if higher else 1 for higher in goals.values()]
 
@@ -65,14 +65,14 @@ def front_of(found: Sequence[dict[str, Any]], goals: Mapping[str, bool]) -> list
     return unbeaten((place(result), result) for result in found)
 
 
-def shown(result: Mapping[str, Any], call: Call, goals: Mapping[str, bool]) -> str:
+def result_text(result: Mapping[str, Any], call: Call, goals: Mapping[str, bool]) -> str:
     """Returns a line about one result."""
     config = ", ".join(f"{name}={result[name]}" for name in call.space)
     more = "".join(f", {name} {result[name]:.4g}" for name in goals if name != "time")
     return f"{config}: {result['time']:.4g} ms{more}"
 
 
-def environment_of(ported: Ported) -> dict[str, Any]:
+def environment_of(ported: PortedSweep) -> dict[str, Any]:
     """Returns what the results were measured on, where they are recorded, and what was not checked."""
     record = _record(ported)
     return {
@@ -85,5 +85,5 @@ def environment_of(ported: Ported) -> dict[str, Any]:
     }
 
 
-def _record(ported: Ported) -> SweepRecord:
+def _record(ported: PortedSweep) -> SweepRecord:
     return SweepRecord.of(SweepFolder(ported.sweep.path))

@@ -10,8 +10,8 @@ import numpy as np
 from ..core.definition import Tolerance
 from ..core.errors import UsageError
 from ..devices.comparison import compare_arrays, fits
-from .call import Argument, Call
-from .memory import BFLOAT16, leaves, stored
+from .array_memory import BFLOAT16, leaves, stored
+from .call import Call, CallArgument
 
 RTOL = 1e-5  # that of numpy.allclose
 EXACT = Tolerance()
@@ -39,7 +39,7 @@ class Difference:
 class Answer:
     """What an argument must hold: ``typed`` has the axes as they lie, and the argument's type or a wider one."""
 
-    argument: Argument
+    argument: CallArgument
     typed: np.ndarray
     atol: float
 
@@ -101,7 +101,7 @@ def _comparable(leaf: np.ndarray) -> np.ndarray:
     return leaf.astype(np.float32) if leaf.dtype.name == BFLOAT16 else np.ascontiguousarray(leaf)
 
 
-def _answer(call: Call, argument: Argument, known: Any, atol: float) -> Answer:
+def _answer(call: Call, argument: CallArgument, known: Any, atol: float) -> Answer:
     where = f"the answer of {argument.name}"
     try:
         array = np.asarray(known)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UsageError
-from ..core.expressions import checked, value_of
-from .memory import Memory, scalar_as_in_cuda
+from ..core.expressions import checked_expression, value_of
+from .array_memory import Memory, scalar_as_in_cuda
+from .cuda_signature import CudaParameter, parameters
 from .rules import Rule, rule_of
-from .signature import Parameter, parameters
-from .source import Source
+from .source import KernelText
 
 AXES = "xyz"
 BLOCK_SIZES = tuple(f"block_size_{axis}" for axis in AXES)
@@ -26,16 +26,16 @@ PLAIN = (str, int, float, bool)
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 Divisor = Any  # None, a number, a text, a function of the parameters, or a list of such
-Config = Mapping[str, Any]
+ConfigValues = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Argument:
+class CallArgument:
     """An argument of the kernel, or an array in its constant memory."""
 
     name: str
     value: Memory | np.generic
-    parameter: Parameter | None  # None: constant memory
+    parameter: CudaParameter | None  # None: constant memory
 
     @property
     def is_array(self) -> bool:
@@ -66,11 +66,11 @@ class Call:
     """
 
     name: str
-    source: Source
+    source: KernelText
     generate: Callable[[dict[str, Any]], str] | None
     problem_size: Any
-    arguments: tuple[Argument, ...]
-    constants: tuple[Argument, ...]
+    arguments: tuple[CallArgument, ...]
+    constants: tuple[CallArgument, ...]
     space: dict[str, tuple[Any, ...]]
     divisors: tuple[Divisor, Divisor, Divisor]
     block_names: tuple[str, ...]
@@ -80,7 +80,7 @@ class Call:
     macros: Mapping[str, str]
 
     @property
-    def arrays(self) -> tuple[Argument, ...]:
+    def arrays(self) -> tuple[CallArgument, ...]:
         """Returns the arrays among the arguments, and those in constant memory."""
         return tuple(each for each in (*self.arguments, *self.constants) if each.is_array)
 
@@ -115,18 +115,18 @@ class Call:
             return config
         raise UsageError(f"{self.name}: the restrictions allow no config")
 
-    def generated(self, config: Config) -> str:
+    def generated(self, config: ConfigValues) -> str:
         """Returns the source of a config, from the function that makes it."""
         assert self.generate is not None
-        return Source(self.generate(dict(config))).named(self.name)
+        return KernelText(self.generate(dict(config))).named(self.name)
 
-    def resolved(self, given: Any, config: Config, what: str) -> Any:
+    def resolved(self, given: Any, config: ConfigValues, what: str) -> Any:
         """Returns the value at ``config`` of a number, a text, a function, or the product of a list of such."""
         if callable(given):
             given = given(dict(config))
         if isinstance(given, tuple | list):
             return prod(self.resolved(each, config, what) for each in given)
-        return value_of(checked(given, self.space, what), config) if isinstance(given, str) else given
+        return value_of(checked_expression(given, self.space, what), config) if isinstance(given, str) else given
 
     def _flat(self, given: Any) -> list[Any]:
         if isinstance(given, tuple | list):
@@ -160,7 +160,7 @@ def read_call(
     space = _space(tune_params)
     generate = kernel_source if callable(kernel_source) else None
     first = {name: values[0] for name, values in space.items()}
-    source = Source(generate(dict(first)) if generate else kernel_source, folders)
+    source = KernelText(generate(dict(first)) if generate else kernel_source, folders)
     block = (*(block_size_names or ()), *BLOCK_SIZES[len(block_size_names or ()) :])
     _check_sizes(space, block, problem_size, smem_args)
     if callable(restrictions) or isinstance(restrictions, str) or _is_named(restrictions):
@@ -231,20 +231,20 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and value == value // 1
 
 
-def _arguments(kernel: str, expected: Sequence[Parameter], given: Sequence[Any]) -> tuple[Argument, ...]:
+def _arguments(kernel: str, expected: Sequence[CudaParameter], given: Sequence[Any]) -> tuple[CallArgument, ...]:
     takes = ", ".join(parameter.name for parameter in expected)
     if len(given) != len(expected):
         raise UsageError(f"{kernel} takes {len(expected)} arguments ({takes}); {len(given)} were given")
     return tuple(_argument(kernel, parameter, value) for parameter, value in zip(expected, given, strict=True))
 
 
-def _argument(kernel: str, parameter: Parameter, value: Any) -> Argument:
+def _argument(kernel: str, parameter: CudaParameter, value: Any) -> CallArgument:
     where = f"{kernel}: the argument {parameter.name}"
     if parameter.is_array:
         memory = Memory.of(where, value)
         if (remedy := parameter.refuses(memory.given.dtype)) is not None:
             raise UsageError(f"{where} is an array of {memory.given.dtype}, and the kernel takes {remedy}")
-        return Argument(parameter.name, memory, parameter)
+        return CallArgument(parameter.name, memory, parameter)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not isinstance(value, np.generic):
@@ -252,10 +252,10 @@ def _argument(kernel: str, parameter: Parameter, value: Any) -> Argument:
     expected = parameter.dtype()
     if expected is not None and (value.dtype.kind != expected.kind or value.dtype.itemsize != expected.itemsize):
         raise UsageError(f"{where} is {value.dtype}, and the kernel takes {parameter.type}: give np.{expected}(..)")
-    return Argument(parameter.name, scalar_as_in_cuda(where, value), parameter)
+    return CallArgument(parameter.name, scalar_as_in_cuda(where, value), parameter)
 
 
-def _constant(name: str, value: Any) -> Argument:
+def _constant(name: str, value: Any) -> CallArgument:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise UsageError(f"{name!r} of cmem_args is not a name in CUDA")
-    return Argument(name, Memory.of(f"{name} of cmem_args", value), None)
+    return CallArgument(name, Memory.of(f"{name} of cmem_args", value), None)

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from .answers import WHOLE
-from .memory import BFLOAT16, leaves
+from .array_memory import BFLOAT16, leaves
 
 SEED = 20190131
 LARGEST = 1e150  # magnitude whose square is a float64
 MOST_WHOLE = 2**62
 
 
-def within(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
+def shuffled_contents(given: np.ndarray, result: np.ndarray) -> Iterator[np.ndarray]:
     """Yields contents that hold only values which the array held before or after the launch, moved by one element.
 
     An index stays in range then. Arrays of floats have none: they are not indices.

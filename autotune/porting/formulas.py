@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from ..core.errors import UsageError
-from ..core.expressions import CALLS, checked
+from ..core.expressions import CALLS, checked_expression
 from .call import AXES, UNROLL, Call
 from .sizes import Sizes
 
@@ -23,7 +23,7 @@ DEFAULT_BLOCK = (256, 1, 1)
 
 
 @dataclass(frozen=True)
-class Said:
+class LaunchValues:
     """What a call says of one config. ``defines``: lines before the source."""
 
     grid: tuple[int, int, int]
@@ -70,7 +70,7 @@ class Formulas:
             if isinstance(given, tuple | list):
                 parts = [text(each, what, f"{place}.{i}") for i, each in enumerate(given)]
                 return " * ".join(f"({part})" for part in parts) or "1"
-            return checked(given, call.space, what) if isinstance(given, str) else repr(given)
+            return checked_expression(given, call.space, what) if isinstance(given, str) else repr(given)
 
         grid = []
         for i, (divisor, name) in enumerate(zip(call.divisors, call.block_names, strict=True)):
@@ -82,7 +82,7 @@ class Formulas:
         shared = text(call.shared_bytes, "the size of smem_args", "shared")
         return Formulas(call, sizes, (grid[0], grid[1], grid[2]), (x, y, z), shared, defines, unrolled, functions)
 
-    def said(self, config: Mapping[str, Any]) -> Said:
+    def said(self, config: Mapping[str, Any]) -> LaunchValues:
         """Returns what the call says of a config.
 
         Raises:
@@ -95,7 +95,7 @@ class Formulas:
         said = {name: _value(each, f"the macro {name}", names) for name, each in self.defines.items()}
         shared = self._whole(self.shared, "the size of smem_args", names, least=0)
         lines = define_lines(said, {name: config[name] for name in self.unrolled})
-        return Said((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines)
+        return LaunchValues((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), shared, lines)
 
     @property
     def told(self) -> str:
@@ -183,7 +183,7 @@ def _compiled(text: str) -> CodeType:
 
 
 def _value(text: str, what: str, names: Mapping[str, Any]) -> Any:
-    """Returns the value of a text whose parts ``checked`` has returned."""
+    """Returns the value of a text whose parts ``checked_expression`` has returned."""
     try:
         return eval(_compiled(text), {"__builtins__": {}, "ceil": ceil, "str": str, **CALLS, **names})
     except UsageError:

@@ -17,13 +17,13 @@ from ..core.errors import Status, TrialFailure
 from ..devices.base import Session
 from ..source.registry import load_kernel
 from ..trial.bench import Bench
-from ..trial.case import POISONS, Placed, arrays_of, read_case, save_arrays
+from ..trial.case import POISONS, CaseInMemory, arrays_of, read_case, save_arrays
 from ..trial.worker import Job
 from .answers import Answers, Difference, stored_answer, unlike
-from .call import Argument, Call
+from .array_memory import as_typed, digest_of, leaves, stored
+from .call import Call, CallArgument
 from .contents import beyond
-from .memory import as_typed, digest_of, leaves, stored
-from .probing import Probed, loose
+from .probing import ProbeResult, loose
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ByVerify:
             raise TrialFailure(Status.WRONG, "verify does not take the outputs for right")
         return ""
 
-    def _output(self, each: Argument, found: Mapping[str, np.ndarray]) -> Any:
+    def _output(self, each: CallArgument, found: Mapping[str, np.ndarray]) -> Any:
         """Returns an argument after the launch, as the caller has it."""
         if not each.is_array:
             return each.number
@@ -85,7 +85,7 @@ def _plain(constants: tuple[Any, ...]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Check:
+class ContentCheck:
     """A launch from given contents of one array, and what it must make of an array, in files.
 
     ``changed``: the array that begins with the contents ``before``; None: with the caller's. ``of``: what ``after`` is,
@@ -108,7 +108,7 @@ class WithFirstConfig:
 
     bench: Bench
     folder: Path
-    checks: tuple[Check, ...]
+    checks: tuple[ContentCheck, ...]
 
     @staticmethod
     def of(bench: Bench, call: Call, written: Mapping[str, np.ndarray]) -> "WithFirstConfig":
@@ -116,7 +116,9 @@ class WithFirstConfig:
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", written)
         typed = {each.name: each.memory.typed for each in call.arguments if each.name in written}
-        checks = [Check(n, n, None, n, "the first config's", a.dtype, tuple(loose(a, ()))) for n, a in typed.items()]
+        checks = [
+            ContentCheck(n, n, None, n, "the first config's", a.dtype, tuple(loose(a, ()))) for n, a in typed.items()
+        ]
         return WithFirstConfig(bench, folder, tuple(checks))
 
     def __call__(self, job: Job, deadline_s: float) -> str:
@@ -135,11 +137,11 @@ class WithAnswers:
 
     bench: Bench
     folder: Path
-    checks: tuple[Check, ...]
+    checks: tuple[ContentCheck, ...]
     digest: str  # of what is compared
 
     @staticmethod
-    def of(answers: Answers, probed: Probed, bench: Bench) -> "WithAnswers | None":
+    def of(answers: Answers, probed: ProbeResult, bench: Bench) -> "WithAnswers | None":
         """Returns the judge; None where the definition's reference says everything.
 
         What a kernel adds to is compared with what the config that gave the answers made of other contents. An element
@@ -160,7 +162,7 @@ class WithAnswers:
                 if is_own:
                     arrays[left] = np.where(other.before == result, answer.typed, result)
                 checks.append(
-                    Check(
+                    ContentCheck(
                         name=name,
                         changed=other.argument.name,
                         before=begin,
@@ -177,12 +179,12 @@ class WithAnswers:
                 continue
             arrays[name] = stored_answer(answer)
             own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
-            checks.append(Check(name, name, None, name, "its answer", memory.typed.dtype, own))
+            checks.append(ContentCheck(name, name, None, name, "its answer", memory.typed.dtype, own))
             if name in probed.overwritten:
                 for i, content in enumerate(beyond(answer.typed)):
                     before = f"{name}.before{i}"
                     arrays[before] = stored(content)
-                    checks.append(Check(name, name, before, name, "its answer", memory.typed.dtype, own))
+                    checks.append(ContentCheck(name, name, before, name, "its answer", memory.typed.dtype, own))
         if not checks:
             return None
         folder = bench.folder(bench.join())
@@ -207,14 +209,16 @@ class WithAnswers:
         raise TrialFailure(Status.WRONG, f"{check.name}{difference}; compared with {check.of}{where}")
 
 
-def difference_of(session: Session, job: Job, folder: Path, checks: Sequence[Check]) -> tuple[Check, Difference] | None:
+def difference_of(
+    session: Session, job: Job, folder: Path, checks: Sequence[ContentCheck]
+) -> tuple[ContentCheck, Difference] | None:
     """Launches a config for each check; returns the first that fails, or None. Runs in the device's process."""
     kernel = load_kernel(job.kernel)
     problem, arrays = kernel.problem(job.problem), arrays_of(folder, "check")
     assert job.case is not None
     case, function = read_case(kernel, problem, job.case), session.load(job.binary, session.timed_build)
     geometry = kernel.launch(problem, job.config)
-    with Placed(session, kernel, problem, case.inputs) as placed:
+    with CaseInMemory(session, kernel, problem, case.inputs) as placed:
         launched: str | None = ""  # what the last launch began with
         for check in checks:
             if check.before != launched:

@@ -32,7 +32,7 @@ class Ready:
     constants: tuple[str, ...]
 
 
-class Launcher:
+class ConfigLauncher:
     """Compiles configs of a call and launches them on the bench.
 
     Raises:

@@ -13,10 +13,10 @@ import numpy as np
 from ..core.definition import Tolerance
 from ..core.errors import TrialFailure, UsageError
 from .answers import SMALLEST_STEP, WHOLE, Answer, Answers, unlike
-from .call import Argument, Call
-from .contents import beyond, within
-from .launching import Launcher, Ready
-from .memory import is_same, leaves, stored
+from .array_memory import is_same, leaves, stored
+from .call import Call, CallArgument
+from .contents import beyond, shuffled_contents
+from .launching import ConfigLauncher, Ready
 from .outputs import Outputs
 
 LOOSE = Tolerance(rtol=1e-3, of_rms=1e-4)  # of configs among each other, whose sums may have another order
@@ -28,13 +28,13 @@ ONE_SIZE = "the answer is of one size: other sizes cannot be checked"
 class Other:
     """What the first config made of outputs when one of them held other contents, as they are stored."""
 
-    argument: Argument
+    argument: CallArgument
     before: np.ndarray
     after: Mapping[str, np.ndarray]  # that output, and others whose results it changes
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """What the first config that runs wrote.
 
     ``written``: arrays that changed, as they were after the launch. ``others``: launches from other contents.
@@ -48,13 +48,13 @@ class Probed:
     failure: TrialFailure | None = None
 
 
-def probe(call: Call, answers: Answers, launcher: Launcher) -> Probed:
+def probe(call: Call, answers: Answers, launcher: ConfigLauncher) -> ProbeResult:
     """Launches configs on the caller's arrays until one gives the answers, and that one on other contents of outputs.
 
     Where none does, it is told what the first one writes, and nothing of what outputs held before.
     """
     failure: TrialFailure | None = None
-    wrong: Probed | None = None
+    wrong: ProbeResult | None = None
     names = [each.name for each in call.arguments if each.may_be_written]
     for config in islice(call.allowed(), N_TRIED):
         try:
@@ -70,8 +70,8 @@ def probe(call: Call, answers: Answers, launcher: Launcher) -> Probed:
         if not differs:
             return found.probed()
         doubt = {name: f"none of the first configs gives its answer: {name}{why}" for name, why in differs.items()}
-        wrong = wrong or Probed(found.written(), doubt=doubt)
-    return wrong or Probed(failure=failure)
+        wrong = wrong or ProbeResult(found.written(), doubt=doubt)
+    return wrong or ProbeResult(failure=failure)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _Probe:
 
     call: Call
     answers: Answers
-    launcher: Launcher
+    launcher: ConfigLauncher
     ready: Ready
     first: Mapping[str, np.ndarray]
     again: Mapping[str, np.ndarray]
@@ -98,7 +98,7 @@ class _Probe:
         inputs = {each.name for each in left if self._is_input(each)}
         return {name: array for name, array in self.first.items() if name not in inputs}
 
-    def _is_input(self, each: Argument) -> bool:
+    def _is_input(self, each: CallArgument) -> bool:
         """Returns whether an array that is as it was has not been written; a counter may be 0 again."""
         try:
             self.launcher.launched(self.ready, [], read_only=[each.name])
@@ -106,7 +106,7 @@ class _Probe:
             return False
         return True
 
-    def probed(self) -> Probed:
+    def probed(self) -> ProbeResult:
         overwritten, others, doubt = [], [], {}
         for name, answer in self.answers.each.items():
             try:
@@ -118,13 +118,13 @@ class _Probe:
             if found and not differing:
                 overwritten.append(name)
             others += differing
-        return Probed(self.written(), frozenset(overwritten), tuple(others), doubt)
+        return ProbeResult(self.written(), frozenset(overwritten), tuple(others), doubt)
 
-    def _others(self, each: Argument) -> Iterator[Other]:
+    def _others(self, each: CallArgument) -> Iterator[Other]:
         """Yields launches from other contents; those that no index allows are tried last, if the others say nothing."""
         given, result = each.memory.typed, each.memory.as_typed(self.first[each.name])
         agree = True
-        for contents in (within(given, result), beyond(result)):
+        for contents in (shuffled_contents(given, result), beyond(result)):
             for before in contents:
                 made = self._launched(each, stored(np.ascontiguousarray(before)))
                 agree = agree and self._agree(made)
@@ -132,7 +132,7 @@ class _Probe:
             if not agree:
                 return
 
-    def _launched(self, each: Argument, before: np.ndarray) -> Other:
+    def _launched(self, each: CallArgument, before: np.ndarray) -> Other:
         """Launches from other contents of one output; what becomes of all answered ones shows what they mean."""
         found = self.launcher.launched(self.ready, list(self.answers.each), {each.name: before})
         own = {name: after for name, after in found.items() if name == each.name or not self._agrees(name, after)}
@@ -165,7 +165,7 @@ def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]
     return found
 
 
-def outputs_of(call: Call, probed: Probed, answers: Answers) -> Outputs:
+def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
     """Returns what becomes of each array.
 
     An output that the kernel overwrites is poisoned before each launch; one that it adds to, or writes in part, or of
@@ -199,7 +199,7 @@ def _shows(other: Other, answer: Answer) -> bool:
     return unlike(before, after, loose(before, tolerances)) is not None
 
 
-def _told_nothing(call: Call, passes: Sequence[str], probed: Probed) -> str:
+def _told_nothing(call: Call, passes: Sequence[str], probed: ProbeResult) -> str:
     name = passes[0]
     why = probed.failure.message if probed.failure else probed.doubt.get(name, "")
     unknown = f"what the kernel does to it could not be found out ({why})"
@@ -210,7 +210,7 @@ def _told_nothing(call: Call, passes: Sequence[str], probed: Probed) -> str:
     )
 
 
-def unchecked(call: Call, probed: Probed, note: str = "") -> Outputs:
+def unchecked(call: Call, probed: ProbeResult, note: str = "") -> Outputs:
     """Returns outputs of which nothing is known: those that were written, or that the kernel may write."""
     may = {each.name for each in call.arguments if each.may_be_written}
     scratch = may if probed.failure is not None else may & probed.written.keys()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import UsageError
-from ..core.expressions import checked, value_of
+from ..core.expressions import checked_expression, value_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def rule_of(given: Any, names: Sequence[str]) -> Rule:
         UsageError: for what is none, or names what is not a parameter.
     """
     if isinstance(given, str):
-        text = checked(given, names, "the restriction")
+        text = checked_expression(given, names, "the restriction")
         return Rule(repr(given.strip()), text, lambda config: value_of(text, config))
     if isinstance(given, tuple | list) and len(given) == 2 and callable(given[0]):
         function, wanted = given[0], tuple(given[1])

@@ -13,13 +13,13 @@ from keyword import iskeyword
 from typing import Any
 
 from .call import Call
-from .signature import COMMENT
+from .cuda_signature import COMMENT
 
 LEAST = 2  # smaller numbers are flags and counts
 MOST_TIMES = 16  # multiples of a size that an extent may be
 MOST_HALO = 8  # elements by which an extent may be longer
 RESERVED = ("data", "size", "device", "runtime", "baked", "str")  # names that a problem or a package has already
-Candidate = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
+SizeExpression = tuple[str, tuple[str, ...]]  # Python for a number, and the sizes in it
 GRID_SIZE = re.compile(r"\bgrid_size_[xyz]\b")
 
 
@@ -59,7 +59,7 @@ class Sizes:
         return "; ".join(parts)
 
 
-def sizes_of(call: Call) -> Sizes:
+def sizes_of_call(call: Call) -> Sizes:
     """Returns what becomes of the numbers of a call."""
     numbers = {each.name: each.number for each in call.arguments if not each.is_array}
     whole = {name: int(n) for name, n in numbers.items() if n.dtype.kind in "iu" and int(n) >= LEAST}
@@ -120,19 +120,19 @@ def _used(n: int, fields: Mapping[str, int], is_span: bool = False) -> tuple[str
     return ()
 
 
-def _candidates(n: int, fields: Mapping[str, int]) -> list[list[Candidate]]:
+def _candidates(n: int, fields: Mapping[str, int]) -> list[list[SizeExpression]]:
     """Returns what may say ``n``, with the names in it: the size itself, products, multiples, and sizes with a halo."""
-    same: list[Candidate] = [(f"problem.{name}", (name,)) for name, value in fields.items() if value == n]
+    same: list[SizeExpression] = [(f"problem.{name}", (name,)) for name, value in fields.items() if value == n]
     pairs: list[tuple[Any, Any]] = [
         (a, b) for a, b in combinations_with_replacement(fields.items(), 2) if a[1] * b[1] == n
     ]
-    products: list[Candidate] = [(f"problem.{a[0]} * problem.{b[0]}", (a[0], b[0])) for a, b in pairs]
-    times: list[Candidate] = [
+    products: list[SizeExpression] = [(f"problem.{a[0]} * problem.{b[0]}", (a[0], b[0])) for a, b in pairs]
+    times: list[SizeExpression] = [
         (f"{n // value} * problem.{name}", (name,))
         for name, value in fields.items()
         if n % value == 0 and 1 < n // value <= MOST_TIMES
     ]
-    halo: list[Candidate] = [
+    halo: list[SizeExpression] = [
         (f"problem.{name} + {n - value}", (name,))
         for name, value in fields.items()
         if 0 < n - value <= min(MOST_HALO, value // 8)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import UsageError
-from ..source.checks import TEXTURE
-from .signature import COMMENT
+from ..source.template_checks import TEXTURE
+from .cuda_signature import COMMENT
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.MULTILINE)
 MOST_INCLUDES = 256
@@ -15,7 +15,7 @@ ODD = re.compile(r"[^\w.+-]")  # characters that a file's name is told without: 
 BLOCKS = ("{% raw %}", "{% endraw %}")
 
 
-class Source:
+class KernelText:
     """The text of a kernel, with what it includes in quotes put in its place.
 
     Args:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..core.definition import Tolerance
-from .call import Argument
+from .array_memory import dtype_text
+from .call import CallArgument
+from .formula_tables import FormulaTable
 from .formulas import Formulas, define_lines
-from .memory import dtype_text
 from .outputs import Outputs
-from .tables import Table
 
 HEAD = '''"""{kernel} of {file}, as tune_kernel was told. Its arrays and answers, of one size, lie beside as .npy."""
 
@@ -78,7 +78,7 @@ def loaded(name):
 '''
 
 
-def definition_text(formulas: Formulas, outputs: Outputs, table: Table | None, data: str) -> str:
+def definition_text(formulas: Formulas, outputs: Outputs, table: FormulaTable | None, data: str) -> str:
     """Returns the definition; ``data`` is a digest of its arrays."""
     call, sizes = formulas.call, formulas.sizes
     numbers = [each for each in call.arguments if not each.is_array]
@@ -126,7 +126,7 @@ def _fields(formulas: Formulas) -> str:
     return "".join(made)
 
 
-def _constraints(formulas: Formulas, table: Table | None) -> list[str]:
+def _constraints(formulas: Formulas, table: FormulaTable | None) -> list[str]:
     made, call = [], formulas.call
     for number, rule in enumerate(call.restrictions):
         if rule.text:
@@ -142,7 +142,7 @@ def _constraints(formulas: Formulas, table: Table | None) -> list[str]:
     return made
 
 
-def _table_text(table: Table) -> str:
+def _table_text(table: FormulaTable) -> str:
     """Returns the table as Python."""
     rows = [f"    {r.config!r}: ({r.grid!r}, {r.shared_bytes}, {r.defines!r}, {r.source}),\n" for r in table.rows]
     head = "TABLE = {  # of each config: grid, bytes of dynamic shared memory, lines before the source, its number\n"
@@ -154,14 +154,14 @@ def _key(formulas: Formulas) -> str:
     return f"({names},)"
 
 
-def _launch(formulas: Formulas, table: Table | None) -> str:
+def _launch(formulas: Formulas, table: FormulaTable | None) -> str:
     block = f"({', '.join(formulas.block)})"
     if table is not None:
         return f"        grid, shared, *_ = TABLE[{_key(formulas)}]\n        return Launch(grid, {block}, shared)"
     return f"        return Launch(({', '.join(formulas.grid)}), {block}, {formulas.shared})"
 
 
-def _constants(formulas: Formulas, table: Table | None) -> str:
+def _constants(formulas: Formulas, table: FormulaTable | None) -> str:
     if table is not None:
         lines = f"        *_, defines, source = TABLE[{_key(formulas)}]\n"
         if not table.sources:
@@ -178,13 +178,13 @@ def _constants(formulas: Formulas, table: Table | None) -> str:
     )
 
 
-def _array(given: Argument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
+def _array(given: CallArgument, formulas: Formulas, kinds: Mapping[str, str]) -> str:
     array = given.memory.stored
     shape = "".join(f", {formulas.sizes.extent(n)}" for n in array.shape)
     return f"{_word(given, kinds)}(np.dtype({array.dtype.str!r}){shape})"
 
 
-def _word(given: Argument, kinds: Mapping[str, str]) -> str:
+def _word(given: CallArgument, kinds: Mapping[str, str]) -> str:
     return f"array_{'constant' if given.parameter is None else kinds[given.name]}"
 
 
@@ -200,7 +200,7 @@ def _inputs(formulas: Formulas, kinds: Mapping[str, str]) -> list[str]:
     return made
 
 
-def _scalar(each: Argument, formulas: Formulas) -> str:
+def _scalar(each: CallArgument, formulas: Formulas) -> str:
     """Returns Python for an argument of the kernel that is a number: a size, an input, or a constant."""
     sizes, dtype = formulas.sizes, each.number.dtype
     if each.name in sizes.of:

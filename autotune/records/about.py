@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.config import Config, Value
 from ..core.definition import Device
-from ..core.parameter import Parameter, completed
+from ..core.parameter import Parameter, completed_config
 from ..runtime.wisdom import device_of, fields_text
 
 
@@ -42,7 +42,7 @@ class About:
         """Returns what a sweep.json says that record_schema has checked."""
         own = {f.name: content[f.name] for f in fields(About) if f.name in content}
         added = tuple(map(_parameter, content.get("added", ())))
-        default = completed(content["default"], added)
+        default = completed_config(content["default"], added)
         own |= {"device": device_of(content["device"]), "default": default, "added": added}
         return About(**own | {"content": content})
 
@@ -56,7 +56,7 @@ class About:
         """Returns this with further ``added`` parameters."""
         own = {parameter.name: parameter for parameter in (*self.added, *added)}
         together = tuple(own.values())
-        return replace(self, added=together, default=completed(self.default, together))
+        return replace(self, added=together, default=completed_config(self.default, together))
 
     @property
     def baked_values(self) -> dict[str, Value]:

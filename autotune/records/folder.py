@@ -129,7 +129,7 @@ class SweepFolder:
         return self._about
 
     def _read_about(self) -> About:
-        return About.read(_content(self.path / SWEEP, record_schema.sweep)).completed(self._added)
+        return About.read(_content(self.path / SWEEP, record_schema.as_sweep)).completed(self._added)
 
     def of_space(self, space: Space) -> "SweepFolder":
         """Returns the folder with the values that its configs have of the parameters that were added to ``space``."""
@@ -153,7 +153,7 @@ class SweepFolder:
         if not path.exists():
             return Digests()
         try:
-            return Digests(**_content(path, record_schema.digests))
+            return Digests(**_content(path, record_schema.as_digests))
         except Damaged as error:
             tell(f"{error}. It is taken as absent; `autotune digest` makes it anew")
             return Digests()
@@ -176,7 +176,7 @@ class SweepFolder:
         if not path.exists():
             return None
         try:
-            return Outcome.read(_content(path, record_schema.verdict), self._all_added())
+            return Outcome.read(_content(path, record_schema.as_verdict), self._all_added())
         except Damaged as error:
             tell(f"{error}. It is taken as absent; start the sweep again to make it anew")
             return None

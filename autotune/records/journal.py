@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
-from ..core.errors import UsageError, told
+from ..core.errors import UsageError, error_text
 from ..core.files import content_of
 from .record import SweepRecord
 from .study import about, directions_of, distributions_of, frozen, name_objectives, quiet
@@ -167,4 +167,4 @@ def _check_end(path: Path) -> None:
 
 
 def _why(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else told(error).partition(" at ")[0]
+    return error.strerror or str(error) if isinstance(error, OSError) else error_text(error).partition(" at ")[0]

@@ -7,7 +7,7 @@ from math import inf, isfinite
 from typing import Any, Literal, TypeVar
 
 from ..core.errors import UsageError
-from ..core.expressions import checked, value_of
+from ..core.expressions import checked_expression, value_of
 from .figure import figures_of
 from .trial import Trial
 
@@ -82,7 +82,7 @@ class Objectives:
             if not name.isidentifier() or name in names:
                 why = "is taken" if name in names else "is no name"
                 raise UsageError(f"the metric {name!r}: this {why}; write --metric name=expression")
-            code[name] = checked(text, names, f"the metric {name}")
+            code[name] = checked_expression(text, names, f"the metric {name}")
             names.append(name)
         each = tuple(map(Objective.read, texts))
         for objective in each:

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.device import Ceilings
 from ..core.errors import Status
-from ..core.parameter import Parameter, completed
+from ..core.parameter import Parameter, completed_config
 from .damage import tell
 from .figure import figures_of
 from .measurement import Measurement, Sustained
@@ -68,7 +68,7 @@ class Finalist(Trial):
         figure = own.pop("sustained", None)
         sustained = Sustained(**{"duration_s": 0.0, **figure}) if figure else None
         unsaid = {"number": UNNUMBERED, "key": None, "status": Status.MEASURED, "stamp": ""}
-        return Finalist(**{**unsaid, **own, "config": completed(row["config"], added), "sustained": sustained})
+        return Finalist(**{**unsaid, **own, "config": completed_config(row["config"], added), "sustained": sustained})
 
     def as_json(self) -> dict[str, Any]:
         """Returns the row as verdict.json holds it."""

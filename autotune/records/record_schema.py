@@ -5,24 +5,24 @@ from typing import Any
 from ..core.errors import Status
 from ..core.schema import (
     Unsound,
-    amount,
-    anything,
-    config,
-    count,
-    device,
-    fields,
-    integer,
-    mapping,
-    name,
-    number,
+    as_amount,
+    as_config,
+    as_count,
+    as_device,
+    as_integer,
+    as_json_value,
+    as_name,
+    as_number,
+    as_scalar,
+    as_seconds,
+    as_text,
+    as_word,
+    mapping_of,
+    members_of,
     optional,
-    scalar,
     sealed,
-    seconds,
-    sequence,
-    shown,
-    text,
-    word,
+    sequence_of,
+    value_text,
 )
 from .figure import figures_of
 from .trial import Trial
@@ -39,7 +39,7 @@ def _digits(value: Any) -> str:
     """Checks for the number of a trial as a member's name."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return value
-    raise Unsound(f"is {shown(value)}, must be the number of a trial")
+    raise Unsound(f"is {value_text(value)}, must be the number of a trial")
 
 
 # ---------------------------------------------------------------------- a line of trials.jsonl
@@ -47,10 +47,10 @@ TRIAL = {field: figure.check for field, figure in figures_of(Trial).items()}
 SUM = "sum"  # the member of a line that holds its checksum
 _TRIAL = tuple(TRIAL.items())
 _NEEDED = ("number", "status", "config", "key", "stamp")
-_others = mapping(name, anything)
+_others = mapping_of(as_name, as_json_value)
 
 
-def trial(row: Any) -> dict[str, Any]:
+def as_trial(row: Any) -> dict[str, Any]:
     """Returns the fields of a trial; ``others`` are those that a later version added, checked for what JSON may hold.
 
     Raises:
@@ -90,35 +90,35 @@ def _check_times(row: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------------- sweep.json
-problem = mapping(name, anything)
+problem = mapping_of(as_name, as_json_value)
 
-_added = fields(
-    {"name": name, "since": scalar, "condition": mapping(name, sequence(optional(scalar)))},
+_added = members_of(
+    {"name": as_name, "since": as_scalar, "condition": mapping_of(as_name, sequence_of(optional(as_scalar)))},
     needed=("name", "since", "condition"),
 )
-_sweep = fields(
+_sweep = members_of(
     {
-        "format": count,
-        "kernel": name,
-        "definition": text,
+        "format": as_count,
+        "kernel": as_name,
+        "definition": as_text,
         "problem": problem,
-        **dict.fromkeys(("baked", "runtime"), sequence(name)),
-        "device": device,
-        **dict.fromkeys(("clock", "compiler", "started", "machine", "commit"), text),
-        "default": config,
-        "refused": mapping(text, count),
-        "stale": sequence(count),
-        "space": mapping(name, sequence(scalar)),
-        "added": sequence(_added),
-        "settings": mapping(text, anything),
-        "versions": mapping(text, text),
+        **dict.fromkeys(("baked", "runtime"), sequence_of(as_name)),
+        "device": as_device,
+        **dict.fromkeys(("clock", "compiler", "started", "machine", "commit"), as_text),
+        "default": as_config,
+        "refused": mapping_of(as_text, as_count),
+        "stale": sequence_of(as_count),
+        "space": mapping_of(as_name, sequence_of(as_scalar)),
+        "added": sequence_of(_added),
+        "settings": mapping_of(as_text, as_json_value),
+        "versions": mapping_of(as_text, as_text),
     },
     needed=("kernel", "problem", "device", "default"),
-    other=anything,
+    other=as_json_value,
 )
 
 
-def sweep(content: Any) -> dict[str, Any]:
+def as_sweep(content: Any) -> dict[str, Any]:
     """Returns the content of sweep.json.
 
     Raises:
@@ -141,53 +141,59 @@ def check_format(content: Any, known: int) -> None:
 
 
 # ---------------------------------------------------------------------- verdict.json
-_row = fields(
+_row = members_of(
     {
         **TRIAL,
-        "median_s": seconds,
-        "interval_s": sequence(seconds, 2),
-        "relation": word,
-        "sustained": fields(
-            {"short_s": seconds, "sustained_s": seconds, "n": count, "duration_s": amount, "joules": optional(amount)},
+        "median_s": as_seconds,
+        "interval_s": sequence_of(as_seconds, 2),
+        "relation": as_word,
+        "sustained": members_of(
+            {
+                "short_s": as_seconds,
+                "sustained_s": as_seconds,
+                "n": as_count,
+                "duration_s": as_amount,
+                "joules": optional(as_amount),
+            },
             needed=("short_s", "sustained_s", "n"),
         ),
-        "checked_launches": count,
+        "checked_launches": as_count,
     },
     needed=("config", "median_s"),
-    other=anything,
+    other=as_json_value,
 )
 _ALWAYS = ("number", "key", "q1_s", "q3_s", "clock_hz", "registers", "shared_bytes", "spill_bytes", "max_error")
 
 
-def finalist(value: Any) -> dict[str, Any]:
+def as_finalist(value: Any) -> dict[str, Any]:
     """Checks a config of the final round; missing optional fields become None."""
     row: dict[str, Any] = _row(value)
     return {**dict.fromkeys(_ALWAYS), **row}
 
 
-_verdict = fields(
+_verdict = members_of(
     {
-        "winner": finalist,
-        "default": optional(finalist),
-        "speed_up": optional(amount),
-        "objectives": sequence(text),
-        "ties": sequence(integer),
-        "preference_among_ties": text,
-        **dict.fromkeys(("finalist_samples", "placements", "checked_launches"), count),
-        **dict.fromkeys(("n_configs", "compile_processes"), count),
-        "finalists": sequence(finalist),
-        "counts": mapping(word, count),
-        "stamps": mapping(_digits, word),
-        "ceilings": optional(mapping(word, anything)),
-        "spent_s": mapping(word, amount),
-        "idle_share": number,
+        "winner": as_finalist,
+        "default": optional(as_finalist),
+        "speed_up": optional(as_amount),
+        "objectives": sequence_of(as_text),
+        "ties": sequence_of(as_integer),
+        "preference_among_ties": as_text,
+        **dict.fromkeys(("finalist_samples", "placements", "checked_launches"), as_count),
+        **dict.fromkeys(("n_configs", "compile_processes"), as_count),
+        "finalists": sequence_of(as_finalist),
+        "counts": mapping_of(as_word, as_count),
+        "stamps": mapping_of(_digits, as_word),
+        "ceilings": optional(mapping_of(as_word, as_json_value)),
+        "spent_s": mapping_of(as_word, as_amount),
+        "idle_share": as_number,
     },
     needed=("winner",),
-    other=anything,
+    other=as_json_value,
 )
 
 
-def verdict(content: Any) -> dict[str, Any]:
+def as_verdict(content: Any) -> dict[str, Any]:
     """Returns the content of verdict.json; without a final round ``finalists`` is ().
 
     Raises:
@@ -200,17 +206,17 @@ def verdict(content: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------- digests.json
-_digests = fields(
+_digests = members_of(
     {
-        "codes": mapping(text, mapping(_digits, word)),
-        "conditions": mapping(_digits, word),
-        "texts": mapping(text, mapping(word, word)),
+        "codes": mapping_of(as_text, mapping_of(_digits, as_word)),
+        "conditions": mapping_of(_digits, as_word),
+        "texts": mapping_of(as_text, mapping_of(as_word, as_word)),
     },
     needed=("codes", "conditions"),
 )
 
 
-def digests(content: Any) -> dict[str, Any]:
+def as_digests(content: Any) -> dict[str, Any]:
     """Returns the content of digests.json. Raises Unsound when something is missing or cannot be."""
     found: dict[str, Any] = _digests(sealed(content))
     return found

@@ -30,7 +30,7 @@ _quieting = RLock()  # a campaign has threads, and how much Optuna tells is set 
 LEFT_OUT = ("config", "samples_s")  # the parameters, and what would fill every hover text
 
 
-def study(path: str | os.PathLike[str]) -> "optuna.Study":
+def optuna_study(path: str | os.PathLike[str]) -> "optuna.Study":
     """Returns the sweep at or under ``path`` as a study of Optuna's in memory; autotune.study says what it holds.
 
     Raises:

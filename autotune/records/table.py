@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OWN = tuple(name for name in figures_of(Trial) if name not in ("config", "metrics"))  # columns of each trial
 
 
-def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
+def load_trials(path: str | os.PathLike[str]) -> "pd.DataFrame":
     """Returns every recorded trial under ``path`` (one sweep or a tree of them), one row each.
 
     Columns: device, kernel, the problem's fields as ``problem.<field>``, the parameters by their own names, then
@@ -28,11 +28,11 @@ def load(path: str | os.PathLike[str]) -> "pd.DataFrame":
         UsageError: when there is no recorded sweep.
     """
     check_type("path", path, (str, os.PathLike), "a path")
-    return table(find_sweeps(Path(path)))
+    return trials_table(find_sweeps(Path(path)))
 
 
-def table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
-    """Returns the table of ``load`` for sweeps that have been found."""
+def trials_table(folders: "Iterable[SweepFolder]") -> "pd.DataFrame":
+    """Returns the table of ``load_trials`` for sweeps that have been found."""
     import pandas as pd  # here: workers and compile processes start without it
 
     columns: dict[str, list[Any]] = {}

@@ -9,20 +9,20 @@ from ..core.config import Config
 from ..core.errors import Status, TrialFailure
 from ..core.schema import (
     Unsound,
-    amount,
-    config,
-    count,
-    fields,
-    flag,
-    mapping,
-    name,
-    number,
+    as_amount,
+    as_config,
+    as_count,
+    as_flag,
+    as_name,
+    as_number,
+    as_seconds,
+    as_text,
+    as_word,
+    mapping_of,
+    members_of,
     one_of,
     optional,
-    seconds,
-    sequence,
-    text,
-    word,
+    sequence_of,
 )
 from .figure import Figure
 
@@ -60,7 +60,7 @@ _ERROR = "relative to rms(reference), over all verified sizes"
 
 def trial_number(value: Any) -> int:
     """Checks for the number of a trial."""
-    if count(value) < MOST_TRIALS:
+    if as_count(value) < MOST_TRIALS:
         return int(value)
     raise Unsound(f"is {value}, must be less than {MOST_TRIALS}")
 
@@ -72,15 +72,15 @@ def _status(value: Any) -> Status:
     return Status(_status_word(value))
 
 
-_launch = fields(
+_launch = members_of(
     {
-        "function": name,
-        **dict.fromkeys(("grid", "block"), sequence(count)),
-        **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), optional(count)),
+        "function": as_name,
+        **dict.fromkeys(("grid", "block"), sequence_of(as_count)),
+        **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), optional(as_count)),
     },
     needed=("function", "grid", "block"),
 )
-_amount, _count, _seconds, _sizes = map(optional, (amount, count, seconds, sequence(count)))
+_amount, _count, _seconds, _sizes = map(optional, (as_amount, as_count, as_seconds, sequence_of(as_count)))
 _number = partial(Figure, in_exports=True, in_metrics=True)
 _final = partial(Figure, in_verdict=True, in_exports=True, in_metrics=True)
 
@@ -95,15 +95,15 @@ class Trial:
 
     number: Annotated[int, Figure(trial_number, "the trial's number in its sweep, from 0", in_verdict=True)]
     status: Annotated[Status, Figure(_status, "see [sweeps.md](sweeps.md); only `measured` has times", in_exports=True)]
-    config: Annotated[Config, Figure(config, _CONFIG, in_verdict=True)]
-    key: Annotated[str | None, Figure(optional(word), _IDENTITY, in_verdict=True, in_exports=True)]
-    stamp: Annotated[str, Figure(word, _IDENTITY)]
-    compiler: Annotated[str, Figure(text, _CODE, in_verdict=True)] = ""
-    code: Annotated[str, Figure(word, _CODE, in_verdict=True)] = ""
-    conditions: Annotated[str, Figure(word, _CODE, in_verdict=True)] = ""
-    message: Annotated[str, Figure(text, _FAILURE, in_exports=True)] = ""
-    reproduce: Annotated[str, Figure(text, _FAILURE, in_exports=True)] = ""
-    at: Annotated[str, Figure(text, "when it ended", "UTC")] = ""
+    config: Annotated[Config, Figure(as_config, _CONFIG, in_verdict=True)]
+    key: Annotated[str | None, Figure(optional(as_word), _IDENTITY, in_verdict=True, in_exports=True)]
+    stamp: Annotated[str, Figure(as_word, _IDENTITY)]
+    compiler: Annotated[str, Figure(as_text, _CODE, in_verdict=True)] = ""
+    code: Annotated[str, Figure(as_word, _CODE, in_verdict=True)] = ""
+    conditions: Annotated[str, Figure(as_word, _CODE, in_verdict=True)] = ""
+    message: Annotated[str, Figure(as_text, _FAILURE, in_exports=True)] = ""
+    reproduce: Annotated[str, Figure(as_text, _FAILURE, in_exports=True)] = ""
+    at: Annotated[str, Figure(as_text, "when it ended", "UTC")] = ""
     compile_s: Annotated[float | None, Figure(_amount, _WALL, "s", in_metrics=True)] = None
     verify_s: Annotated[float | None, Figure(_amount, _WALL, "s")] = None
     measure_s: Annotated[float | None, Figure(_amount, _WALL, "s")] = None
@@ -112,14 +112,14 @@ class Trial:
     spill_bytes: Annotated[int | None, _final(_count, _MEMORY, "bytes", "bytes spilled")] = None
     grid: Annotated[tuple[int, ...] | None, Figure(_sizes, _GEOMETRY, "blocks", in_exports=True)] = None
     block: Annotated[tuple[int, ...] | None, Figure(_sizes, _GEOMETRY, "threads", in_exports=True)] = None
-    launches: Annotated[tuple[Mapping[str, Any], ...], Figure(sequence(_launch), _SEVERAL)] = ()
-    workspace_bytes: Annotated[int, Figure(count, _SEVERAL, "bytes")] = 0
+    launches: Annotated[tuple[Mapping[str, Any], ...], Figure(sequence_of(_launch), _SEVERAL)] = ()
+    workspace_bytes: Annotated[int, Figure(as_count, _SEVERAL, "bytes")] = 0
     median_s: Annotated[float | None, Figure(_seconds, _TIME, "s", in_verdict=True)] = None
     q1_s: Annotated[float | None, Figure(_seconds, _TIME, "s", in_verdict=True)] = None
     q3_s: Annotated[float | None, Figure(_seconds, _TIME, "s", in_verdict=True)] = None
-    samples_s: Annotated[tuple[float, ...], Figure(sequence(seconds), _TIME, "s", in_verdict=True)] = ()
-    cold: Annotated[bool | None, Figure(optional(flag), _TAKEN, in_verdict=True)] = None
-    stopped_early: Annotated[bool | None, Figure(optional(flag), _TAKEN)] = None
+    samples_s: Annotated[tuple[float, ...], Figure(sequence_of(as_seconds), _TIME, "s", in_verdict=True)] = ()
+    cold: Annotated[bool | None, Figure(optional(as_flag), _TAKEN, in_verdict=True)] = None
+    stopped_early: Annotated[bool | None, Figure(optional(as_flag), _TAKEN)] = None
     n_throttled: Annotated[int | None, _number(_count, _TAKEN, "samples")] = None
     clock_hz: Annotated[float | None, _final(_amount, "median SM clock; 0 where there is none", "Hz")] = None
     gb_per_s: Annotated[float | None, _number(_amount, _RATE, "GB/s")] = None
@@ -127,12 +127,12 @@ class Trial:
     efficiency: Annotated[float | None, _number(_amount, _EFFICIENCY, "of the roofline")] = None
     joules: Annotated[float | None, Figure(_amount, _ENERGY, "J", in_verdict=True, in_exports=True)] = None
     watts: Annotated[float | None, Figure(_amount, _ENERGY, "W", in_verdict=True, in_exports=True)] = None
-    metrics: Annotated[Mapping[str, float], Figure(mapping(name, number), _METRICS, in_verdict=True)] = field(
+    metrics: Annotated[Mapping[str, float], Figure(mapping_of(as_name, as_number), _METRICS, in_verdict=True)] = field(
         default_factory=dict, hash=False
     )
     max_error: Annotated[float | None, _final(_amount, _ERROR, "of rms(reference)")] = None
     rms_error: Annotated[float | None, _final(_amount, _ERROR, "of rms(reference)")] = None
-    verified_on: Annotated[tuple[str, ...], Figure(sequence(text), _VERIFIED, in_verdict=True)] = ()
+    verified_on: Annotated[tuple[str, ...], Figure(sequence_of(as_text), _VERIFIED, in_verdict=True)] = ()
     others: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of a later version: kept as they are
 
     def refuted(self, failure: TrialFailure) -> "Trial":

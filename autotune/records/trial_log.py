@@ -17,7 +17,7 @@ from typing import Any
 from ..core.config import Config
 from ..core.errors import TrialFailure
 from ..core.files import opened
-from ..core.parameter import Parameter, completed
+from ..core.parameter import Parameter, completed_config
 from ..core.schema import Unsound, parse
 from . import record_schema
 from .damage import cannot_write, tell
@@ -99,7 +99,7 @@ def read(folder: Path, with_outcome: bool, added: Sequence[Parameter] = ()) -> l
     """
     rows: Iterable[Trial] = _rows(folder, with_outcome)
     if added:
-        rows = (replace(trial, config=completed(trial.config, added)) for trial in rows)
+        rows = (replace(trial, config=completed_config(trial.config, added)) for trial in rows)
     trials = {(trial.number, trial.config): trial for trial in rows}
     return sorted(trials.values(), key=lambda trial: trial.number)
 
@@ -190,7 +190,7 @@ def _trial(line: bytes, known: dict[Any, Any]) -> Trial:
     row = parse(line)
     if isinstance(row, dict) and SUM in row and line[-N_SUM:] != _sum(line[:-N_SUM]):
         raise Unsound("it does not have the checksum that it states")
-    values = record_schema.trial(row)
+    values = record_schema.as_trial(row)
     for name in REPEATED:
         if (value := values.get(name)) is not None:
             values[name] = known.setdefault(value, value)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, ClassVar
 
-Figure = dict[str, Any]  # plotly's: data and layout
+PlotlyFigure = dict[str, Any]  # plotly's: data and layout
 
 INK, MUTED, GRID = "#1f2328", "#57606a", "#e4e8ec"
 BLUE, ORANGE, RED, GREEN = "#2563a8", "#d9731a", "#c2302e", "#2a7d46"
@@ -56,7 +56,7 @@ class Picture:
     kind: ClassVar[str] = "picture"
     title: str
     reading: str
-    figure: Figure = field(repr=False)
+    figure: PlotlyFigure = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Small:
 
     name: str
     note: str
-    figure: Figure = field(repr=False)
+    figure: PlotlyFigure = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Gallery:
     pictures: tuple[Small, ...]
 
 
-Block = Heading | Facts | Table | Picture | Gallery
+PageBlock = Heading | Facts | Table | Picture | Gallery
 
 
-def figures(blocks: Sequence[Block]) -> list[Figure]:
+def figures(blocks: Sequence[PageBlock]) -> list[PlotlyFigure]:
     """Returns all figures in the order in which the page shows them."""
-    found: list[Figure] = []
+    found: list[PlotlyFigure] = []
     for block in blocks:
         if isinstance(block, Picture):
             found.append(block.figure)
@@ -97,7 +97,7 @@ def label(text: object) -> str:
     return escape(str(text))
 
 
-def layout(height: int, **more: Any) -> dict[str, Any]:
+def plot_layout(height: int, **more: Any) -> dict[str, Any]:
     """Returns the layout that all figures share, of that height in pixels, with ``more``."""
     font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13, "color": INK}
     shared = {"paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest"}

@@ -8,7 +8,7 @@ from ..analysis.fields import assignments, telling_fields
 from ..analysis.noise import Comparison, Pair, compared, matched
 from ..core.config import Config, Value
 from ..core.errors import Status, UsageError
-from ..core.units import seconds, unit_of
+from ..core.units import seconds_text, unit_of
 from ..records.outcome import Relation
 from ..records.record import SweepRecord
 from ..records.trial import Trial
@@ -19,23 +19,23 @@ from .blocks import (
     GRID,
     MUTED,
     RED,
-    Block,
     Fact,
     Facts,
-    Figure,
     Heading,
+    PageBlock,
     Picture,
+    PlotlyFigure,
     Table,
     axis,
     in_unit,
     label,
-    layout,
     log_axis,
+    plot_layout,
 )
 
 COLOURS = {Relation.SAME: MUTED, Relation.FASTER: GREEN, Relation.SLOWER: RED}
 TOLD_VALUES = 4  # values of one property that are told; more are counted
-Records = Sequence[SweepRecord]
+SweepRecords = Sequence[SweepRecord]
 ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
     "compiler": lambda sweep: sweep.about.compiler,
     "machine": lambda sweep: sweep.about.machine,
@@ -47,7 +47,7 @@ ORIGINS: dict[str, Callable[[SweepRecord], str]] = {
 }
 
 
-def title(before: Records, after: Records) -> str:
+def comparison_title(before: SweepRecords, after: SweepRecords) -> str:
     """Returns what the page compares."""
     sweeps = [sweep for sweep, _ in matched(before, after)]
     kernels, devices = sorted({sweep.kernel for sweep in sweeps}), sorted({sweep.device.name for sweep in sweeps})
@@ -59,7 +59,7 @@ def title(before: Records, after: Records) -> str:
     return f"Before and after: {what}"
 
 
-def blocks(before: Records, after: Records) -> list[Block]:
+def comparison_blocks(before: SweepRecords, after: SweepRecords) -> list[PageBlock]:
     """Returns what the page says and shows of the two sets.
 
     Raises:
@@ -69,7 +69,7 @@ def blocks(before: Records, after: Records) -> list[Block]:
     if not found.pairs:
         raise UsageError("the two sets of records share no problem of the same kernel and device; each needs a winner")
     names = _names(both)
-    possible: list[Block | None] = [
+    possible: list[PageBlock | None] = [
         Facts(tuple(_facts(found, before, after))),
         _changes(found, names),
         _configs(*both[0]) if len(both) == 1 else None,
@@ -81,7 +81,7 @@ def blocks(before: Records, after: Records) -> list[Block]:
     return [block for block in possible if block is not None]
 
 
-def _facts(found: Comparison, before: Records, after: Records) -> list[Fact]:
+def _facts(found: Comparison, before: SweepRecords, after: SweepRecords) -> list[Fact]:
     facts = [
         Fact("problems", (found.told_problems(),)),
         Fact("change", (f"of the winners' times: {found.told_change()}",)),
@@ -130,7 +130,7 @@ def _changes(found: Comparison, names: dict[str, str]) -> Picture:
         "hoverinfo": "skip",
     }
     dots = [_dots(relation, [pair for pair in ordered if pair.relation == relation], names) for relation in COLOURS]
-    shown = layout(
+    shown = plot_layout(
         110 + 20 * max(3, len(ordered)),
         xaxis=axis("change of the winner's time (%)", zeroline=True, zerolinecolor=MUTED),
         yaxis=axis(
@@ -149,7 +149,7 @@ def _changes(found: Comparison, names: dict[str, str]) -> Picture:
     )
 
 
-def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> Figure:
+def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> PlotlyFigure:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -157,7 +157,7 @@ def _dots(relation: Relation, pairs: Sequence[Pair], names: dict[str, str]) -> F
         "y": [label(names[pair.title]) for pair in pairs],
         "x": [round(100 * pair.change, 3) for pair in pairs],
         "marker": {"color": COLOURS[relation], "size": 8},
-        "text": [f"{label(names[p.title])}<br>{seconds(p.before_s)} to {seconds(p.after_s)}" for p in pairs],
+        "text": [f"{label(names[p.title])}<br>{seconds_text(p.before_s)} to {seconds_text(p.after_s)}" for p in pairs],
         "hovertemplate": "%{text}: %{x:+.2f} %<extra></extra>",
     }
 
@@ -185,10 +185,10 @@ def _configs(sweep: SweepRecord, other: SweepRecord) -> Picture | None:
         "hovertemplate": f"%{{x}} to %{{y}} {unit}<br>%{{text}}<extra></extra>",
     }
     equal = {"type": "scatter", "mode": "lines", "name": "no change", "line": {"color": MUTED, "width": 1}}
-    shown = layout(420, xaxis=log_axis(f"median before ({unit})"), yaxis=log_axis(f"median after ({unit})"))
+    shown = plot_layout(420, xaxis=log_axis(f"median before ({unit})"), yaxis=log_axis(f"median after ({unit})"))
     return Picture(
         f"The {n_common} configs that both searches measured",
-        "A dot is a config; below the line it is faster than before." + sampled.told(n_common, best="fastest"),
+        "A dot is a config; below the line it is faster than before." + sampled.sampling_text(n_common, best="fastest"),
         {"data": [{**equal, "x": ends, "y": ends, "hoverinfo": "skip"}, dots], "layout": shown},
     )
 
@@ -205,8 +205,8 @@ def _problems(found: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]]
         rows.append(
             (
                 names[pair.title],
-                seconds(pair.before_s),
-                seconds(pair.after_s),
+                seconds_text(pair.before_s),
+                seconds_text(pair.after_s),
                 f"{100 * pair.change:+.2f} %",
                 pair.relation,
                 configs,
@@ -223,7 +223,7 @@ def _problems(found: Comparison, both: Sequence[tuple[SweepRecord, SweepRecord]]
     )
 
 
-def _origins(before: Records, after: Records) -> Table:
+def _origins(before: SweepRecords, after: SweepRecords) -> Table:
     rows = []
     for name, pick in ORIGINS.items():
         sides = [sorted({text for sweep in sweeps if (text := pick(sweep))}) for sweeps in (before, after)]

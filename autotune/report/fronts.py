@@ -9,11 +9,11 @@ from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from . import sampled
-from .blocks import BLUE, GREEN, ORANGE, Figure, Picture, axis, label, layout
+from .blocks import BLUE, GREEN, ORANGE, Picture, PlotlyFigure, axis, label, plot_layout
 from .pictures import wrapped
 
 
-def of_sweep(sweep: SweepRecord) -> Picture | None:
+def front_picture(sweep: SweepRecord) -> Picture | None:
     """Shows the two objectives of a sweep, or time and energy where it measured both; else None."""
     objectives = sweep.objectives
     if len(objectives) < 2:
@@ -38,8 +38,8 @@ def of_sweep(sweep: SweepRecord) -> Picture | None:
     return Picture(
         f"{first.name.capitalize()} and {second.name}",
         f"A dot is a config as its trial found it; the line joins those that no other one beats in both, {source}."
-        + sampled.told(len(sweep.measured), best="fastest"),
-        {"data": traces, "layout": layout(420, xaxis=axis(first.title), yaxis=axis(second.title))},
+        + sampled.sampling_text(len(sweep.measured), best="fastest"),
+        {"data": traces, "layout": plot_layout(420, xaxis=axis(first.title), yaxis=axis(second.title))},
     )
 
 
@@ -47,9 +47,9 @@ def _marks(
     name: str,
     objectives: Sequence[Objective],
     found: Sequence[Trial],
-    marker: Figure,
+    marker: PlotlyFigure,
     with_line: bool = False,
-) -> Figure:
+) -> PlotlyFigure:
     known = [(each, values) for each in found if (values := values_of(objectives, each)) is not None]
     first, second = (objective.name for objective in objectives)
     return {

@@ -10,15 +10,29 @@ from ..analysis.losses import recorded_losses
 from ..analysis.show import Overview, overview, place, proof, speed_up_interval
 from ..core.config import Value
 from ..core.definition import Kernel
-from ..core.units import percent, seconds
+from ..core.units import percent, seconds_text
 from ..records.record import SweepRecord
 from ..runtime.wisdom import Loss
-from . import lookup, maps, roofs
-from .blocks import BLUE, MUTED, Block, Fact, Facts, Heading, Picture, Table, axis, error_bars, label, layout, log_axis
+from . import lookup_costs, maps, roofs
+from .blocks import (
+    BLUE,
+    MUTED,
+    Fact,
+    Facts,
+    Heading,
+    PageBlock,
+    Picture,
+    Table,
+    axis,
+    error_bars,
+    label,
+    log_axis,
+    plot_layout,
+)
 
 
 @dataclass(frozen=True)
-class Line:
+class SweepLine:
     """A sweep beside others: its overview, and the fields of its problem that differ among them."""
 
     sweep: SweepRecord
@@ -28,20 +42,20 @@ class Line:
     efficiency: float | None  # share of the measured roofline
 
 
-def title(sweeps: Sequence[SweepRecord]) -> str:
+def overview_title(sweeps: Sequence[SweepRecord]) -> str:
     """Returns what the page is of."""
     kernels, devices = sorted({s.kernel for s in sweeps}), sorted({s.device.name for s in sweeps})
     return f"{len(sweeps)} sweeps of {', '.join(kernels)} on {', '.join(devices)}"
 
 
-def blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]]) -> list[Block]:
+def overview_blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]]) -> list[PageBlock]:
     """Returns what the page says and shows of each device and kernel, in the order of their names.
 
     ``kernels``: definitions that are not installed, by name, for what the lookup loses.
     """
     told = sorted(((overview(sweep), sweep) for sweep in sweeps), key=lambda pair: place(pair[0]))
     losses = recorded_losses(sweeps, kernels)
-    found: list[Block] = []
+    found: list[PageBlock] = []
     for device, of_device in groupby(told, key=lambda pair: pair[0].device):
         its_own = list(of_device)
         if roof := roofs.of_sweeps([sweep for _, sweep in its_own]):
@@ -54,11 +68,11 @@ def blocks(sweeps: Sequence[SweepRecord], kernels: Mapping[str, Kernel[Any]]) ->
 
 def _of_kernel(
     kernel: str, device: str, pairs: list[tuple[Overview, SweepRecord]], losses: Sequence[Loss]
-) -> list[Block]:
+) -> list[PageBlock]:
     problems = [told.problem for told, _ in pairs]
     common, telling = common_fields([kernel] * len(pairs), problems)[kernel], telling_fields(problems)
     lines = [
-        Line(
+        SweepLine(
             sweep,
             told,
             assignments({name: told.problem[name] for name in telling if name in told.problem}) or kernel,
@@ -71,19 +85,19 @@ def _of_kernel(
     if common:
         facts.append(Fact("all have", (assignments(common),), is_code=True))
     measured = [(line.fields, line.efficiency, _hover(line)) for line in lines if line.efficiency is not None]
-    possible: list[Block | None] = [
+    possible: list[PageBlock | None] = [
         Heading(f"{kernel} on {device}"),
         Facts(tuple(facts)),
         maps.efficiency(measured),
         _gains(lines),
-        lookup.portfolio([sweep for _, sweep in pairs]),
-        lookup.tiers(losses),
+        lookup_costs.portfolio_picture([sweep for _, sweep in pairs]),
+        lookup_costs.tiers(losses),
         _table(lines),
     ]
     return [block for block in possible if block is not None]
 
 
-def _gains(lines: Sequence[Line]) -> Picture | None:
+def _gains(lines: Sequence[SweepLine]) -> Picture | None:
     """Shows the speed-up of each winner over the default; None where no default was measured."""
     known = [line for line in lines if line.told.speed_up]
     if not known:
@@ -101,7 +115,7 @@ def _gains(lines: Sequence[Line]) -> Picture | None:
         "hovertemplate": "%{text}<extra></extra>",
     }
     at_one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MUTED, "width": 1}}
-    shown = layout(
+    shown = plot_layout(
         90 + 17 * len(known),
         xaxis=log_axis("speed-up over the default (times)"),
         yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], dtick=1, tickfont={"size": 11}),
@@ -114,7 +128,7 @@ def _gains(lines: Sequence[Line]) -> Picture | None:
     )
 
 
-def _table(lines: Sequence[Line]) -> Table:
+def _table(lines: Sequence[SweepLine]) -> Table:
     names = list(dict.fromkeys(name for line in lines for name in line.fields))
     columns = (*names, "trials", "failed", "best", "default", "speed-up", "of roofline", "winner")
     rows = [
@@ -122,8 +136,8 @@ def _table(lines: Sequence[Line]) -> Table:
             *(line.fields.get(name, "-") for name in names),
             line.told.n_trials,
             line.told.n_failed,
-            seconds(line.told.best_s),
-            seconds(line.told.default_s),
+            seconds_text(line.told.best_s),
+            seconds_text(line.told.default_s),
             "-" if line.told.speed_up is None else f"{line.told.speed_up:.3f}",
             percent(line.efficiency),
             _config(line.told),
@@ -144,8 +158,8 @@ def _config(told: Overview) -> str:
     return config if told.finished else f"{config} (so far)"
 
 
-def _hover(line: Line) -> str:
+def _hover(line: SweepLine) -> str:
     told = line.told
     speed_up = "" if told.speed_up is None else f", {told.speed_up:.3f} x the default"
     share = "" if line.efficiency is None else f", {percent(line.efficiency)} of the roofline"
-    return f"{label(assignments(line.fields) or line.told.kernel)}<br>{seconds(told.best_s)}{speed_up}{share}"
+    return f"{label(assignments(line.fields) or line.told.kernel)}<br>{seconds_text(told.best_s)}{speed_up}{share}"

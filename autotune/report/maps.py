@@ -6,12 +6,12 @@ from statistics import median
 from typing import Any
 
 from ..core.config import Value
-from .blocks import SCALE, Figure, Picture, axis, label, layout, natural
+from .blocks import SCALE, Picture, PlotlyFigure, axis, label, natural, plot_layout
 
-Known = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
+MappedProblem = tuple[Mapping[str, Value], float, str]  # a problem's fields, its efficiency, and what a pointer shows
 
 
-def efficiency(found: Sequence[Known]) -> Picture | None:
+def efficiency(found: Sequence[MappedProblem]) -> Picture | None:
     """Shows the efficiency over each pair of fields, first over the two that tell most problems apart.
 
     None where less than two fields vary.
@@ -37,7 +37,7 @@ def efficiency(found: Sequence[Known]) -> Picture | None:
         "colorbar": {"title": {"text": "%"}, "outlinewidth": 0, "thickness": 14},
     }
     n_most = len(values[varied[1]])  # rows of any map: its columns are the field with more values
-    shown = layout(150 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y))
+    shown = plot_layout(150 + 34 * max(4, n_most), xaxis=_axis(x), yaxis=_axis(y))
     if len(pairs) > 1:
         shown["margin"] = {**shown["margin"], "t": 60}
         shown["updatemenus"] = [_menu(pairs, maps)]
@@ -49,22 +49,22 @@ def efficiency(found: Sequence[Known]) -> Picture | None:
     )
 
 
-def _axis(name: str) -> Figure:
+def _axis(name: str) -> PlotlyFigure:
     return axis(name, type="category", showgrid=False)
 
 
-def _values(found: Sequence[Known], name: str) -> list[Value]:
+def _values(found: Sequence[MappedProblem], name: str) -> list[Value]:
     """Returns the values of a field, numbers in their order."""
     own = {fields[name] for fields, *_ in found if name in fields}
     return sorted(own, key=natural)
 
 
-def _n_cells(found: Sequence[Known], y: str, x: str) -> int:
+def _n_cells(found: Sequence[MappedProblem], y: str, x: str) -> int:
     """Returns how many pairs of values there are problems with."""
     return len({(fields.get(y), fields.get(x)) for fields, *_ in found})
 
 
-def _map(found: Sequence[Known], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, Any]:
+def _map(found: Sequence[MappedProblem], values: Mapping[str, list[Value]], y: str, x: str) -> dict[str, Any]:
     """Returns the cells of a heat map, rows of ``y`` and columns of ``x``; a cell without a problem is empty."""
     cells: dict[tuple[Value | None, Value | None], list[tuple[float, str]]] = {}
     for fields, share, text in found:
@@ -78,7 +78,7 @@ def _map(found: Sequence[Known], values: Mapping[str, list[Value]], y: str, x: s
     }
 
 
-def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, Any]]) -> Figure:
+def _menu(pairs: Sequence[tuple[str, str]], maps: Sequence[Mapping[str, Any]]) -> PlotlyFigure:
     buttons = [
         {
             "label": label(f"{y} over {x}"),

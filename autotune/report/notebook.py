@@ -8,11 +8,11 @@ from ..analysis.importance import importances
 from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from . import parameters, pictures, roofs
-from .blocks import Figure, label, layout
+from .blocks import PlotlyFigure, label, plot_layout
 from .page import needs_plotly
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure as PlotlyFigure
+    from plotly.graph_objects import Figure
 
 ROOFLINE = "The roofline"
 COLUMNS = ((0.0, 0.43), (0.57, 1.0))  # what they share of the width; labels of the right one stand between
@@ -20,7 +20,7 @@ ROW = 380  # pixels
 TITLE = 40  # pixels above a picture, of its title
 
 
-def figure(sweep: SweepRecord) -> "PlotlyFigure":
+def figure(sweep: SweepRecord) -> "Figure":
     """Returns the final round, the search, the parameters and the roofline, those of them that are known.
 
     Raises:
@@ -34,7 +34,7 @@ def figure(sweep: SweepRecord) -> "PlotlyFigure":
         "The final round": pictures.finalists(sweep),
         "The search": pictures.search(sweep),
         "How much each parameter matters": parameters.importance(importances(sweep.trials)),
-        ROOFLINE: roofs.of_sweep(sweep),
+        ROOFLINE: roofs.roofline_picture(sweep),
     }
     shown = {name: picture.figure for name, picture in possible.items() if picture is not None}
     if not shown:
@@ -42,11 +42,11 @@ def figure(sweep: SweepRecord) -> "PlotlyFigure":
     return graphs.Figure(_together(sweep.title, shown))
 
 
-def _together(title: str, shown: Mapping[str, Figure]) -> Figure:
+def _together(title: str, shown: Mapping[str, PlotlyFigure]) -> PlotlyFigure:
     """Returns the figures side by side, two in a row."""
     n_rows = (len(shown) + 1) // 2
     height = n_rows * (ROW + TITLE)
-    data: list[Figure] = []
+    data: list[PlotlyFigure] = []
     axes: dict[str, Any] = {}
     notes = []
     for i, (name, figure) in enumerate(shown.items()):
@@ -63,14 +63,14 @@ def _together(title: str, shown: Mapping[str, Figure]) -> Figure:
     margin = {"l": 60, "r": 20, "t": 60 + TITLE, "b": 20}
     heading = {"text": label(title), "x": 0, "xref": "paper", "font": {"size": 15}, "y": 1, "yref": "container"}
     heading |= {"yanchor": "top", "pad": {"t": 12}}
-    return {"data": data, "layout": layout(height + 80, **axes, annotations=notes, margin=margin, title=heading)}
+    return {"data": data, "layout": plot_layout(height + 80, **axes, annotations=notes, margin=margin, title=heading)}
 
 
-def _legend(x: float, y: float, side: str) -> Figure:
+def _legend(x: float, y: float, side: str) -> PlotlyFigure:
     """Returns a legend inside a picture, in the upper corner of a side."""
     return {"x": x, "y": y, "xanchor": side, "yanchor": "top", "bgcolor": "rgba(255,255,255,0.8)", "font": {"size": 11}}
 
 
-def _note(text: str, x: float, y: float) -> Figure:
+def _note(text: str, x: float, y: float) -> PlotlyFigure:
     place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 6}
     return {**place, "text": f"<b>{label(text)}</b>", "showarrow": False, "font": {"size": 13}}

@@ -6,7 +6,7 @@ from ..analysis.fields import assignments
 from ..analysis.importance import Importance, importances
 from ..analysis.interactions import interactions
 from ..analysis.show import (
-    clock,
+    clock_name,
     failures,
     figures_text,
     finalist_time,
@@ -16,19 +16,19 @@ from ..analysis.show import (
     spent,
     verified_sizes,
 )
-from ..core.units import percent, seconds
+from ..core.units import percent, seconds_text
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from . import fronts, parameters, pictures, roofs
-from .blocks import Block, Fact, Facts, Heading, Table
+from .blocks import Fact, Facts, Heading, PageBlock, Table
 
 N_INTERACTIONS = 6  # pairs of parameters that are shown
 
 
-def blocks(sweep: SweepRecord) -> list[Block]:
+def sweep_blocks(sweep: SweepRecord) -> list[PageBlock]:
     """Returns what the page of a sweep says and shows, from top to bottom."""
     found = importances(sweep.trials)
-    possible: list[Block | None] = [
+    possible: list[PageBlock | None] = [
         Facts(tuple(_about(sweep))),
         Heading("The winner, and what proves it"),
         Facts(tuple(_winner(sweep))),
@@ -36,13 +36,13 @@ def blocks(sweep: SweepRecord) -> list[Block]:
         _finalists(sweep),
         Heading("The search"),
         pictures.search(sweep),
-        roofs.of_sweep(sweep),
-        fronts.of_sweep(sweep),
+        roofs.roofline_picture(sweep),
+        fronts.front_picture(sweep),
         Heading("The parameters"),
         parameters.importance(found),
         _losses(found),
         parameters.by_value(sweep, found),
-        parameters.together(interactions(sweep.trials, N_INTERACTIONS)),
+        parameters.interaction_gallery(interactions(sweep.trials, N_INTERACTIONS)),
         Heading("Failures, and where the time went"),
         _failures(sweep),
         _refused(sweep),
@@ -74,7 +74,7 @@ def _winner(sweep: SweepRecord) -> Iterator[Fact]:
     yield Fact("winner", (assignments(winner.config),), is_code=True)
     launches = f", median of {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
-    yield Fact("time", (f"{finalist_time(winner)}{launches}{cache}, {clock(sweep)}",))
+    yield Fact("time", (f"{finalist_time(winner)}{launches}{cache}, {clock_name(sweep)}",))
     if text := figures_text(winner):
         yield Fact("figures", (text,))
     if proven.efficiency is not None:
@@ -120,8 +120,8 @@ def _finalists(sweep: SweepRecord) -> Table | None:
     rows = [
         (
             finalist.relation or "-",
-            seconds(finalist.median_s),
-            " .. ".join(map(seconds, finalist.interval_s or ())) or "-",
+            seconds_text(finalist.median_s),
+            " .. ".join(map(seconds_text, finalist.interval_s or ())) or "-",
             *("-" if size is None else size for size in (finalist.registers, finalist.shared_bytes)),
             "-" if finalist.max_error is None else f"{finalist.max_error:.2g}",
             assignments(finalist.config),

@@ -19,7 +19,7 @@ from ..core.errors import UsageError
 from ..records.record import SweepRecord
 from ..system.installation import VERSION, install_with
 from . import compared, many, one
-from .blocks import Block, figures
+from .blocks import PageBlock, figures
 
 HERE = Path(__file__).parent
 
@@ -36,8 +36,8 @@ def page(
     """
     drawing = _plotly()  # before anything is read
     if len(sweeps) == 1:
-        return _rendered(sweeps[0].title, one.blocks(sweeps[0]), drawing, renews)
-    return _rendered(many.title(sweeps), many.blocks(sweeps, kernels or {}), drawing, renews)
+        return _rendered(sweeps[0].title, one.sweep_blocks(sweeps[0]), drawing, renews)
+    return _rendered(many.overview_title(sweeps), many.overview_blocks(sweeps, kernels or {}), drawing, renews)
 
 
 def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, renews: bool = False) -> str:
@@ -47,8 +47,8 @@ def comparison(before: Sequence[SweepRecord], after: Sequence[SweepRecord], *, r
         UsageError: without plotly, or when they share no problem of the same kernel and device.
     """
     drawing = _plotly()
-    found = compared.blocks(before, after)
-    return _rendered(compared.title(before, after), found, drawing, renews)
+    found = compared.comparison_blocks(before, after)
+    return _rendered(compared.comparison_title(before, after), found, drawing, renews)
 
 
 def _plotly() -> str:
@@ -63,7 +63,7 @@ def needs_plotly() -> str:
     return f"a report's pictures need plotly, which is not installed: pip install plotly, or {install_with('report')}"
 
 
-def _rendered(title: str, blocks: Sequence[Block], drawing: str, renews: bool) -> str:
+def _rendered(title: str, blocks: Sequence[PageBlock], drawing: str, renews: bool) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,

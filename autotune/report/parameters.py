@@ -8,23 +8,23 @@ import numpy as np
 from ..analysis.importance import Importance
 from ..analysis.interactions import Interaction
 from ..core.config import Value
-from ..core.units import seconds, unit_of
+from ..core.units import seconds_text, unit_of
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from .blocks import (
     BLUE,
     MUTED,
     SCALE,
-    Figure,
     Gallery,
     Picture,
+    PlotlyFigure,
     Small,
     axis,
     in_unit,
     label,
-    layout,
     log_axis,
     natural,
+    plot_layout,
 )
 
 MANY_POINTS = 8_000  # above so many, boxes stand without their points: a browser draws each as an element
@@ -51,7 +51,7 @@ def importance(found: Sequence[Importance]) -> Picture | None:
         "hovertext": [f"{label(each.name)}: of {each.n_trials} configs that have it" for each in known],
         "hoverinfo": "text",
     }
-    shown = layout(
+    shown = plot_layout(
         80 + 24 * len(known),
         xaxis=axis("share of the variance of log time (%)", range=[0, 108]),
         yaxis=axis(type="category", autorange="reversed", dtick=1, ticks="outside", ticklen=4, tickcolor="#ffffff"),
@@ -81,7 +81,7 @@ def by_value(sweep: SweepRecord, found: Sequence[Importance]) -> Gallery | None:
     )
 
 
-def together(found: Sequence[Interaction]) -> Gallery | None:
+def interaction_gallery(found: Sequence[Interaction]) -> Gallery | None:
     """Shows the best time for each pair of values, of the parameters that act together most; None without any."""
     if not found:
         return None
@@ -94,7 +94,7 @@ def together(found: Sequence[Interaction]) -> Gallery | None:
     )
 
 
-def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points: bool) -> Figure:
+def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points: bool) -> PlotlyFigure:
     having = [trial for trial in measured if each.name in trial.config]
     order = [label(effect.value) for effect in sorted(each.values, key=lambda effect: natural(effect.value))]
     if not with_points:
@@ -110,13 +110,13 @@ def _boxes(measured: Sequence[Trial], each: Importance, size: float, with_points
         "line": {"color": MUTED, "width": 1},
         "fillcolor": "rgba(0,0,0,0)",
         "hoveron": "points",
-        "text": [f"trial {trial.number}: {seconds(trial.median_s)}" for trial in having],
+        "text": [f"trial {trial.number}: {seconds_text(trial.median_s)}" for trial in having],
         "hovertemplate": "%{text}<extra></extra>",
     }
     return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
 
 
-def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: list[str]) -> Figure:
+def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: list[str]) -> PlotlyFigure:
     """Returns boxes whose edges are computed here, so that the page need not hold each time."""
     times: dict[Value, list[float]] = {}
     for trial in having:
@@ -134,14 +134,14 @@ def _drawn_boxes(having: Sequence[Trial], each: Importance, size: float, order: 
     return _box_figure(boxes, [trial.median_s or 0.0 for trial in having], order)
 
 
-def _box_figure(boxes: dict[str, Any], times: Sequence[float], order: list[str]) -> Figure:
+def _box_figure(boxes: dict[str, Any], times: Sequence[float], order: list[str]) -> PlotlyFigure:
     ticks = {"dtick": "D2"} if max(times) > 6 * min(times) else {"nticks": 5}  # labels must not touch one another
     values = axis(type="category", categoryorder="array", categoryarray=order)
-    shown = layout(CELL, xaxis=values, yaxis=log_axis(**ticks), showlegend=False, margin=MARGIN)
+    shown = plot_layout(CELL, xaxis=values, yaxis=log_axis(**ticks), showlegend=False, margin=MARGIN)
     return {"data": [boxes], "layout": shown}
 
 
-def _heat(each: Interaction) -> Figure:
+def _heat(each: Interaction) -> PlotlyFigure:
     """Returns a heat map with the parameter of more values along the page."""
     values = [sorted({pair[side] for pair in each.best_s}, key=natural) for side in (0, 1)]
     across = int(len(values[1]) >= len(values[0]))
@@ -159,7 +159,7 @@ def _heat(each: Interaction) -> Figure:
         "zmax": 100 * FAR_LOSS,
         "colorscale": SCALE,
         "showscale": False,
-        "text": [[seconds(best) for best in row] for row in cells],
+        "text": [[seconds_text(best) for best in row] for row in cells],
         "hovertemplate": f"{label(x_name)}=%{{x}}, {label(y_name)}=%{{y}}: %{{text}}, +%{{z}} %<extra></extra>",
         "hoverongaps": False,
         "xgap": 1,
@@ -168,7 +168,7 @@ def _heat(each: Interaction) -> Figure:
     if len(x) <= MANY_CELLS:
         heat["texttemplate"] = "%{z:.0f}"
     x_axis, y_axis = (axis(name, type="category", showgrid=False) for name in (x_name, y_name))
-    shown = layout(80 + 26 * max(4, len(y)), xaxis=x_axis, yaxis=y_axis, margin={**MARGIN, "b": 44})
+    shown = plot_layout(80 + 26 * max(4, len(y)), xaxis=x_axis, yaxis=y_axis, margin={**MARGIN, "b": 44})
     shown["font"] = {**shown["font"], "size": 11}
     return {"data": [heat], "layout": shown}
 

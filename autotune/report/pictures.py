@@ -4,12 +4,25 @@ from collections.abc import Sequence
 
 from ..analysis.fields import assignments
 from ..analysis.show import Spent, best_so_far
-from ..core.units import percent, seconds, unit_of
+from ..core.units import percent, seconds_text, unit_of
 from ..records.outcome import Finalist
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from . import sampled
-from .blocks import BLUE, GREEN, ORANGE, RED, Figure, Picture, axis, error_bars, in_unit, label, layout, log_axis
+from .blocks import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    Picture,
+    PlotlyFigure,
+    axis,
+    error_bars,
+    in_unit,
+    label,
+    log_axis,
+    plot_layout,
+)
 
 N_FAILED = 1000  # failed configs that are drawn at most
 FAR = 1.3  # times the winner's median: what is slower would squeeze the intervals of the others
@@ -25,7 +38,9 @@ def search(sweep: SweepRecord) -> Picture | None:
     for place, trial in enumerate(sweep.trials, 1):
         (measured if trial.median_s else failed).append((place, trial))
     floor = (sweep.measured[0].median_s or 1.0) / 1.15
-    told = sampled.told(len(measured), best="fastest") + sampled.told(len(failed), "that failed", N_FAILED)
+    told = sampled.sampling_text(len(measured), best="fastest") + sampled.sampling_text(
+        len(failed), "that failed", N_FAILED
+    )
     fastest_first = sorted(measured, key=lambda each: each[1].median_s or 0.0)
     measured = sorted(sampled.sampled(fastest_first, n_first=sampled.N_BEST), key=lambda each: each[0])
     failed = sampled.sampled(failed, N_FAILED)
@@ -41,7 +56,7 @@ def search(sweep: SweepRecord) -> Picture | None:
     dots = _marks("a config", {"color": BLUE, "size": 5, "opacity": 0.55}, measured, size)
     crosses = _marks("failed", {"color": RED, "size": 7, "symbol": "x-thin-open"}, failed, size, floor)
     traces = [dots, line, *([crosses] if failed else [])]
-    shown = layout(380, xaxis=axis("trial"), yaxis=log_axis(f"median time ({unit})"))
+    shown = plot_layout(380, xaxis=axis("trial"), yaxis=log_axis(f"median time ({unit})"))
     return Picture(
         "Time of every config, in the order of the search",
         "A dot is the median of one config; the line is the best so far"
@@ -79,11 +94,12 @@ def finalists(sweep: SweepRecord) -> Picture | None:
         "marker": {"color": [GREEN, *[BLUE] * (len(names) - 1)], "size": 9},
         "error_x": error_bars(medians, intervals),
         "text": [
-            f"{seconds(finalist.median_s)}<br>{wrapped(assignments(finalist.config))}" for finalist in sweep.finalists
+            f"{seconds_text(finalist.median_s)}<br>{wrapped(assignments(finalist.config))}"
+            for finalist in sweep.finalists
         ],
         "hovertemplate": "%{text}<extra></extra>",
     }
-    shown = layout(
+    shown = plot_layout(
         90 + 28 * len(names),
         xaxis=axis(f"median time ({unit})", range=shown_range),
         yaxis=axis(type="category", range=[len(names) - 0.5, -0.5]),
@@ -106,25 +122,27 @@ def spending(where: Spent) -> Picture | None:
         "orientation": "h",
         "y": [label(what) for what, _ in parts],
         "x": [each for _, each in parts],
-        "text": [f"{seconds(each)}, {percent(where.shares[what])}" for what, each in parts],
+        "text": [f"{seconds_text(each)}, {percent(where.shares[what])}" for what, each in parts],
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": BLUE},
         "hoverinfo": "skip",
     }
-    shown = layout(
+    shown = plot_layout(
         80 + 26 * len(parts),
         xaxis=axis("wall time (s)", range=[0, 1.2 * parts[0][1]]),
         yaxis=axis(type="category", autorange="reversed", ticks="outside", ticklen=4, tickcolor="#ffffff"),
     )
     return Picture(
-        f"Where the time of the sweep went: {seconds(where.total_s)}",
+        f"Where the time of the sweep went: {seconds_text(where.total_s)}",
         "Wall time by activity; compiling goes on beside the others, and counts only while the device waited for it.",
         {"data": [bars], "layout": shown},
     )
 
 
-def _marks(name: str, marker: Figure, placed: Sequence[tuple[int, Trial]], size: float, floor: float = 0.0) -> Figure:
+def _marks(
+    name: str, marker: PlotlyFigure, placed: Sequence[tuple[int, Trial]], size: float, floor: float = 0.0
+) -> PlotlyFigure:
     """Returns a mark for each trial, at its time; where it has none, at ``floor``."""
     return {
         "name": name,
@@ -150,7 +168,7 @@ def _rank(place: int, finalist: Finalist, sweep: SweepRecord) -> str:
 
 
 def _told(trial: Trial) -> str:
-    what = seconds(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
+    what = seconds_text(trial.median_s) if trial.median_s else str(trial.status).replace("_", " ")
     return f"trial {trial.number}: {label(what)}<br>{wrapped(assignments(trial.config))}"
 
 

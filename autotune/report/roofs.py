@@ -12,7 +12,7 @@ from typing import Any
 from ..records.record import SweepRecord
 from ..records.trial import Trial
 from . import sampled
-from .blocks import BLUE, GREEN, MUTED, ORANGE, Figure, Picture, label, layout, log_axis
+from .blocks import BLUE, GREEN, MUTED, ORANGE, Picture, PlotlyFigure, label, log_axis, plot_layout
 
 ROOFS = {
     "flops_per_s": ("float32", ""),
@@ -22,7 +22,7 @@ ROOFS = {
 
 
 @dataclass(frozen=True)
-class Point:
+class RooflinePoint:
     """A config at its arithmetic intensity, in operations a byte, and its rate, in operations a second."""
 
     intensity: float
@@ -30,7 +30,7 @@ class Point:
     text: str
 
 
-def of_sweep(sweep: SweepRecord) -> Picture | None:
+def roofline_picture(sweep: SweepRecord) -> Picture | None:
     """Shows all configs of a sweep under the roofline; None where the work or the roofline is not known."""
     drawn = sampled.sampled(sweep.measured, n_first=sampled.N_BEST)
     drawn += [t for t in sweep.measured if t.config == sweep.about.default and t not in drawn]
@@ -49,14 +49,14 @@ def of_sweep(sweep: SweepRecord) -> Picture | None:
         "Configs under the roofline of the device",
         "Up is faster: no config can pass the lines, which are the measured rates of a large copy (the slope) and of "
         "arithmetic (the levels). All configs owe the same work, so they stand above one another."
-        + sampled.told(len(sweep.measured), best="fastest"),
+        + sampled.sampling_text(len(sweep.measured), best="fastest"),
         _figure(known, groups),
     )
 
 
 def of_sweeps(sweeps: Sequence[SweepRecord]) -> Picture | None:
     """Shows the fastest config of each sweep under the roofline of their device; None where too little is known."""
-    found: dict[str, list[Point]] = {}
+    found: dict[str, list[RooflinePoint]] = {}
     for sweep in sweeps:
         point = point_of(sweep.measured[0], f"{sweep.kernel} {sweep.about.problem_name}") if sweep.measured else None
         if point is not None:
@@ -84,15 +84,17 @@ def ceilings(sweep: SweepRecord) -> dict[str, float]:
     return known if "bytes_per_s" in known and any(name in known for name in ROOFS) else {}
 
 
-def point_of(trial: Trial, text: str) -> Point | None:
+def point_of(trial: Trial, text: str) -> RooflinePoint | None:
     """Returns where a trial stands; None where it owes no operations, or its rates are not known."""
     if not trial.gb_per_s or not trial.tflop_per_s or trial.gb_per_s < 0 or trial.tflop_per_s < 0:
         return None
     rates = f"{trial.tflop_per_s:.4g} TFLOP/s, {trial.gb_per_s:.4g} GB/s"
-    return Point(1e3 * trial.tflop_per_s / trial.gb_per_s, 1e12 * trial.tflop_per_s, f"{label(text)}<br>{rates}")
+    return RooflinePoint(
+        1e3 * trial.tflop_per_s / trial.gb_per_s, 1e12 * trial.tflop_per_s, f"{label(text)}<br>{rates}"
+    )
 
 
-def _figure(known: Mapping[str, float], groups: Mapping[str, tuple[Sequence[Point], str]]) -> Figure:
+def _figure(known: Mapping[str, float], groups: Mapping[str, tuple[Sequence[RooflinePoint], str]]) -> PlotlyFigure:
     points = [point for members, _ in groups.values() for point in members]
     ridges = [known[name] / known["bytes_per_s"] for name in ROOFS if name in known]
     low = min(min(p.intensity for p in points), *ridges) / 4
@@ -101,7 +103,7 @@ def _figure(known: Mapping[str, float], groups: Mapping[str, tuple[Sequence[Poin
     for name, (members, colour) in groups.items():
         if members:
             data.append(_dots(name, members, colour))
-    shown = layout(
+    shown = plot_layout(
         420,
         xaxis=log_axis("arithmetic intensity (operations a byte)", dtick=1),
         yaxis=log_axis("TFLOP/s (of int8: TOP/s)", dtick=1),
@@ -109,7 +111,7 @@ def _figure(known: Mapping[str, float], groups: Mapping[str, tuple[Sequence[Poin
     return {"data": data, "layout": shown}
 
 
-def _roof(known: Mapping[str, float], name: str, low: float, high: float) -> Figure:
+def _roof(known: Mapping[str, float], name: str, low: float, high: float) -> PlotlyFigure:
     told, dash = ROOFS[name]
     slope, level = known["bytes_per_s"], known[name]
     return {
@@ -123,7 +125,7 @@ def _roof(known: Mapping[str, float], name: str, low: float, high: float) -> Fig
     }
 
 
-def _dots(name: str, members: Sequence[Point], colour: str) -> Figure:
+def _dots(name: str, members: Sequence[RooflinePoint], colour: str) -> PlotlyFigure:
     return {
         "type": "scatter",
         "mode": "markers",

@@ -17,7 +17,7 @@ def sampled(items: Sequence[T], most: int = MOST_DOTS, n_first: int = 0) -> list
     return [*items[:n_first], *(rest[i * (len(rest) - 1) // (n - 1)] for i in range(n))]
 
 
-def told(n: int, what: str = "configs", most: int = MOST_DOTS, best: str = "") -> str:
+def sampling_text(n: int, what: str = "configs", most: int = MOST_DOTS, best: str = "") -> str:
     """Returns what a picture says of those that it leaves out; "" where it has all."""
     if n <= most:
         return ""

@@ -1,7 +1,7 @@
 """Arrays that callers hand in: CuPy's, PyTorch's, or others with ``__cuda_array_interface__``. Read, never copied.
 
 A reader turns an array into (signature, argument, address). Signatures are what a plan is found by, so they hold all
-that decides whether an array fits; ``layout`` spells one out, on the slow path only.
+that decides whether an array fits; ``layout_of`` spells one out, on the slow path only.
 """
 
 import sys
@@ -23,7 +23,7 @@ readers: dict[type, Reader] = {}  # keyed by array type, filled as types appear
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayLayout:
     """The properties of an array that the checks use."""
 
     shape: tuple[int, ...]
@@ -86,10 +86,10 @@ def read_constant(name: str, value: Any) -> Reading:
     return (readers.get(type(value)) or reader_for(name, value))(value)
 
 
-def layout(value: Any) -> Layout:
+def layout_of(value: Any) -> ArrayLayout:
     """Returns the layout of an array that a reader accepts, or of NumPy's, which is made contiguous by a copy."""
     if isinstance(value, np.ndarray):
-        return Layout(value.shape, str(value.dtype), True, -1, HOST)
+        return ArrayLayout(value.shape, str(value.dtype), True, -1, HOST)
     if readers[type(value)] is read_torch:
         wrong = ""
         if value.requires_grad:
@@ -97,15 +97,15 @@ def layout(value: Any) -> Layout:
         elif value.is_conj() or value.is_neg():
             wrong = "is lazily conjugated or negated; use .resolve_conj().resolve_neg()"
         dtype = str(value.dtype).removeprefix("torch.")
-        return Layout(tuple(value.shape), dtype, value.is_contiguous(), value.get_device(), "torch", wrong)
+        return ArrayLayout(tuple(value.shape), dtype, value.is_contiguous(), value.get_device(), "torch", wrong)
     import cupy
 
     own = isinstance(value, cupy.ndarray)
     library, view = ("cupy", value) if own else ("other", cupy.asarray(value))
-    return Layout(view.shape, str(view.dtype), view.flags.c_contiguous, view.data.device_id, library)
+    return ArrayLayout(view.shape, str(view.dtype), view.flags.c_contiguous, view.data.device_id, library)
 
 
-def check_kind(kernel: str, name: str, found: Layout, spec: Array) -> None:
+def check_kind(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
     """Raises unless place, dtype and number of axes are right; these do not depend on sizes."""
     where = f"{kernel}: {name}"
     if found.gpu < 0 and found.library != HOST:
@@ -120,7 +120,7 @@ def check_kind(kernel: str, name: str, found: Layout, spec: Array) -> None:
         raise ArgumentValueError(f"{where} has {axes}")
 
 
-def check_fit(kernel: str, name: str, found: Layout, spec: Array) -> None:
+def check_fit(kernel: str, name: str, found: ArrayLayout, spec: Array) -> None:
     """Raise unless shape and layout fit ``spec``; the address is checked at each call."""
     where = f"{kernel}: {name}"
     if found.shape != spec.shape:

@@ -30,7 +30,9 @@ def parameter_bytes(cubin: bytes, kernel: str) -> tuple[int, ...]:
     told: dict[int, int] = {}
     for section in sections(cubin):
         if section.name == f".nv.info.{kernel}":
-            values = (value for attribute, value in attributes(section) if attribute == PARAMETER and len(value) == 12)
+            values = (
+                value for attribute, value in kernel_attributes(section) if attribute == PARAMETER and len(value) == 12
+            )
             told |= {ordinal: size >> 18 for _, ordinal, _, size in map(_PARAMETER.unpack, values)}
     return tuple(told[i] for i in range(len(told))) if set(told) == set(range(len(told))) else ()
 
@@ -38,7 +40,7 @@ def parameter_bytes(cubin: bytes, kernel: str) -> tuple[int, ...]:
 _PARAMETER = struct.Struct("<IHHI")
 
 
-def attributes(section: Section) -> Iterator[tuple[int, bytes]]:
+def kernel_attributes(section: Section) -> Iterator[tuple[int, bytes]]:
     """Returns (attribute, value) of each entry of a ``.nv.info`` section.
 
     An entry is a byte of format, one of attribute and two bytes: its value, or in format 4 the length of what follows.

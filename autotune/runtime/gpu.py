@@ -52,7 +52,7 @@ def made_current(index: int) -> Any:
 
 
 @lru_cache(maxsize=64)
-def describe(index: int) -> Device:
+def describe_gpu(index: int) -> Device:
     """Returns name and limits of the GPU ``index``."""
     from cupy.cuda import runtime
 
@@ -87,7 +87,7 @@ def cubin_of(source: str, name: str, arch: str, also: Sequence[str] = ()) -> nvr
         raise UsageError(f"{name} cannot be compiled for {arch}: {failure.message}") from failure
 
 
-def load(cubin: nvrtc.Cubin, name: str) -> Any:
+def load_function(cubin: nvrtc.Cubin, name: str) -> Any:
     """Returns the cubin's kernel ``name`` on the current GPU, as a cupy.RawKernel."""
     import cupy
 

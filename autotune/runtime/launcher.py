@@ -18,7 +18,7 @@ from ..core.definition import Array, Device, Kernel, Launch, baked_values, probl
 from ..core.errors import UsageError
 from ..core.problem import Problem
 from . import gpu
-from .arrays import HOST, Layout, allocate, check_fit, check_kind, layout, read_constant, reader_for, readers
+from .arrays import HOST, ArrayLayout, allocate, check_fit, check_kind, layout_of, read_constant, reader_for, readers
 from .binding import Binding
 from .constants import ConstantMemory, memory_for
 from .loaded import Enqueue, LoadedKernel
@@ -227,7 +227,7 @@ class TunedKernel:
         self, key: tuple[object, ...], given: Mapping[str, object], outputs: Sequence[object] | None
     ) -> LaunchPlan:
         kernel, names = self._kernel, self._signature
-        found = {name: layout(given[name]) for name in (*names.arrays, *names.constants)}
+        found = {name: layout_of(given[name]) for name in (*names.arrays, *names.constants)}
         usual = kernel.arrays(self._last[0])
         for name in found:
             check_kind(kernel.name, name, found[name], usual[name])  # sizes() relies on this
@@ -237,7 +237,7 @@ class TunedKernel:
         libraries = {found[name].library for name in names.arrays or names.constants}
         library = "torch" if libraries == {"torch"} else "cupy"
         if outputs is not None:
-            found.update({name: layout(value) for name, value in zip(names.outputs, outputs, strict=True)})
+            found.update({name: layout_of(value) for name, value in zip(names.outputs, outputs, strict=True)})
         for name in found:
             check_kind(kernel.name, name, found[name], specs[name])
             check_fit(f"{kernel.name}[{problem_name(problem)}]", name, found[name], specs[name])
@@ -289,7 +289,7 @@ class TunedKernel:
 
     def _device_here(self) -> Device:
         try:
-            return gpu.describe(gpu.current())
+            return gpu.describe_gpu(gpu.current())
         except UsageError as error:
             known = ", ".join(f'"{name}"' for name in sorted(self._wisdom.devices())) or "none"
             raise UsageError(
@@ -298,7 +298,7 @@ class TunedKernel:
 
     def _device_of(self, index: int) -> Device:
         """Returns the GPU the arrays are on; a kernel that was made for a named device runs on no other."""
-        actual = gpu.describe(index)
+        actual = gpu.describe_gpu(index)
         if self._device is not None and (actual.name, actual.arch) != (self._device.name, self._device.arch):
             raise UsageError(
                 f"{self._kernel.name} was made for {self._device.name}; the arrays are on GPU {index}, {actual.name}. "
@@ -306,7 +306,7 @@ class TunedKernel:
             )
         return actual
 
-    def _one_gpu(self, found: Mapping[str, Layout]) -> int:
+    def _one_gpu(self, found: Mapping[str, ArrayLayout]) -> int:
         gpus = {name: f.gpu for name, f in found.items() if f.library != HOST}
         if len(set(gpus.values())) > 1:
             where = ", ".join(f"{name} on GPU {index}" for name, index in gpus.items())

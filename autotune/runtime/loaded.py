@@ -29,7 +29,7 @@ class LoadedKernel:
         self._name, self._device, self._index = kernel.name, device, index
         self.cubin: Cubin = gpu.cubin_of(source, kernel.name, device.arch, tuple(names)[1:])
         with gpu.made_current(index):
-            self._functions = {name: gpu.load(self.cubin, name) for name in names}
+            self._functions = {name: gpu.load_function(self.cubin, name) for name in names}
         self._opted_in: dict[str, int] = {}  # dynamic shared bytes; never lowered, since earlier plans need theirs
         self._workspace = _Workspace()
 

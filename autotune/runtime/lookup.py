@@ -255,11 +255,11 @@ def report_choice(folder: Path, kernel: str, values: Mapping[str, object], devic
 
 
 # ---------------------------------------------------------------------- helpers
-Request = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
+LookupRequest = tuple[str, Device, Mapping[str, Any], Mapping[str, Any] | None]
 
 
 def _of_entry(
-    request: Request, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
+    request: LookupRequest, entry: Entry, tier: str, why: str, refused: list[str], left_out: Loss | None = None
 ) -> Choice:
     """Makes a choice from ``entry``; ``left_out`` is the loss of the tier, but an exact answer has its own regret."""
     kernel, device, baked, runtime = request

@@ -19,23 +19,23 @@ from ..core.files import content_of
 from ..core.schema import (
     Check,
     Unsound,
-    amount,
-    anything,
-    config,
-    count,
-    device,
-    fields,
-    mapping,
-    name,
-    number,
+    as_amount,
+    as_config,
+    as_count,
+    as_device,
+    as_json_value,
+    as_name,
+    as_number,
+    as_seconds,
+    as_text,
+    as_word,
+    mapping_of,
+    members_of,
     optional,
     parse,
     seal,
     sealed,
-    seconds,
-    sequence,
-    text,
-    word,
+    sequence_of,
 )
 
 FORMAT = 3
@@ -131,7 +131,7 @@ class Wisdom:
         return found
 
     def loss(self, kernel: str, device: Device, tier: str) -> Loss | None:
-        """Returns the loss of ``tier`` on ``device``, or else on its architecture, or on its kind."""
+        """Returns the loss of ``tier`` on ``as_device``, or else on its architecture, or on its kind."""
         known = {loss.where: loss for loss in self.losses if (loss.kernel, loss.tier) == (kernel, tier)}
         return next((known[where] for where in (device.name, device.arch, device.kind) if where in known), None)
 
@@ -204,40 +204,47 @@ def _key(value: object) -> str:
     raise Unsound("is no key of a source, which is 12 hexadecimal digits")
 
 
-_VALUES = mapping(name, anything)
-_NAMES = sequence(word)
-_EVIDENCE = fields(
+_VALUES = mapping_of(as_name, as_json_value)
+_NAMES = sequence_of(as_word)
+_EVIDENCE = members_of(
     {
-        "median_s": seconds,
-        **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(seconds)),
-        "max_error": optional(amount),
-        "verified_on": sequence(text),
-        **dict.fromkeys(("checked_launches", "ties"), count),
-        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes"), optional(count)),
-        **dict.fromkeys(("compiler", "commit", "date"), text),
+        "median_s": as_seconds,
+        **dict.fromkeys(("q1_s", "q3_s", "default_median_s"), optional(as_seconds)),
+        "max_error": optional(as_amount),
+        "verified_on": sequence_of(as_text),
+        **dict.fromkeys(("checked_launches", "ties"), as_count),
+        **dict.fromkeys(("registers", "shared_bytes", "spill_bytes"), optional(as_count)),
+        **dict.fromkeys(("compiler", "commit", "date"), as_text),
     },
     needed=("median_s", "verified_on"),
 )
 _ENTRY = {
-    **{"kernel": name, "device": word, "baked": _VALUES, "runtime": _VALUES, "config": config, "source_key": _key},
-    **{"speed_up": optional(amount), "regret": amount, "evidence": _EVIDENCE},
+    **{
+        "kernel": as_name,
+        "device": as_word,
+        "baked": _VALUES,
+        "runtime": _VALUES,
+        "config": as_config,
+        "source_key": _key,
+    },
+    **{"speed_up": optional(as_amount), "regret": as_amount, "evidence": _EVIDENCE},
 }
-_FALLBACK = {"kernel": name, "baked": _VALUES, "config": config, "source_key": _key, "inputs": _NAMES}
+_FALLBACK = {"kernel": as_name, "baked": _VALUES, "config": as_config, "source_key": _key, "inputs": _NAMES}
 _LOSS = {
-    **{"kernel": name, "where": word, "tier": word},
-    **{"n": count, "n_untold": count, "median": number, "worst": number},
+    **{"kernel": as_name, "where": as_word, "tier": as_word},
+    **{"n": as_count, "n_untold": as_count, "median": as_number, "worst": as_number},
 }
 _CONTENT = {
-    "format": count,
-    "tuner": text,
-    "definitions": mapping(name, word),
-    "devices": mapping(word, device),
+    "format": as_count,
+    "tuner": as_text,
+    "definitions": mapping_of(as_name, as_word),
+    "devices": mapping_of(as_word, as_device),
     **{
-        field: sequence(fields(checks, needed=tuple(checks)))
+        field: sequence_of(members_of(checks, needed=tuple(checks)))
         for field, checks in (("entries", _ENTRY), ("fallbacks", _FALLBACK), ("losses", _LOSS))
     },
 }
-_checked: Check = fields(_CONTENT, needed=tuple(name for name in _CONTENT if name != "definitions"))
+_checked: Check = members_of(_CONTENT, needed=tuple(name for name in _CONTENT if name != "definitions"))
 
 
 def _wisdom(content: Mapping[str, Any]) -> Wisdom:

@@ -19,8 +19,8 @@ from .optuna_names import PREFIX, arguments, names_module, sampler_class, usable
 if TYPE_CHECKING:
     import numpy as np
 
-    from .base import Listed, Request
-    from .study import Direction, Search
+    from .sampler import ListSampler, Request
+    from .search import Direction, Search
 
 __all__ = ["SAMPLERS", "actual_sampler", "check_sampler", "names_module", "searcher"]
 
@@ -66,8 +66,8 @@ def searcher(
         UsageError: for an unknown name, or what a sampler of Optuna's raises; so does propose().
     """
     check_sampler(name)
-    from .base import Request
-    from .study import Search
+    from .sampler import Request
+    from .search import Search
 
     request = Request(configs, budget, seed, known or {})
     sampler = _sampler(actual_sampler(name, budget, len(configs)), request)
@@ -86,11 +86,11 @@ def check_sampler(name: str) -> None:
         raise UsageError(f"no sampler is called {name!r} (there are: {', '.join(known)}, {PREFIX}<class>)")
 
 
-def _sampler(name: str, request: "Request") -> "Listed":
+def _sampler(name: str, request: "Request") -> "ListSampler":
     from optuna.samplers import BaseSampler
 
-    from .base import Listed
-    from .by_optuna import Snapped
+    from .by_optuna import SnappedSampler
+    from .sampler import ListSampler
 
     kind: Any
     if name in SAMPLERS:
@@ -100,6 +100,6 @@ def _sampler(name: str, request: "Request") -> "Listed":
         kind = sampler_class(name)
     else:
         kind = load_installed(ENTRY_POINTS, name, BaseSampler)
-    if isclass(kind) and issubclass(kind, Listed) and not isabstract(kind):
+    if isclass(kind) and issubclass(kind, ListSampler) and not isabstract(kind):
         return kind(request)
-    return Snapped(request, name, usable(name, kind), arguments(kind, request.seed))
+    return SnappedSampler(request, name, usable(name, kind), arguments(kind, request.seed))

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..core.config import Config, Value
 from ..core.errors import UsageError
-from .base import Listed, Request
 from .features import features_of, levels_of
 from .kernel import Hyperparameters, squared_differences
 from .one_thread import one_thread
 from .posterior import Posterior
+from .sampler import ListSampler, Request
 
 ROOT_2PI = math.sqrt(2.0 * math.pi)
 
@@ -34,7 +34,7 @@ class Limits:
     refit_share: int = 10  # refit after the observations have grown by this fraction (1/n)
 
 
-class GaussianProcess(Listed):
+class GaussianProcess(ListSampler):
     """Proposes random configs first, then what the model prefers, given known and pending outcomes.
 
     Of several objectives it models a combination, each time another one: Knowles, ParEGO: a hybrid algorithm with

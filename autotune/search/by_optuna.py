@@ -12,11 +12,11 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ..core.config import Value
-from ..core.errors import UsageError, told
+from ..core.errors import UsageError, error_text
 from ..records.study import quiet
-from .base import Listed, Request
 from .optuna_names import arguments, sampler_class
-from .snapping import NOTHING, Grid
+from .sampler import ListSampler, Request
+from .snapping import NOTHING, ParameterGrid
 
 N_REHEARSED = 12  # trials of a rehearsal: samplers that begin at random have a model after ten
 _rehearsed: set[type] = set()
@@ -39,7 +39,7 @@ def check_optuna(name: str) -> None:
     _rehearsed.add(kind)
 
 
-class Snapped(Listed):
+class SnappedSampler(ListSampler):
     """Asks a sampler of Optuna's, and snaps each proposal to the nearest config that is not taken.
 
     The sampler has a study of its own, of the choices of each parameter by number. Its trials get the parameters of
@@ -52,7 +52,7 @@ class Snapped(Listed):
     def __init__(self, request: Request, name: str, kind: type[BaseSampler], options: Mapping[str, Any]) -> None:
         super().__init__(request)
         self._name, self._kind, self._options = name, kind, options
-        self._grid = Grid.of(self.configs)
+        self._grid = ParameterGrid.of(self.configs)
         self._asked: dict[int, int] = {}  # by the number of a config: the number of its trial
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
@@ -89,7 +89,7 @@ class Snapped(Listed):
         self._asked[row] = trial
 
 
-class TreeParzen(Snapped):
+class TreeParzen(SnappedSampler):
     """Optuna's tree-structured Parzen estimator, of all parameters together, which are categories.
 
     Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011.
@@ -164,7 +164,7 @@ class GridStudy:
             package = f"the package {error.name.partition('.')[0]}" if error.name else "a package"
             why = f"needs {package}, which is not installed ({' '.join(str(error).split())}); install it"
         else:
-            why = f"raises {told(error)}; correct it"
+            why = f"raises {error_text(error)}; correct it"
         return UsageError(f"the sampler {self._name!r} {why}, or choose another sampler")
 
 

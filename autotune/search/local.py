@@ -4,11 +4,11 @@ from collections import Counter
 
 import numpy as np
 
-from .base import Listed, Request
 from .features import levels_of
+from .sampler import ListSampler, Request
 
 
-class LocalSearch(Listed):
+class LocalSearch(ListSampler):
     """Walk to faster neighbours; where there is none, start again near the best or, each second time, anywhere.
 
     A neighbour differs in one parameter. The walk moves as soon as a neighbour is faster. Lourenco, Martin and

@@ -5,7 +5,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import UsageError, told
+from ..core.errors import UsageError, error_text
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -78,7 +78,7 @@ def _imported(name: str, module: str, last: str) -> Any:
         found = import_module(module)
     except Exception as error:  # it is somebody else's module, and may raise anything
         raise UsageError(
-            f"the sampler {name!r}: {module} does not import: {told(error)}; mend or install it"
+            f"the sampler {name!r}: {module} does not import: {error_text(error)}; mend or install it"
         ) from error
     if not hasattr(found, last):
         raise UsageError(f"the sampler {name!r}: {module} has no {last}; correct the name")

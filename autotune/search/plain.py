@@ -1,9 +1,9 @@
 """Samplers without a model: every config in order, and every config in random order."""
 
-from .base import Listed, Request
+from .sampler import ListSampler, Request
 
 
-class Exhaustive(Listed):
+class Exhaustive(ListSampler):
     """Proposes every config in the order of the space."""
 
     several = True

@@ -19,7 +19,7 @@ from ..core.config import Config, Value
 from ..core.definition import Kernel
 from ..core.errors import UsageError
 from ..core.problem import Problem
-from ..core.schema import Unsound, number, plain, scalar
+from ..core.schema import Unsound, as_number, as_scalar, plain
 from ..records.about import About
 from ..records.folder import SWEEP, SweepFolder, find_sweeps
 from ..records.outcome import tell_missing
@@ -117,7 +117,7 @@ def read_spaces(
     return list(spaces.values()), left_out
 
 
-def middle(configs: Sequence[Config]) -> Config:
+def middle_config(configs: Sequence[Config]) -> Config:
     """Returns the config nearest to the middle of every axis: least sum of |2 rank of its value / last rank - 1|."""
     values: dict[str, dict[Value, None]] = {}
     for config in configs:
@@ -140,7 +140,7 @@ def _space(path: Path, name: str, rows: Iterable[_Row], default: Config | None =
     if all(s is None for s in seconds):
         raise UsageError(f"{path} records {len(configs)} configs and all of them failed: there is nothing to find")
     spent = tuple(row.spent_s for row in by_config.values())
-    return RecordedSpace(name, configs, seconds, spent, default if default in by_config else middle(configs))
+    return RecordedSpace(name, configs, seconds, spent, default if default in by_config else middle_config(configs))
 
 
 # ---------------------------------------------------------------------- autotune's own sweeps
@@ -237,13 +237,13 @@ def _closed(text: str) -> Iterable[str]:
 
 def _config(values: Mapping[str, Any]) -> Config:
     """Raises Unsound, a ValueError, for a value that no parameter has."""
-    return Config({str(name): scalar(value) for name, value in values.items()})
+    return Config({str(name): as_scalar(value) for name, value in values.items()})
 
 
 def _number(value: Any) -> float | None:
     """Returns a number, or None if it is not one or out of range."""
     try:
-        return float(number(value))
+        return float(as_number(value))
     except Unsound:
         return None
 

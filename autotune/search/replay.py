@@ -23,7 +23,7 @@ RANDOM = "random"
 
 
 @dataclass(frozen=True)
-class Run:
+class ReplayRun:
     """One repeat: which searcher, the number of each config in the order of their outcomes, its CPU seconds."""
 
     searcher: str
@@ -120,7 +120,7 @@ def replay(
     return _summary(space, runs, about)
 
 
-def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: int) -> Run:
+def replay_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: int) -> ReplayRun:
     """Run one search."""
     number = {config: i for i, config in enumerate(space.configs)}
     default = space.default
@@ -143,10 +143,10 @@ def run_once(space: RecordedSpace, sampler: str, trials: int, ahead: int, seed: 
         tried.append(current)
         seconds = space.seconds[current]
         search.observe(space.configs[current], None if seconds is None else (seconds,))
-    return Run(actual_sampler(sampler, trials, len(space.configs)), tuple(tried), asking_s)
+    return ReplayRun(actual_sampler(sampler, trials, len(space.configs)), tuple(tried), asking_s)
 
 
-def _summary(space: RecordedSpace, runs: Sequence[Run], about: Mapping[str, Any]) -> Replay:
+def _summary(space: RecordedSpace, runs: Sequence[ReplayRun], about: Mapping[str, Any]) -> Replay:
     optimum_s, random_s = space.optimum_s, expected_minimum(space.seconds, about["trials"])
     found = [_best(space, run) for run in runs]
     ratios = np.array([f for f in found if f is not None] or [np.nan]) / optimum_s
@@ -172,11 +172,11 @@ def _summary(space: RecordedSpace, runs: Sequence[Run], about: Mapping[str, Any]
     )
 
 
-def _best(space: RecordedSpace, run: Run) -> float | None:
+def _best(space: RecordedSpace, run: ReplayRun) -> float | None:
     return min((s for i in run.tried if (s := space.seconds[i]) is not None), default=None)
 
 
-def _trials_to_near(space: RecordedSpace, run: Run) -> float:
+def _trials_to_near(space: RecordedSpace, run: ReplayRun) -> float:
     """Returns the number of trials until one was within 5 % of the optimum, or infinity."""
     enough = space.optimum_s * NEAR
     near = (n for n, i in enumerate(run.tried, 1) if (s := space.seconds[i]) is not None and s <= enough)
@@ -192,17 +192,19 @@ def _runs(
     seeds: Sequence[int],
     jobs: int,
     progress: Callable[[int], None],
-) -> list[Run]:
+) -> list[ReplayRun]:
     if jobs == 1:
         runs = []
         for seed in seeds:
-            runs.append(run_once(space, sampler, trials, ahead, seed))
+            runs.append(replay_once(space, sampler, trials, ahead, seed))
             progress(len(runs))
         return runs
-    found: dict[int, Run] = {}
+    found: dict[int, ReplayRun] = {}
     pool = RankedPool(min(jobs, len(seeds)), "autotune-search", _keep, space)
     try:
-        waiting: dict[Future[Run], int] = {pool.schedule(_run, (sampler, trials, ahead, seed)): seed for seed in seeds}
+        waiting: dict[Future[ReplayRun], int] = {
+            pool.schedule(_run, (sampler, trials, ahead, seed)): seed for seed in seeds
+        }
         for future in as_completed(waiting):
             found[waiting[future]] = future.result()
             progress(len(found))
@@ -221,5 +223,5 @@ def _keep(space: RecordedSpace) -> None:
     _space = space
 
 
-def _run(sampler: str, trials: int, ahead: int, seed: int) -> Run:
-    return run_once(_space, sampler, trials, ahead, seed)
+def _run(sampler: str, trials: int, ahead: int, seed: int) -> ReplayRun:
+    return replay_once(_space, sampler, trials, ahead, seed)

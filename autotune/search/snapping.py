@@ -12,7 +12,7 @@ NOTHING = "-"  # the choice that stands for a parameter which a config lacks
 
 
 @dataclass(frozen=True)
-class Grid:
+class ParameterGrid:
     """The parameters of a space, each with its choices; ``table[i, j]`` is the choice of config i for ``names[j]``.
 
     Choices are in ascending order; NOTHING stands last where some config lacks the parameter.
@@ -24,7 +24,7 @@ class Grid:
     last: np.ndarray  # int [n_names], the last choice, but at least 1: what differences are divided by
 
     @staticmethod
-    def of(configs: Sequence[Config]) -> "Grid":
+    def of(configs: Sequence[Config]) -> "ParameterGrid":
         """Returns the grid of these configs."""
         levels = levels_of(configs)
         choices = tuple(
@@ -32,7 +32,7 @@ class Grid:
             for values, column in zip(levels.values, levels.table.T, strict=True)
         )
         last = np.array([max(1, len(each) - 1) for each in choices])
-        return Grid(levels.names, choices, np.where(levels.table == ABSENT, last, levels.table), last)
+        return ParameterGrid(levels.names, choices, np.where(levels.table == ABSENT, last, levels.table), last)
 
     def nearest(self, rows: np.ndarray, wanted: Sequence[int]) -> int:
         """Returns that one of ``rows`` which differs from ``wanted`` in the fewest parameters, then by the least sum.

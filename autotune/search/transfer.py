@@ -34,7 +34,7 @@ Fill = Callable[[Mapping[str, Any], Device | None, Sequence[Config]], np.ndarray
 
 
 @dataclass(frozen=True)
-class Point:
+class TransferPoint:
     """A configuration at a problem: its problem's fields, the octaves that its device is away, how its launch fills it,
     and its time relative to the best.
     """
@@ -52,7 +52,9 @@ class Expectation:
     ``times``: the mean of each, of standardized logarithms, float [n_asked].
     """
 
-    def __init__(self, elsewhere: Sequence[Point], own: Sequence[Point], asked: Sequence[Point]) -> None:
+    def __init__(
+        self, elsewhere: Sequence[TransferPoint], own: Sequence[TransferPoint], asked: Sequence[TransferPoint]
+    ) -> None:
         self.configs = [point.config for point in asked]
         observed = [*elsewhere, *own]
         self._values = _standardized(np.log(np.minimum([point.time for point in observed], CAP)))
@@ -106,7 +108,7 @@ def expect(
     ``fill``: (a problem's fields, a neighbour's device or None for one's own, configurations) -> as occupancy().
     """
     fields = asdict(problem)
-    elsewhere: list[Point] = []
+    elsewhere: list[TransferPoint] = []
     for n in neighbours:
         with suppress(Exception):  # another definition may have recorded what this one cannot launch
             elsewhere += _points(n.problem, n.device, AWAY[n.kinship], _some(n.measured), fill)
@@ -125,17 +127,17 @@ def _points(
     away: float,
     measured: Sequence[tuple[Config, float]],
     fill: Fill | None,
-) -> list[Point]:
+) -> list[TransferPoint]:
     configs = [config for config, _ in measured]
     rows = fill(fields, device, configs) if fill else np.zeros((len(configs), 0))
-    return [Point(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
+    return [TransferPoint(config, fields, away, row, time) for (config, time), row in zip(measured, rows, strict=True)]
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:
     return np.asarray((values - values.mean()) / (values.std() + 1e-12))
 
 
-def _coordinates(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(points: Sequence[TransferPoint]) -> tuple[np.ndarray, np.ndarray]:
     """Returns (columns, float [n_points, n_columns]; groups, int [n_columns], of columns that share a length scale)."""
     configs = list(dict.fromkeys(point.config for point in points))
     features = features_of(levels_of(configs))

@@ -8,11 +8,13 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from ..core.errors import UsageError, told
+from ..core.errors import UsageError, error_text
 
 KERNELS = "autotune.kernels"  # each entry point names a module that defines one kernel
 DEVICES = "autotune.devices"  # ... a module that has what DeviceModule lists; it is called as the module's kind
-SAMPLERS = "autotune.samplers"  # ... a class, module:Class, that extends search.base.Listed or a sampler of Optuna's
+SAMPLERS = (
+    "autotune.samplers"  # ... a class, module:Class, that extends search.sampler.ListSampler or a sampler of Optuna's
+)
 EXPORTS = "autotune.exports"  # ... a module that has what Format lists
 
 
@@ -34,7 +36,8 @@ def load_installed(group: str, name: str, interface: type) -> Any:
         found = point.load()
     except Exception as error:  # it is somebody else's module, and may raise anything
         raise UsageError(
-            f"{name!r} of {group} does not load: {point.value} of {package}: {told(error)}; mend or remove the package"
+            f"{name!r} of {group} does not load: {point.value} of {package}: {error_text(error)}; mend or remove the "
+            "package"
         ) from error
     missing = sorted(member for member in _members(interface) if not hasattr(found, member))
     if missing:

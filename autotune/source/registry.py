@@ -84,7 +84,7 @@ def recorded_kernel(about: Mapping[str, Any], named: Mapping[str, Kernel[Problem
 
 
 @lru_cache(maxsize=64)
-def reference_of(kernel: Kernel[Problem]) -> str:
+def kernel_reference(kernel: Kernel[Problem]) -> str:
     """Returns what ``load_kernel`` finds the same kernel by, in another process too."""
     modules = _modules()
     module = modules.get(kernel.name, "")

@@ -20,8 +20,8 @@ from jinja2.lexer import Token, TokenStream
 from ..core.config import Config
 from ..core.definition import BEYOND_BYTES, BEYOND_CONSTANTS, CONSTANT_BYTES, Array, Kernel, P, baked_values
 from ..core.errors import Status, TrialFailure
-from .checks import check_arrays, check_order, check_textures
 from .includes import with_includes
+from .template_checks import check_arrays, check_order, check_textures
 
 INCLUDES = re.compile(r"\b(?:include|import|embed)")  # words of directives, and of others
 TEMPLATES = "autotune.templates"  # a package that holds data; in a checkout it lies beside autotune

@@ -102,14 +102,14 @@ def _preference(finalist: Finalist, default: Mapping[str, Value]) -> tuple[int, 
     return finalist.registers or 0, finalist.shared_bytes or 0, n_different, finalist.number
 
 
-def chosen(trials: list[Trial], default: Config, n: int, objectives: Objectives = FASTEST) -> list[Trial]:
+def contestants_of(trials: list[Trial], default: Config, n: int, objectives: Objectives = FASTEST) -> list[Trial]:
     """Returns the ``n`` best, those within SAME of the best (at most MOST in all), and the default.
 
     With two objectives: the front of them, or MOST that are spread over it.
     """
     measured = objectives.ranked(trials)
     if len(objectives.each) > 1:
-        best = spread(front(objectives.each, measured), MOST)
+        best = evenly_spread(front(objectives.each, measured), MOST)
     else:
         least = objectives.rank(measured[0]) if measured else 0.0
         alike = [t for t in measured if objectives.rank(t) <= least + SAME * abs(least)]
@@ -117,7 +117,7 @@ def chosen(trials: list[Trial], default: Config, n: int, objectives: Objectives 
     return best + [t for t in measured if t.config == default and t not in best]
 
 
-def spread(trials: list[Trial], n: int) -> list[Trial]:
+def evenly_spread(trials: list[Trial], n: int) -> list[Trial]:
     """Returns at most ``n`` of them, the first and the last included."""
     if len(trials) <= n:
         return trials
@@ -139,7 +139,7 @@ def side_by_side(
     numbered = [replace(trial, number=i) for i, trial in enumerate(trials)]
     settings = replace(settings, n_finalists=len(trials))
     context = Context.of(kernel, problem, bench, settings.protocol, settings.launch_deadline_s)
-    with oracles.chosen(context, trials[0]) as oracle:
+    with oracles.oracle_of(context, trials[0]) as oracle:
         return FinalRound(context, oracle, settings, Quiet(), fails).run(numbered, trials[0].config)
 
 
@@ -162,7 +162,7 @@ class FinalRound:
         return despite_deletion(lambda: self._run(trials, default), MOST_CACHES_LOST)
 
     def _run(self, trials: list[Trial], default: Config) -> tuple[Finalist, ...]:
-        finalists = chosen(trials, default, self.settings.n_finalists, self.objectives)
+        finalists = contestants_of(trials, default, self.settings.n_finalists, self.objectives)
         if not finalists:
             return ()
         self.progress.finalists(len(finalists))

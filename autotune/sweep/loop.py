@@ -18,7 +18,7 @@ from ..trial.oracle import Oracle
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ..search.study import Search
+    from ..search.search import Search
 
 N_WAITING = 8  # compiled proposals that may wait for the device
 
@@ -52,7 +52,7 @@ def run_trials(
         fastest = log.fastest if objectives.is_time else None
         proposal = _next(ahead, context)
         incumbent_s = fastest.median_s if fastest else None
-        ran = stations.run(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
+        ran = stations.run_stations(context, oracle, log.next_number, proposal.compiled(), incumbent_s)
         trial, oracle = objectives.with_metrics(ran.trial), ran.oracle
         objectives.check_energy(trial, context.target.device.name)
         context.ledger.add(ran.spent_s)

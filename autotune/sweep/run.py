@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ..core.config import Config
 from ..core.definition import Kernel, P, baked_fields, problem_name, runtime_fields
 from ..core.errors import Status, TrialFailure, UsageError, one_line
-from ..core.html import table
+from ..core.html import html_table
 from ..core.space import Enumeration
-from ..core.units import seconds
+from ..core.units import seconds_text
 from ..records.about import About
 from ..records.folder import SweepFolder
 from ..records.objectives import Objectives
@@ -22,7 +22,7 @@ from ..records.outcome import UNNUMBERED, Finalist, Outcome, Relation
 from ..records.paths import sweep_path
 from ..records.provenance import provenance
 from ..records.record import SweepRecord
-from ..records.table import load
+from ..records.table import load_trials
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
 from ..search import actual_sampler, check_sampler, searcher
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects
 
     from ..records.journal import Journal
-    from ..search.study import Search
+    from ..search.search import Search
 
 ELSEWHERE = ("results", "dashboard")  # settings that say where to write, and nothing of what is written
 
@@ -67,7 +67,7 @@ class Sweep:
     @property
     def trials(self) -> "pd.DataFrame":
         """Returns one row per trial, like ``autotune.load``."""
-        return load(self.path)
+        return load_trials(self.path)
 
     @property
     def speed_up(self) -> float | None:
@@ -99,12 +99,12 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show."""
-        return table(f"Sweep in {self.path}", self._told())
+        return html_table(f"Sweep in {self.path}", self._told())
 
     def _told(self) -> dict[str, str]:
         """Returns the little that tells how it went, a line by name."""
         told = {
-            name: f"{seconds(trial.median_s)}  {trial.config}" if trial else "none was correct"
+            name: f"{seconds_text(trial.median_s)}  {trial.config}" if trial else "none was correct"
             for name, trial in (("best", self.best), ("default", self.default))
         }
         if self.speed_up is not None:
@@ -215,7 +215,7 @@ class _Run:
                 self.folder.drop_outcome()
                 search = self._search(sampler)
                 recorded = self.journal.add if self.journal else None
-                with oracles.chosen(context, log.fastest, settings.trust_recorded) as oracle:
+                with oracles.oracle_of(context, log.fastest, settings.trust_recorded) as oracle:
                     oracle = run_trials(
                         context, oracle, search, self.objectives, log, self.progress, n_total, settings.time_s, recorded
                     )

@@ -2,7 +2,7 @@
 
 Small cases, at the edge sizes, are made where they are needed. The timed problem's may be gigabytes and seconds of
 NumPy: a compile process makes it beside the first compiles, and leaves it in files that the device's process maps.
-``Placed`` is a case in the device's memory, where outputs are poisoned, launched into and compared.
+``CaseInMemory`` is a case in the device's memory, where outputs are poisoned, launched into and compared.
 Where NumPy would need minutes, the output of a verified config stands in for the reference.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core.definition import Array, Kernel, Launch, P, Tolerance, fault, problem_name
 from ..core.errors import Status, TrialFailure
-from ..devices.base import TIMED_ALIGN, Argument, Buffer, Comparison, Constant, Function, Session
+from ..devices.base import TIMED_ALIGN, Argument, Buffer, Constant, Function, OutputComparison, Session
 from ..devices.comparison import another
 from ..runtime.binding import Binding
 from ..runtime.signature import ArgumentTypeError
@@ -64,7 +64,7 @@ def random_inputs(kernel: Kernel[P], problem: P, number: int = 0) -> dict[str, A
 def numpy_case(kernel: Kernel[P], problem: P, number: int = 0) -> Case:
     """Returns the case of ``problem``, its reference made by the definition; ``number``: of other inputs."""
     inputs = random_inputs(kernel, problem, number)
-    reference = contract.reference_of(kernel, problem, inputs)
+    reference = contract.expected_outputs(kernel, problem, inputs)
     key = case_key(kernel, problem) + (f" {number}" if number else "")
     return Case(key, problem, inputs, reference, _tolerances(kernel, problem))
 
@@ -107,7 +107,7 @@ def write_case(kernel: Kernel[P], problem: P, folder: Path, with_reference: bool
     inputs = random_inputs(kernel, problem, number)
     if too_large and not number:
         (folder / PARTS).write_bytes(pickle.dumps(parts_of(kernel, problem, inputs)))
-    reference = contract.reference_of(kernel, problem, inputs) if with_reference else {}
+    reference = contract.expected_outputs(kernel, problem, inputs) if with_reference else {}
     numbers = {name: value for name, value in inputs.items() if not isinstance(value, np.ndarray)}
     (folder / "numbers.pickle").write_bytes(pickle.dumps(numbers))
     for kind, values in (("input", inputs), ("output", reference)):
@@ -144,7 +144,7 @@ def arrays_of(folder: Path, kind: str) -> dict[str, np.ndarray]:
 
 
 # ---------------------------------------------------------------------- device memory
-class Placed:
+class CaseInMemory:
     """The arguments of one problem in device memory, at multiples of ``align``, or of what the definition states.
 
     The workspace of a launch is made when that is known, and kept until one that differs is needed.
@@ -186,7 +186,7 @@ class Placed:
         self._arguments: list[Argument] = self._binding.ordered(self.buffers, scalars)
         self._constants = constants_of(self._binding, inputs)
 
-    def __enter__(self) -> "Placed":
+    def __enter__(self) -> "CaseInMemory":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -340,7 +340,7 @@ def as_given(kernel: Kernel[Any], name: str, spec: Array, inputs: Mapping[str, A
     return np.ascontiguousarray(array)
 
 
-def differs(name: str, found: Comparison, tolerance: Tolerance) -> str:
+def differs(name: str, found: OutputComparison, tolerance: Tolerance) -> str:
     """Says how an output differs from its reference, for people."""
     index = ", ".join(map(str, found.first_bad or ()))
     parts = {"atol": tolerance.atol, "rtol": tolerance.rtol, "rms x": tolerance.of_rms}

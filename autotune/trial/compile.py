@@ -60,7 +60,7 @@ class Subject(Generic[P]):
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileResult:
     """A config that has left the compilers: ``binary`` is a failure where there is none."""
 
     config: Config
@@ -95,16 +95,16 @@ class Proposal:
             raise self.outcome
         return self.outcome.result()
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompileResult:
         """Wait for the compile, whatever comes of it."""
         try:
-            return Compiled(self.config, self.variant, self.binary())
+            return CompileResult(self.config, self.variant, self.binary())
         except TrialFailure as failure:
-            return Compiled(self.config, self.variant, failure)
+            return CompileResult(self.config, self.variant, failure)
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecordedConfig:
     """A recorded trial of the kernel that ``load_kernel`` finds by that name, and what is to be compared with it."""
 
     kernel: str
@@ -152,7 +152,7 @@ class CompilePool:
         future = self._pool.schedule(_compile, (variant, builds), self.deadline_s, rank)
         return Pending(future, self.deadline_s)
 
-    def holds(self, asked: "Asked", rank: int = 0) -> "Future[bool]":
+    def holds(self, asked: "RecordedConfig", rank: int = 0) -> "Future[bool]":
         """Returns whether a config still has the machine code and the conditions of a recorded trial."""
         return self._pool.schedule(_holds, (asked,), self.deadline_s, rank)
 
@@ -160,7 +160,7 @@ class CompilePool:
         """Returns the digest of what comes out of ``variant``, as the function of that name does."""
         return self._pool.schedule(_code_of, (variant, wanted), self.deadline_s)
 
-    def conditions(self, asked: "Asked", rank: int = 0) -> "Future[str]":
+    def conditions(self, asked: "RecordedConfig", rank: int = 0) -> "Future[str]":
         """Returns the digest of what the outcome of a config depends on besides its machine code."""
         return self._pool.schedule(_conditions, (asked,), self.deadline_s, rank)
 
@@ -232,12 +232,12 @@ def _code_of(variant: Variant, wanted: str) -> str:
     return code_of(_module.kind, variant, _device, wanted)
 
 
-def _conditions(asked: Asked) -> str:
+def _conditions(asked: RecordedConfig) -> str:
     kernel = load_kernel(asked.kernel)
     return conditions_of(kernel, kernel.problem(asked.problem), asked.config, asked.protocol)
 
 
-def _holds(asked: Asked) -> bool:
+def _holds(asked: RecordedConfig) -> bool:
     """Asks the definition here, since what it does in this process takes no sweep along."""
     try:
         if _conditions(asked) != asked.conditions:

@@ -10,7 +10,7 @@ from ..core.definition import Kernel, P
 from ..core.errors import DefinitionError, TrialFailure
 from ..devices import Target
 from ..records.measurement import Protocol
-from ..source.registry import reference_of
+from ..source.registry import kernel_reference
 from .bench import Bench
 from .compile import Subject
 from .ledger import Ledger
@@ -61,7 +61,7 @@ class Context(Subject[P]):
             protocol=protocol,
             deadline_s=deadline_s,
             rank=bench.join() if rank is None else rank,
-            reference=reference_of(kernel),
+            reference=kernel_reference(kernel),
             fields=asdict(problem),
             compiler=compiler,
             definition=definition,

@@ -39,7 +39,7 @@ def inputs_of(kernel: Kernel[P], problem: P, rng: np.random.Generator) -> dict[s
     return dict(inputs)
 
 
-def reference_of(kernel: Kernel[P], problem: P, inputs: Inputs) -> dict[str, np.ndarray]:
+def expected_outputs(kernel: Kernel[P], problem: P, inputs: Inputs) -> dict[str, np.ndarray]:
     """Returns the definition's outputs for ``inputs``, which ``inputs_of`` made.
 
     Raises:
@@ -82,7 +82,7 @@ def check_repeats(kernel: Kernel[P], problem: P, inputs: Inputs, reference: Mapp
     Raises:
         DefinitionError: when two runs with the same inputs differ by more than the tolerance.
     """
-    for name, again in reference_of(kernel, problem, inputs).items():
+    for name, again in expected_outputs(kernel, problem, inputs).items():
         if compare_arrays(again, reference[name], tolerance_of(kernel, problem, name)).n_bad:
             why = f"returns another {name!r} each time that it is called with the same inputs"
             why += f" (at {problem_name(problem)}); it must depend on its inputs only"

@@ -13,8 +13,8 @@ from ..core.config import Config
 from ..core.definition import Kernel, Launch
 from ..devices.base import Binary, Function, Session
 from ..records.measurement import Measurement, Protocol
-from .case import Case, Placed, bytes_of
-from .measure import Samples, check_after, timed_arguments
+from .case import Case, CaseInMemory, bytes_of
+from .measure import TimedSamples, check_after, timed_arguments
 
 CLOSE = 0.01  # medians within a hundredth of the fastest may change their order in other places
 
@@ -47,7 +47,7 @@ def interleaved(
         room = session.keep_bytes // max(1, bytes_of(kernel.arrays(case.problem)))
         with ExitStack() as kept:  # keep all buffers allocated, so that each placement differs
             for _ in range(min(n_placements, room) - 1):
-                placed = kept.enter_context(Placed(session, kernel, case.problem, case.inputs))
+                placed = kept.enter_context(CaseInMemory(session, kernel, case.problem, case.inputs))
                 _rounds(close, placed, case, protocol.n_samples, order)
     return [c.samples.summary(False, c.errors) for c in contestants]
 
@@ -57,15 +57,15 @@ class _Contestant:
 
     def __init__(self, session: Session, function: Function, geometry: Launch, protocol: Protocol) -> None:
         self.function, self.geometry, self.n_warmup = function, geometry, protocol.n_warmup
-        self.samples = Samples(session, protocol.cold)
+        self.samples = TimedSamples(session, protocol.cold)
         self.errors = (0.0, 0.0)
 
-    def check(self, placed: Placed, case: Case) -> None:
+    def check(self, placed: CaseInMemory, case: Case) -> None:
         largest, rms = check_after(self.function, self.geometry, placed, case)
         self.errors = max(self.errors[0], largest), max(self.errors[1], rms)
 
 
-def _rounds(contestants: list[_Contestant], placed: Placed, case: Case, n: int, order: random.Random) -> None:
+def _rounds(contestants: list[_Contestant], placed: CaseInMemory, case: Case, n: int, order: random.Random) -> None:
     """Takes ``n`` more samples of each."""
     for c in contestants:
         c.samples.warm_up(c.function, c.geometry, placed, c.n_warmup)

@@ -20,7 +20,7 @@ from ..core.definition import Kernel, Launch
 from ..core.errors import Status, TrialFailure
 from ..devices.base import Binary, Function, Sample, Session
 from ..records.measurement import Measurement, Protocol, Sustained
-from .case import N_LARGE, POISONS, Case, Placed, bytes_of
+from .case import N_LARGE, POISONS, Case, CaseInMemory, bytes_of
 
 MEASURING = 1  # raised when a change of this program lets a trial end otherwise: what was recorded before is then stale
 MIN_CLOCK = 0.75  # share of the maximum clock below which samples are discarded and repeated
@@ -47,7 +47,7 @@ def measure(
     function = session.load(binary, session.timed_build)
     geometry = kernel.launch(case.problem, config)
     placed = timed_arguments(session, kernel, case)
-    taken = Samples(session, protocol.cold)
+    taken = TimedSamples(session, protocol.cold)
     placed.poison(POISONS[0])
     taken.warm_up(function, geometry, placed, protocol.n_warmup)
     taken.take(function, geometry, placed, min(LOOK_AFTER, protocol.n_samples))
@@ -77,7 +77,7 @@ def sustained(
     return streamed(function, kernel.launch(case.problem, config), placed, seconds)
 
 
-def streamed(function: Function, geometry: Launch, placed: Placed, seconds: float) -> Sustained:
+def streamed(function: Function, geometry: Launch, placed: CaseInMemory, seconds: float) -> Sustained:
     """Returns the figures of back-to-back launches for ``seconds``. Raises TrialFailure, as the device does."""
     run = function.stream(geometry, placed.arguments(geometry), seconds)
     taken, n = run.seconds, run.n_launches
@@ -132,7 +132,7 @@ def _copied(binary: Binary, build: str) -> Iterator[Binary]:
         yield replace(binary, files={**binary.files, build: Path(folder) / path.name})
 
 
-class Samples:
+class TimedSamples:
     """The samples of one binary so far."""
 
     def __init__(self, session: Session, cold: bool) -> None:
@@ -151,10 +151,10 @@ class Samples:
     def median_s(self) -> float:
         return median(s.seconds for s in self.kept)
 
-    def warm_up(self, function: Function, geometry: Launch, placed: Placed, n: int) -> None:
+    def warm_up(self, function: Function, geometry: Launch, placed: CaseInMemory, n: int) -> None:
         function.samples(geometry, placed.arguments(geometry), n, cold=self.cold)
 
-    def take(self, function: Function, geometry: Launch, placed: Placed, until: int) -> None:
+    def take(self, function: Function, geometry: Launch, placed: CaseInMemory, until: int) -> None:
         """Takes samples until ``until`` good ones are kept."""
         while len(self.kept) < until:
             new = function.samples(geometry, placed.arguments(geometry), until - len(self.kept), cold=self.cold)
@@ -198,7 +198,7 @@ class Samples:
         )
 
 
-def check_after(function: Function, geometry: Launch, placed: Placed, case: Case) -> tuple[float, float]:
+def check_after(function: Function, geometry: Launch, placed: CaseInMemory, case: Case) -> tuple[float, float]:
     """Checks what the timed binary writes at the timed size: from poisoned outputs, and where they hold another answer.
 
     In timed launches outputs hold the answer, and a binary that leaves it there, or returns early, would be fast.
@@ -214,7 +214,7 @@ def check_after(function: Function, geometry: Launch, placed: Placed, case: Case
         raise
 
 
-def _check_where_another_is_held(function: Function, geometry: Launch, placed: Placed, case: Case) -> None:
+def _check_where_another_is_held(function: Function, geometry: Launch, placed: CaseInMemory, case: Case) -> None:
     placed.hold_another()
     placed.launch(function, geometry)
     try:
@@ -256,10 +256,10 @@ def check_carried(
         _forget(case.key)  # the next trial gets buffers with its own inputs
 
 
-_placed: OrderedDict[str, Placed] = OrderedDict()  # keyed by case, the last used at the end
+_placed: OrderedDict[str, CaseInMemory] = OrderedDict()  # keyed by case, the last used at the end
 
 
-def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed:
+def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> CaseInMemory:
     """Returns the timed problem's buffers, kept from trial to trial.
 
     Those of a few problems under way, if they are small.
@@ -268,7 +268,7 @@ def timed_arguments(session: Session, kernel: Kernel[Any], case: Case) -> Placed
         n_bytes = bytes_of(kernel.arrays(case.problem))
         while _placed and (len(_placed) >= N_LARGE or n_bytes + _placed_bytes() > session.keep_bytes):
             _forget(next(iter(_placed)))
-        _placed[case.key] = Placed(session, kernel, case.problem, case.inputs)
+        _placed[case.key] = CaseInMemory(session, kernel, case.problem, case.inputs)
     _placed.move_to_end(case.key)
     return _placed[case.key]
 

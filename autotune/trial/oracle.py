@@ -137,7 +137,7 @@ class Oracle:
 
 
 @contextmanager
-def chosen(context: Context[P], fastest: Trial | None, trust_recorded: bool = False) -> Iterator[Oracle]:
+def oracle_of(context: Context[P], fastest: Trial | None, trust_recorded: bool = False) -> Iterator[Oracle]:
     """Yields the oracle of a sweep; a compile process makes the inputs and the reference meanwhile.
 
     ``fastest``: of the recorded trials, which stands in where NumPy would need minutes, or with ``trust_recorded``. One

@@ -54,7 +54,7 @@ def parts_of(kernel: Kernel[P], problem: P, inputs: Inputs) -> tuple[Part, ...]:
         n = getattr(problem, field)
         drawn = np.random.default_rng(n).choice(n - 1, min(N_DRAWN, n - 1), replace=False)
         return tuple(
-            Part(field, number, axes, contract.reference_of(kernel, alone, _inputs(axes, inputs, number)))
+            Part(field, number, axes, contract.expected_outputs(kernel, alone, _inputs(axes, inputs, number)))
             for number in [*sorted(map(int, drawn)), n - 1]
         )
     return ()
@@ -69,9 +69,9 @@ def _is_independent(kernel: Kernel[P], problem: P, field: str) -> bool:
             continue
         with suppress(UsageError, ValueError, TypeError, IndexError):
             inputs = contract.inputs_of(kernel, few, np.random.default_rng(FEW))
-            whole = contract.reference_of(kernel, few, inputs)
+            whole = contract.expected_outputs(kernel, few, inputs)
             for number in range(FEW):
-                part = contract.reference_of(kernel, alone, _inputs(axes, inputs, number))
+                part = contract.expected_outputs(kernel, alone, _inputs(axes, inputs, number))
                 for name, answer in part.items():
                     wanted = np.ascontiguousarray(_taken(whole[name], axes[name], number))
                     if compare_arrays(answer, wanted, contract.tolerance_of(kernel, alone, name)).n_bad:

@@ -20,12 +20,12 @@ from ..records.measurement import Measurement
 from ..records.trial import Trial
 from ..runtime.nvrtc import Figures
 from ..source.render import Variant, render
-from .compile import MOST_CACHES_LOST, Compiled
+from .compile import MOST_CACHES_LOST, CompileResult
 from .context import Context
 from .measure import MEASURING
 from .oracle import Oracle
 from .verify import Verdict
-from .worker import Tried
+from .worker import TrialReport
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class Ran:
     spent_s: Mapping[str, float]
 
 
-def run(context: Context[P], oracle: Oracle, number: int, compiled: Compiled, incumbent_s: float | None) -> Ran:
+def run_stations(
+    context: Context[P], oracle: Oracle, number: int, compiled: CompileResult, incumbent_s: float | None
+) -> Ran:
     """Checks, verifies and measures what was compiled.
 
     Nothing that a variant does raises.
@@ -126,7 +128,7 @@ def with_rates(trial: Trial, context: Context[P]) -> Trial:
 
 def _on_device(
     context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
-) -> tuple[Tried, Binary, dict[str, float]]:
+) -> tuple[TrialReport, Binary, dict[str, float]]:
     """Verifies and measures; where the cache is deleted meanwhile, what it held is made anew.
 
     Returns the binary that ran, and the wall time of each activity.
@@ -138,7 +140,7 @@ def _on_device(
                 return tried, binary, spent_s
         anew = context.bench.pool.start(context, config).compiled()
         if isinstance(anew.binary, TrialFailure):
-            return Tried(None, None, anew.binary, 0.0, None), binary, {}
+            return TrialReport(None, None, anew.binary, 0.0, None), binary, {}
         binary = anew.binary
     tried, spent_s = _tried(context, oracle, config, binary, incumbent_s)
     return tried, binary, spent_s
@@ -146,7 +148,7 @@ def _on_device(
 
 def _tried(
     context: Context[P], oracle: Oracle, config: Config, binary: Binary, incumbent_s: float | None
-) -> tuple[Tried, dict[str, float]]:
+) -> tuple[TrialReport, dict[str, float]]:
     protocol = replace(context.protocol, incumbent_s=incumbent_s)
     times = [time.monotonic()]
     job = oracle.job(config, binary)

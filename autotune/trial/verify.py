@@ -19,7 +19,7 @@ from .case import (
     N_LARGE,
     POISONS,
     Case,
-    Placed,
+    CaseInMemory,
     as_given,
     bytes_of,
     check_reference_repeats,
@@ -71,7 +71,7 @@ def verify(
         for seed, edge in enumerate(problems):
             case = small_case(kernel, edge)
             try:
-                with Placed(session, kernel, edge, case.inputs, align=None) as placed:
+                with CaseInMemory(session, kernel, edge, case.inputs, align=None) as placed:
                     placed.poison(POISONS[seed % len(POISONS)])
                     placed.launch(function, kernel.launch(edge, config), seed=seed)
                     errors.append(placed.check(case))
@@ -153,7 +153,7 @@ def case_of_oracle(session: Session, kernel: Kernel[Any], case: Case, config: Co
     key = f"{case.key} by {oracle.key}"
     if key not in _of_oracles:
         function = session.load(oracle, session.timed_build)
-        with Placed(session, kernel, case.problem, case.inputs) as placed:
+        with CaseInMemory(session, kernel, case.problem, case.inputs) as placed:
             placed.poison(POISONS[0])
             placed.launch(function, kernel.launch(case.problem, config))
             outputs = placed.outputs()

@@ -11,7 +11,7 @@ from ..core.definition import Kernel, P, problem_name
 from ..core.errors import Status, TrialFailure, UsageError
 from ..devices import Target
 from ..devices.base import Binary
-from ..source.registry import reference_of
+from ..source.registry import kernel_reference
 from .case import too_large_for_numpy
 from .compile import CompilePool, Proposal, Subject
 from .stations import check_limits
@@ -22,7 +22,7 @@ TOO_LARGE = "not at its own size, for which NumPy would need minutes"
 
 
 @dataclass(frozen=True)
-class Check:
+class ConfigCheck:
     """One variant's outcome: ``status`` says how it ended."""
 
     problem: Any
@@ -64,7 +64,7 @@ def builds_of(target: Target, name: str) -> tuple[str, ...] | None:
     return (name,) if name else None
 
 
-def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[Check]:
+def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
     """Yields each (problem, config) compiled and verified, in order.
 
     Compiles run ahead. Nothing raises for a variant.
@@ -80,16 +80,16 @@ def check_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking:
             problem, config, proposal = ahead.popleft()
             try:
                 binary = _compiled(kernel, problem, proposal, checking.target)
-                job = Job(reference_of(kernel), asdict(problem), config, binary)
+                job = Job(kernel_reference(kernel), asdict(problem), config, binary)
                 full = not too_large_for_numpy(kernel, problem)
                 verdict = worker.verify(job, checking.deadline_s, checking.builds, full=full)
                 where = f"at {'; '.join(verdict.verified_on)}"
-                yield Check(problem, config, PASSED, where if full else f"{where}; {TOO_LARGE}")
+                yield ConfigCheck(problem, config, PASSED, where if full else f"{where}; {TOO_LARGE}")
             except TrialFailure as failure:
-                yield Check(problem, config, failure.status, failure.message)
+                yield ConfigCheck(problem, config, failure.status, failure.message)
 
 
-def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[Check]:
+def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checking: Checking) -> Iterator[ConfigCheck]:
     """Yields each (problem, config) compiled for the architecture of the target, which need not be here.
 
     Raises:
@@ -101,9 +101,9 @@ def compile_all(kernel: Kernel[Any], work: Iterable[tuple[Any, Config]], checkin
         for problem, config, proposal in started:
             try:
                 _compiled(kernel, problem, proposal, checking.target)
-                yield Check(problem, config, PASSED)
+                yield ConfigCheck(problem, config, PASSED)
             except TrialFailure as failure:
-                yield Check(problem, config, failure.status, failure.message)
+                yield ConfigCheck(problem, config, failure.status, failure.message)
 
 
 class Tally:
@@ -112,9 +112,9 @@ class Tally:
     def __init__(self, kernel: Kernel[Any], n_total: int) -> None:
         self.kernel, self.n_total = kernel, n_total
         self.n_passed = self.n_skipped = 0
-        self.failed: list[Check] = []
+        self.failed: list[ConfigCheck] = []
 
-    def count(self, outcome: Check) -> None:
+    def count(self, outcome: ConfigCheck) -> None:
         self.n_passed += outcome.status == PASSED
         self.n_skipped += outcome.status == Status.SKIPPED
         if outcome.status not in (PASSED, Status.SKIPPED):
@@ -138,11 +138,11 @@ class Tally:
         passed = f"{self.n_passed} passed, {len(self.failed)} failed, {self.n_skipped} skipped"
         return f"{self.kernel.name}: {passed}{left}"
 
-    def variant(self, outcome: Check) -> str:
+    def variant(self, outcome: ConfigCheck) -> str:
         """Returns the name of what was checked."""
         return f"{self.kernel.name}[{problem_name(outcome.problem)}|{outcome.config}]"
 
-    def line(self, outcome: Check) -> str:
+    def line(self, outcome: ConfigCheck) -> str:
         """Returns the outcome in one line."""
         return f"{outcome.status:14s} {self.variant(outcome)} {outcome.message}".rstrip()
 

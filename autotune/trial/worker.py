@@ -22,7 +22,7 @@ from ..devices.base import Binary, Session
 from ..records.measurement import Measurement, Protocol, Sustained
 from ..source.registry import load_kernel
 from ..system.processes import Child, Died, keep_freed_memory
-from .case import POISONS, Case, Placed, bytes_of, read_case
+from .case import POISONS, Case, CaseInMemory, bytes_of, read_case
 from .conditions import conditions_of
 from .interleaved import interleaved
 from .measure import check_carried, measure, repeated, sustained, timed_arguments
@@ -46,7 +46,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifyReport:
     """The device's process sends it between verifying and measuring. ``verdict`` is None where the binary is wrong."""
 
     conditions: str  # digest of what the outcome depends on besides the machine code; "" where it cannot be told
@@ -54,10 +54,10 @@ class Verified:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialReport:
     """One config, verified and measured: ``failure`` says why there is no measurement. Wall times of the stages."""
 
-    verified: Verified | None
+    verified: VerifyReport | None
     measurement: Measurement | None
     failure: TrialFailure | None
     verify_s: float
@@ -83,7 +83,7 @@ class Worker:
         """Check one binary at its edge sizes, and at the problem's own if ``full``. Raises TrialFailure."""
         return self._call(_verify, (job, builds, full), deadline_s, "verification")
 
-    def trial(self, job: Job, protocol: Protocol, deadline_s: float) -> Tried:
+    def trial(self, job: Job, protocol: Protocol, deadline_s: float) -> TrialReport:
         """Verify one binary and, if it is right, measure it: in one call, each of the two within the deadline."""
         times, verified, measurement, failure = [time.monotonic()], None, None, None
         try:
@@ -97,7 +97,7 @@ class Worker:
             failure = its_own
         times.append(time.monotonic())
         took = [round(end - begin, 4) for begin, end in pairwise(times)]
-        return Tried(verified, measurement, failure, took[0], took[1] if verified and verified.verdict else None)
+        return TrialReport(verified, measurement, failure, took[0], took[1] if verified and verified.verdict else None)
 
     def measure(self, job: Job, protocol: Protocol, deadline_s: float) -> Measurement:
         """Time one binary, and check what it wrote. Raises TrialFailure."""
@@ -189,7 +189,7 @@ def _verify(job: Job, builds: tuple[str, ...] | None, full: bool) -> Verdict:
     return verify(_opened(), kernel, problem, job.config, job.binary, builds, full)
 
 
-def _trial(job: Job, protocol: Protocol) -> Iterator[Verified | Measurement]:
+def _trial(job: Job, protocol: Protocol) -> Iterator[VerifyReport | Measurement]:
     session = _opened()
     kernel, problem = _restore(job)
     asked = replace(protocol, incumbent_s=None)
@@ -198,9 +198,9 @@ def _trial(job: Job, protocol: Protocol) -> Iterator[Verified | Measurement]:
     except TrialFailure as failure:
         if not failure.sticky:
             with suppress(TrialFailure):
-                yield Verified(conditions_of(kernel, problem, job.config, asked), None)
+                yield VerifyReport(conditions_of(kernel, problem, job.config, asked), None)
         raise
-    yield Verified(conditions_of(kernel, problem, job.config, asked), verdict)
+    yield VerifyReport(conditions_of(kernel, problem, job.config, asked), verdict)
     yield measure(session, kernel, _timed_case(session, kernel, problem, job), job.config, job.binary, protocol)
 
 
@@ -257,7 +257,7 @@ def _written(job: Job, names: list[str]) -> dict[str, np.ndarray]:
     return {name: placed.buffers[name].read() for name in names}
 
 
-def _launched(job: Job) -> Placed:
+def _launched(job: Job) -> CaseInMemory:
     """Returns the buffers of the timed problem after one more launch from what they held at first."""
     session = _opened()
     kernel, problem = _restore(job)
@@ -271,6 +271,6 @@ def _run(job: Job, inputs: dict[str, Any]) -> dict[str, Any]:
     session = _opened()
     kernel, problem = _restore(job)
     function = session.load(job.binary, session.timed_build)
-    with Placed(session, kernel, problem, inputs) as placed:
+    with CaseInMemory(session, kernel, problem, inputs) as placed:
         placed.launch(function, kernel.launch(problem, job.config))
         return placed.outputs()

@@ -13,7 +13,7 @@ from ..records.as_recorded import config_of, of_definition, problem_of
 from ..records.folder import SweepFolder
 from ..runtime.lookup import refusal
 from ..runtime.wisdom import KEY, fields_text
-from ..source.registry import recorded_kernel, reference_of
+from ..source.registry import kernel_reference, recorded_kernel
 from ..source.render import Variant, render
 from ..system.shell import command
 from ..trial.compile import N_ANEW, code_of
@@ -28,7 +28,7 @@ class CannotTell(UsageError):
 
 
 @dataclass(frozen=True)
-class AsMeasured:
+class MeasuredVariant:
     """A variant that is what was measured; ``by`` says what showed it: TEXT or MACHINE_CODE."""
 
     variant: Variant
@@ -37,7 +37,7 @@ class AsMeasured:
 
 def as_measured(
     folder: SweepFolder, kernel: Kernel[Any], device: Device, config: Mapping[str, Any], key: str | None
-) -> AsMeasured:
+) -> MeasuredVariant:
     """Returns the variant of a config that the sweep in ``folder`` measured under ``key``.
 
     Compiles where the text has changed, unless `autotune digest` has stored what the present one makes.
@@ -49,7 +49,7 @@ def as_measured(
     """
     about = folder.about()
     problem = problem_of(kernel, about)
-    asked = ("--kernel", reference_of(kernel), "--problem", about.problem_name)
+    asked = ("--kernel", kernel_reference(kernel), "--problem", about.problem_name)
     again = f"Sweep again: {command('autotune', 'sweep', *asked)}"
     if key is None or not KEY.fullmatch(key):
         raise UsageError(f"its record has no key for {fields_text(config)}, by which its source is known. {again}")
@@ -58,7 +58,7 @@ def as_measured(
         raise UsageError(f"{device.name} can no longer run {chosen}: {reason}. {again}")
     variant = render(kernel, problem, chosen)
     if key == variant.key:
-        return AsMeasured(variant, TEXT)
+        return MeasuredVariant(variant, TEXT)
     was = f"the template of {kernel.name} has changed since: {key}, which was measured, is now {variant.key}, and"
     try:
         if not _is_same_code(folder.of_space(kernel.space), device, variant):
@@ -67,10 +67,10 @@ def as_measured(
         raise CannotTell(
             f"{was} whether its machine code is the same cannot be told here: {unknown}. {again}"
         ) from None
-    return AsMeasured(variant, MACHINE_CODE)
+    return MeasuredVariant(variant, MACHINE_CODE)
 
 
-def told(folder: SweepFolder, device: Device, config: Mapping[str, Any], key: str | None) -> str:
+def validity_text(folder: SweepFolder, device: Device, config: Mapping[str, Any], key: str | None) -> str:
     """Says whether a recorded config is what its definition makes today; "" where the definition is not here."""
     try:
         kernel = recorded_kernel(folder.about().content, {})

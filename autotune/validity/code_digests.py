@@ -19,10 +19,10 @@ from ..records.digests import Digests
 from ..records.folder import SweepFolder
 from ..records.record import SweepRecord
 from ..records.trial import Trial
-from ..source.registry import reference_of
+from ..source.registry import kernel_reference
 from ..source.render import Variant, render
 from ..system.processes import Died
-from ..trial.compile import Asked, CompilePool, Pending
+from ..trial.compile import CompilePool, Pending, RecordedConfig
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class DigestCounts:
     n_texts: int  # new digests of what present texts make
 
 
-def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> DigestCounts:
+def add_digests(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> DigestCounts:
     """Add the digests of all trials in ``folder`` by the compiler of ``pool``, and of its winner's and default's text.
 
     ``folder`` is read in the kernel's present space.
@@ -50,8 +50,8 @@ def digest(folder: SweepFolder, kernel: Kernel[Any], pool: CompilePool) -> Diges
     lacking = [t for t in trials if not known.code(t, compiler) or not known.condition(t)]
     codes, conditions = dict(known.codes.get(compiler, {})), dict(known.conditions)
     started = [(t, pending) for t in lacking if (pending := _start(kernel, problem, t, pool)) is not None]
-    reference, fields = reference_of(kernel), asdict(problem)
-    asked = [pool.conditions(Asked(reference, fields, trial.config, protocol)) for trial, _ in started]
+    reference, fields = kernel_reference(kernel), asdict(problem)
+    asked = [pool.conditions(RecordedConfig(reference, fields, trial.config, protocol)) for trial, _ in started]
     n_new = 0
     for (trial, pending), asking in zip(started, asked, strict=True):
         try:

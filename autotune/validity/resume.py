@@ -17,13 +17,13 @@ from ..records.folder import SweepFolder
 from ..records.trial import Trial
 from ..records.trial_log import TrialLog
 from ..system.processes import Died
-from ..trial.compile import Asked
+from ..trial.compile import RecordedConfig
 from ..trial.context import Context
 from ..trial.stations import stamp
 
 
 @dataclass(frozen=True)
-class Resumed:
+class ResumedRecord:
     """The trials that hold, in recorded order; ``n_by_code`` of them hold although their text has changed.
 
     ``n_excluded`` of the others are of configs that the definition no longer allows.
@@ -35,7 +35,7 @@ class Resumed:
     n_excluded: int = 0
 
 
-def resume(context: Context[P], folder: SweepFolder) -> Resumed:
+def resume(context: Context[P], folder: SweepFolder) -> ResumedRecord:
     """Returns what holds of the trials in ``folder`` in a sweep of this context; compiles rewritten sources."""
     recorded = folder.trials()
     allowed = [t for t in recorded if is_allowed(context, t)]
@@ -45,7 +45,7 @@ def resume(context: Context[P], folder: SweepFolder) -> Resumed:
     held = [t for t in recorded if t.number in by_text | by_code]
     stale = [t.number for t in recorded if t.number not in by_text | by_code]
     next_number = 1 + max((t.number for t in recorded), default=-1)
-    return Resumed(TrialLog(folder.path, held, next_number), stale, len(by_code), len(recorded) - len(allowed))
+    return ResumedRecord(TrialLog(folder.path, held, next_number), stale, len(by_code), len(recorded) - len(allowed))
 
 
 def is_allowed(context: Context[P], trial: Trial) -> bool:
@@ -88,7 +88,7 @@ def _ask(context: Context[P], trial: Trial, digests: Digests) -> "Future[bool] |
     code, conditions = digests.code(trial, context.compiler), digests.condition(trial)
     if not code or not conditions:
         return None
-    asked = Asked(context.reference, context.fields, trial.config, context.protocol, code, conditions)
+    asked = RecordedConfig(context.reference, context.fields, trial.config, context.protocol, code, conditions)
     return context.bench.pool.holds(asked, context.rank)
 
 

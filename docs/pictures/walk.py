@@ -26,7 +26,7 @@ DOES = {
     "cli/commands/sweep.py": "autotune sweep",
     "sweep/run.py": "resumes, searches, ends",
     "sweep/loop.py": "one trial after another",
-    "search/study.py": "proposes; is told the time",
+    "search/search.py": "proposes; is told the time",
     "trial/compile.py": "starts the compile",
     "compile process: trial/compile.py": "compiles",
     "source/render.py": "template to CUDA",

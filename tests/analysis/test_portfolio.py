@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from autotune import Config
 from autotune.analysis import subset
-from autotune.analysis.portfolio import Table, portfolios, tables
+from autotune.analysis.portfolio import RegretTable, portfolios, tables
 from autotune.analysis.subset import best_subsets
 from autotune.cli.commands.portfolio import portfolio as command
 from autotune.core.errors import UsageError
@@ -81,7 +81,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def table_of(results: Path) -> Table:
+def table_of(results: Path) -> RegretTable:
     return next(t for t in tables(read_sweeps([results])[0]) if t.device == "NVIDIA H200")
 
 
@@ -124,7 +124,7 @@ def test_left_out_problems_have_no_part_in_the_choice(results: Path) -> None:
 def test_many_problems_are_left_out_in_folds() -> None:
     regret = made_up(60, 8, 0)
     configs = tuple(Config(N=i) for i in range(8))
-    table = Table("k", "d", tuple(map(str, range(60))), configs, regret)
+    table = RegretTable("k", "d", tuple(map(str, range(60))), configs, regret)
     for found in portfolios(table, 3):
         assert found.left_out is not None and found.left_out.worst >= found.total.worst > 0
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from autotune import Config, Device
-from autotune.cli.commands.doctor import told
+from autotune.cli.commands.doctor import gpu_lines
 from autotune.core.definition import problem_name
 from autotune.devices import Target, find_device
 from autotune.records.folder import SweepFolder, find_sweeps
@@ -170,12 +170,12 @@ def test_list_and_doctor_speak_to_people_and_programs() -> None:
 def test_doctor_names_what_kernels_can_be_tuned_on() -> None:
     gpu = Target("cuda", "cuda:1", Device("NVIDIA H200", "cuda", "sm_90"))
     host = "host, the CPU; its times say nothing about a GPU"
-    assert told([gpu], is_host_there=True) == [
+    assert gpu_lines([gpu], is_host_there=True) == [
         "kernels can be tuned on: NVIDIA H200 (cuda:1)",
         f"kernels can be checked on: {host}",
     ]
-    assert told([gpu], is_host_there=False) == ["kernels can be tuned on: NVIDIA H200 (cuda:1)"]
-    assert told([], is_host_there=True)[1] == f"kernels can be checked, and tuned, on: {host}"
+    assert gpu_lines([gpu], is_host_there=False) == ["kernels can be tuned on: NVIDIA H200 (cuda:1)"]
+    assert gpu_lines([], is_host_there=True)[1] == f"kernels can be checked, and tuned, on: {host}"
 
 
 def test_doctor_fails_where_nothing_can_be_tuned(tmp_path: Path) -> None:

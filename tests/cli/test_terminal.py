@@ -17,7 +17,7 @@ from rich.console import Console
 
 from autotune.cli import app, console
 from autotune.cli.commands import sky as sky_command
-from autotune.cli.console import Told, clock, middle
+from autotune.cli.console import ProgressText, clock_text, cut_middle
 from autotune.cli.tables import broken_at_commas, print_table
 
 from ..commands import ended
@@ -123,12 +123,19 @@ def test_a_recording_that_was_stopped_is_named(
 
 @pytest.mark.quick
 def test_what_is_cut_has_dots_in_its_middle() -> None:
-    assert [middle("ABCDEFGHIJ", n) for n in (10, 7, 4, 2, 1, 0)] == ["ABCDEFGHIJ", "ABC..IJ", "A..J", "..", ".", ""]
-    told = Told("best 1 us", "WGS=128,COARSEN=4", "; 3 failed")
+    assert [cut_middle("ABCDEFGHIJ", n) for n in (10, 7, 4, 2, 1, 0)] == [
+        "ABCDEFGHIJ",
+        "ABC..IJ",
+        "A..J",
+        "..",
+        ".",
+        "",
+    ]
+    told = ProgressText("best 1 us", "WGS=128,COARSEN=4", "; 3 failed")
     assert str(told) == "best 1 us WGS=128,COARSEN=4; 3 failed"
     assert told.within(30) == "best 1 us WGS=..EN=4; 3 failed"
     assert len(told.within(12)) == 12 and told.within(100) == str(told)
-    assert (clock(5), clock(65.4), clock(7265)) == ("0:05", "1:05", "2:01:05")
+    assert (clock_text(5), clock_text(65.4), clock_text(7265)) == ("0:05", "1:05", "2:01:05")
 
 
 @pytest.mark.quick

@@ -6,7 +6,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.campaign.plan import read_plan
-from autotune.core.expressions import checked, value_of
+from autotune.core.expressions import checked_expression, value_of
 
 from ..conftest import EXAMPLE
 
@@ -14,7 +14,7 @@ VALUES = {"x": 3, "y": 4, "many": 10**9, "layout": "row"}
 
 
 def value(text: str) -> Any:
-    return value_of(checked(text, VALUES, "the metric"), VALUES)
+    return value_of(checked_expression(text, VALUES, "the metric"), VALUES)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_expression_that_could_take_long_is_refused_in_one_line(text: str, wh
 @pytest.mark.parametrize("text", ["9**9**9", "9**9**x**9 + 9**9**9", "1 << 9**9", "2 ** (3 - 99)", "1 << int('9999')"])
 def test_what_is_too_large_whatever_the_parameters_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(UsageError, match=r"(an exponent beyond 64|a shift beyond 1024)"):
-        checked(text, VALUES, "the metric")
+        checked_expression(text, VALUES, "the metric")
 
 
 def test_a_campaigns_expression_is_bounded_too(tmp_path: Any) -> None:

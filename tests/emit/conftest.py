@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 
 from ..recorded import A100, DEFAULT, H200, HOST, KERNELS, TALL, WIDE, record
 
@@ -22,7 +22,7 @@ def package(tmp_path: Path) -> Path:
     record(results, H200, {DEFAULT: 300.0, WIDE: 250.0, TALL: 200.0}, n_chan=65536)
     record(results, A100, {DEFAULT: 40.0, WIDE: 50.0, TALL: 45.0})
     record(results, HOST, MEDIANS, n_time=7)
-    return emit([results], tmp_path / "tuned", kernels=KERNELS)
+    return write_package([results], tmp_path / "tuned", kernels=KERNELS)
 
 
 def python(code: str, folder: Path, *flags: str, **environment: str) -> str:

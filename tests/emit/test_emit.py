@@ -11,7 +11,7 @@ import pytest
 import autotune
 from autotune import UsageError
 from autotune.emit.vendor import BROUGHT, ROOMS, definition_sources
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.runtime.wisdom import Wisdom
 from autotune.source.registry import load_kernel
 
@@ -59,7 +59,9 @@ def test_wisdom_survives_a_round_trip(package: Path) -> None:
 
 
 def test_emitting_again_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
-    again = emit([tmp_path / "results", tmp_path / "results"], tmp_path / "elsewhere" / "tuned", kernels=KERNELS)
+    again = write_package(
+        [tmp_path / "results", tmp_path / "results"], tmp_path / "elsewhere" / "tuned", kernels=KERNELS
+    )
     files = sorted(p.relative_to(package) for p in package.rglob("*") if p.is_file())
     assert files == sorted(p.relative_to(again) for p in again.rglob("*") if p.is_file())
     for name in files:
@@ -78,7 +80,7 @@ def test_rooms_are_copied_unchanged(package: Path) -> None:
 def test_folder_must_be_a_module_name(tmp_path: Path) -> None:
     record(tmp_path, H200, MEDIANS)
     with pytest.raises(UsageError, match="'tuned-v2' cannot be imported"):
-        emit([tmp_path], tmp_path / "tuned-v2", kernels=KERNELS)
+        write_package([tmp_path], tmp_path / "tuned-v2", kernels=KERNELS)
 
 
 def test_what_was_not_emitted_is_not_overwritten(tmp_path: Path) -> None:
@@ -87,13 +89,13 @@ def test_what_was_not_emitted_is_not_overwritten(tmp_path: Path) -> None:
     precious.parent.mkdir()
     precious.write_text("years of work")
     with pytest.raises(UsageError, match="no emitted package"):
-        emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
     assert precious.read_text() == "years of work"
 
 
 def test_an_emitted_package_is_replaced_as_a_whole(package: Path, tmp_path: Path) -> None:
     (package / "sources" / "stale.cu").write_text("old")
-    emit([tmp_path / "results"], package, kernels=KERNELS)
+    write_package([tmp_path / "results"], package, kernels=KERNELS)
     assert not (package / "sources" / "stale.cu").exists()
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == [], "no temporary folder is left"
 
@@ -166,7 +168,7 @@ def test_a_package_finds_a_definition_of_several_files(tmp_path: Path) -> None:
     (folder / "one.py").write_text("ONE = 1\n")
     (folder / "detect.cu.j2").write_text(Path(EXAMPLE).with_name("detect.cu.j2").read_text())
     record(tmp_path / "results", H200, MEDIANS, definition=str(folder / "detect.py"))
-    emit([tmp_path / "results"], tmp_path / "tuned", kernels=[folder])
+    write_package([tmp_path / "results"], tmp_path / "tuned", kernels=[folder])
     code = "import tuned; print(tuned._package.kernel('detect').name, tuned.kernels.detect.one.ONE)"
     assert python(code, tmp_path).strip() == "detect 1"
 
@@ -225,7 +227,7 @@ print([p.default is inspect.Parameter.empty for p in inspect.signature(tuned.det
 """
     assert python(code, package.parent).strip() == "[True, False, False]"
     record(tmp_path / "one", H200, MEDIANS)
-    emit([tmp_path / "one"], tmp_path / "b" / "tuned", kernels=KERNELS)
+    write_package([tmp_path / "one"], tmp_path / "b" / "tuned", kernels=KERNELS)
     assert python("import tuned; print(tuned.detect(device='NVIDIA H200').problem)", tmp_path / "b").startswith(
         "Problem(n_time=100"
     )

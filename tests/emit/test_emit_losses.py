@@ -8,7 +8,7 @@ import pytest
 
 from autotune import Config
 from autotune.emit.winners import gather
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.runtime.lookup import report_choice
 from autotune.runtime.wisdom import Entry, Wisdom
 
@@ -88,7 +88,7 @@ def test_a_member_that_renders_otherwise_now_is_left_out(uneven: Path, caplog: p
 
 
 def test_an_emitted_portfolio_answers_with_its_regret(uneven: Path, tmp_path: Path) -> None:
-    package = emit([uneven], tmp_path / "out" / "tuned", portfolio=1, kernels=KERNELS)
+    package = write_package([uneven], tmp_path / "out" / "tuned", portfolio=1, kernels=KERNELS)
     answer = report_choice(package, "detect", {"n_time": 100, "n_chan": 16384}, "NVIDIA H200")
     assert (answer["tier"], answer["config"], answer["expected_loss"]) == ("exact", dict(TALL), 0.05)
     assert "expected slowdown: 5.0 % (measured" in answer["text"]

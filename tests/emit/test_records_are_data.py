@@ -12,7 +12,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.emit.winners import gather
-from autotune.emit.writer import _docstring, emit
+from autotune.emit.writer import _docstring, write_package
 from autotune.search.recorded_space import read_space
 from autotune.source.registry import load_kernel
 
@@ -29,14 +29,14 @@ def test_a_record_does_not_choose_the_definition(tmp_path: Path) -> None:
     path = record(tmp_path / "results", H200, MEDIANS)
     rewrite_about(path, definition=str(evil))
     with pytest.raises(UsageError) as raised:
-        emit([tmp_path / "results"], tmp_path / "tuned")
+        write_package([tmp_path / "results"], tmp_path / "tuned")
     assert f"detect was recorded with the definition {evil}" in str(raised.value)
     assert f"give --kernel {shlex.quote(str(evil))} if you trust" in str(raised.value)
     assert "\n" not in str(raised.value)
     with pytest.raises(UsageError, match="records 3 configs"):
         read_space(path)
     assert not (tmp_path / "ran").exists() and not (tmp_path / "tuned").exists()
-    emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+    write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
 
 
 def test_a_replay_does_not_import_what_a_record_names(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_no_string_of_a_record_becomes_code(tmp_path: Path) -> None:
     record(tmp_path / "results", dataclasses.replace(H200, name=name), MEDIANS, started="2026-11-01\nx = 1")
     path = record(tmp_path / "results", H200, MEDIANS, started='9"\n[evil]')
     rewrite_about(path, compiler=HOSTILE, commit=HOSTILE, machine=HOSTILE)
-    package = emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+    package = write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
     assert name in (ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or "")
     python("import tuned\ntuned.detect(n_time=100, device='NVIDIA H200')", tmp_path)
     assert not (tmp_path / "ran").exists()
@@ -102,7 +102,7 @@ def test_a_winner_is_of_the_space_and_has_a_key(tmp_path: Path, winner: dict[str
     verdict = unsealed((path / "verdict.json").read_text())
     (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**verdict["winner"], **winner}}))
     with pytest.raises(UsageError, match=why):
-        emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_values_of_a_problem_have_the_fields_types(tmp_path: Path, changes: dict
     path = record(tmp_path / "results", H200, MEDIANS)
     rewrite_about(path, **changes)
     with pytest.raises(UsageError, match=why):
-        emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
 
 
 def test_what_a_definition_raises_for_a_record_is_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.emit.winners import gather
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.runtime.wisdom import Wisdom
 from autotune.source.registry import load_kernel
 
@@ -55,10 +55,10 @@ def test_newer_of_two_records_of_one_thing(tmp_path: Path) -> None:
 def test_a_changed_template_makes_a_winner_stale(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     record(tmp_path, H200, MEDIANS, key="000000000000")
     with pytest.raises(UsageError, match=r"has changed since.*Sweep again: autotune sweep --kernel .*detect"):
-        emit([tmp_path], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path], tmp_path / "tuned", kernels=KERNELS)
     record(tmp_path, H100, MEDIANS)
     with caplog.at_level(logging.WARNING):
-        emit([tmp_path], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path], tmp_path / "tuned", kernels=KERNELS)
     assert "NVIDIA_H200" in caplog.text and "has changed since" in caplog.text
     assert [e.device.name for e in Wisdom.load(tmp_path / "tuned" / "wisdom.json").entries] == ["NVIDIA H100 PCIe"]
 
@@ -68,7 +68,7 @@ def test_a_kernel_of_which_all_is_stale_has_no_function(tmp_path: Path) -> None:
     problem = load_kernel(INTEGRATE).tuned[0]
     config = load_kernel(INTEGRATE).default_config(problem, H200)
     record(tmp_path / "results", H200, {config: 1.0}, problem={}, default=config, definition=INTEGRATE)
-    package = emit([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
+    package = write_package([tmp_path / "results"], tmp_path / "tuned", kernels=KERNELS)
     assert "def detect(" not in (package / "__init__.py").read_text()
     assert [p.name for p in (package / "kernels").iterdir() if p.stem != "__init__"] == ["integrate.py"]
 
@@ -76,16 +76,16 @@ def test_a_kernel_of_which_all_is_stale_has_no_function(tmp_path: Path) -> None:
 def test_sweep_without_a_correct_variant_is_left_out(tmp_path: Path) -> None:
     record(tmp_path, H200, MEDIANS, verdict=False, status="wrong", median_s=None)
     with pytest.raises(UsageError, match="none of its 3 configurations was measured"):
-        emit([tmp_path], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path], tmp_path / "tuned", kernels=KERNELS)
 
 
 def test_damaged_record_is_told(tmp_path: Path) -> None:
     path = record(tmp_path, H200, MEDIANS)
     (path / "sweep.json").write_text('{"kernel": "det')
     with pytest.raises(UsageError, match="damaged"):
-        emit([tmp_path], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path], tmp_path / "tuned", kernels=KERNELS)
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no recorded sweep"):
-        emit([tmp_path], tmp_path / "tuned", kernels=KERNELS)
+        write_package([tmp_path], tmp_path / "tuned", kernels=KERNELS)

@@ -9,7 +9,7 @@ import pytest
 from autotune import Config, Device, UsageError
 from autotune.core.definition import problem_name
 from autotune.emit.winners import gather
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.engines import choice as choices
 from autotune.engines import known
 from autotune.engines.choice import Kernels
@@ -53,7 +53,7 @@ def asked(told: list[str], fields: dict[str, Any] = FIELDS, **given: Any) -> tup
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    return emit([recorded(tmp_path / "of-package", FAST)], tmp_path / "tuned_engine")
+    return write_package([recorded(tmp_path / "of-package", FAST)], tmp_path / "tuned_engine")
 
 
 @pytest.mark.quick
@@ -94,7 +94,7 @@ def test_the_loss_told_is_the_lookups(tmp_path: Path) -> None:
     expected = choose(wisdom, KERNEL, {"n_accumulators": 2}, sizes, BACKEND.device)
     text = loss_text(expected.expected_loss, expected.left_out)
     assert text == "100.0 % (median; worst 100.0 %, from 2 held-out problems)"
-    package = emit([results], tmp_path / "tuned_engine")
+    package = write_package([results], tmp_path / "tuned_engine")
     for given in ({"results": results}, {"package": package}):
         config, line = asked([], {**FIELDS, "n_channels": 4}, **given)
         assert config == FAST and "(nearest: " in line and line.endswith(f"; expected slowdown: {text}")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autotune import Config, Device, UsageError
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.engines import filter_bank as filter_bank_module
 from autotune.engines.chain_bank import ChainBank, stages
 from autotune.engines.channelise_bank import ChanneliseBank, fields_of
@@ -127,7 +127,7 @@ def test_auto_is_channelise_where_it_is_known_to_be_faster(tmp_path: Path, monke
         recorded(results, "pfb_fir", pfb_fir_us)
         both: list[dict[str, Any]] = [
             {"results": results},
-            {"package": emit([results], tmp_path / f"tuned_{pfb_fir_us}_{fft_us}".replace(".", "_"))},
+            {"package": write_package([results], tmp_path / f"tuned_{pfb_fir_us}_{fft_us}".replace(".", "_"))},
         ]
         for known in both:
             timed[:] = [] if fft_us is None else [1e-6 * fft_us]

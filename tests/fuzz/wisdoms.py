@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.runtime.wisdom import Wisdom
 
 from ..conftest import EXAMPLE
@@ -31,7 +31,7 @@ class Wisdoms:
             record(folder / "results", H200, {DEFAULT: 30.0, WIDE: 20.0 + n_chan / 1e3, TALL: 25.0}, n_chan=n_chan)
         record(folder / "results", A100, {DEFAULT: 40.0, WIDE: 50.0})
         record(folder / "results", H100, {DEFAULT: 3.0, WIDE: 2.0}, n_time=7)
-        self.package = emit([folder / "results"], folder / "tuned", kernels=[EXAMPLE])
+        self.package = write_package([folder / "results"], folder / "tuned", kernels=[EXAMPLE])
         self._wisdom = (self.package / "wisdom.json").read_bytes()
         self._whole = [self._ask(i) for i in range(len(QUESTIONS))]
 

@@ -8,7 +8,7 @@ from autotune import Config, UsageError
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
 
@@ -131,7 +131,7 @@ def test_the_next_dump_starts_from_nothing(config: Config, target: Target) -> No
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
     session = session_on(target)
     function = session.load(binary, session.check_builds[0])
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(function, KERNEL.launch(problem, config))
         first = placed.outputs()
         placed.launch(function, KERNEL.launch(problem, config))
@@ -157,7 +157,7 @@ def test_every_visibility_may_be_saturated(config: Config, target: Target) -> No
     accumulators //= 2  # 8 of 2^59 fit in 64 bits
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
     session = session_on(target)
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
         got = placed.outputs()
     assert got["saturated"].tolist() == [3 * problem.n_visibilities]

@@ -14,7 +14,7 @@ from autotune import Config, Launch, UsageError
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from ..devices.bench import Bench
 from .common import check, check_golden, covering, first_is_quick, session_on, write_goldens
@@ -61,7 +61,7 @@ def run(
     """An output after one launch, of the last of the target's builds: on the host the fast one."""
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
     session = session_on(target)
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.poison(0x55)
         placed.launch(session.load(binary, session.timed_build), KERNEL.launch(problem, config))
         return placed.outputs()[output]

@@ -14,7 +14,7 @@ from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
 from autotune.trial.bench import Bench
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 from autotune.trial.verify import verify
 
 from .common import check as check_variant
@@ -145,7 +145,7 @@ def test_the_lowest_integers_are_counted(bits: int, layout: str, gpu: Target) ->
     inputs["voltages"] = rng.integers(-128, 128, inputs["voltages"].shape, dtype=np.int8)
     config, session = config_for(problem, 0, gpu), session_on(gpu)
     binary = gpu.module.compile(render(KERNEL, problem, config), gpu.device)
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.timed_build), KERNEL.launch(problem, config))
         counted = placed.outputs()["n_lowest"]
     expected = KERNEL.reference(problem, **inputs)["n_lowest"]
@@ -243,7 +243,7 @@ def test_converters_wait_for_the_copies_of_all_stages(bits: int, layout: str) ->
     session = session_on(host)
     binary = host.module.compile(mutated(KERNEL, problem, config, old, new), host.device, ("plain",))
     inputs = KERNEL.inputs(problem, np.random.default_rng(0))
-    with Placed(session, KERNEL, problem, inputs) as placed, pytest.raises(TrialFailure, match="deadlock"):
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed, pytest.raises(TrialFailure, match="deadlock"):
         placed.launch(
             session.load(binary, "plain"), KERNEL.launch(problem, config), seed=1
         )  # the newest copy ends first

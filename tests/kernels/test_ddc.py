@@ -11,7 +11,7 @@ from autotune.kernels.ddc import Ddc, Problem, fixed_point, mixer, phase_at
 from autotune import Config, UsageError, unpack_samples
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed, numpy_case
+from autotune.trial.case import CaseInMemory, numpy_case
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
 
@@ -114,7 +114,7 @@ def test_a_stream_may_be_cut_into_calls(config: Config, start: int, target: Targ
     inputs["mix_phase"] = phase_at(inputs["mix_frequency"], start, 0.125)
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
     session = session_on(target)
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
         got = placed.outputs()["baseband"]
     turns = mixer(inputs["mix_frequency"], 0.125, start, problem.n_samples)  # counts from the stream's first sample

@@ -13,7 +13,7 @@ from autotune import Config
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, first_is_quick, mutated, packed_bits, session_on, write_goldens
 
@@ -137,7 +137,7 @@ def outputs(
     build = session.check_builds[-1]
     rendered = mutated(KERNEL, problem, config, old, new) if old else render(KERNEL, problem, config)
     binary = target.module.compile(rendered, target.device, (build,))
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, build), KERNEL.launch(problem, config))
         return placed.outputs()["baseband"]
 

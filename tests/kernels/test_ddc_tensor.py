@@ -10,7 +10,7 @@ from autotune.kernels.ddc.tensor import TensorGeometry
 from autotune import Config
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
 
@@ -93,7 +93,7 @@ def outputs(problem: Any, config: Config, target: Target, inputs: dict[str, Any]
     session = session_on(target)
     build = session.check_builds[-1]
     binary = target.module.compile(render(KERNEL, problem, config), target.device, (build,))
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, build), KERNEL.launch(problem, config))
         return placed.outputs()["baseband"]
 

@@ -11,7 +11,7 @@ from autotune import Config, UsageError
 from autotune.core.definition import Device
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
 
@@ -184,7 +184,7 @@ def test_scales_at_the_limits_of_float16(out_type: str, target: Target) -> None:
     session = session_on(target)
     with np.errstate(over="ignore"):  # of float16
         expected = KERNEL.reference(problem, **inputs)["values"]
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, SHUFFLE))
         got = placed.outputs()["values"]
     np.testing.assert_array_equal(got, expected)
@@ -254,7 +254,7 @@ def test_offsets_are_of_64_bits() -> None:
     assert 2 * samples.size > 2**32
     binary = target.module.compile(render(KERNEL, problem, SHUFFLE), target.device)
     session = session_on(target)
-    with Placed(session, KERNEL, problem, {"samples": samples}) as placed:
+    with CaseInMemory(session, KERNEL, problem, {"samples": samples}) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, SHUFFLE))
         got = placed.outputs()["values"]
     one = dataclasses.replace(problem, n_beams=1, n_freqs=1)

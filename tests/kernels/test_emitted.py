@@ -10,7 +10,7 @@ import pytest
 import autotune
 from autotune.devices import find_device
 from autotune.devices.comparison import compare_arrays
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.source.registry import all_kernels
 from autotune.sweep.request import problem_on
 from autotune.trial.contract import tolerance_of
@@ -27,7 +27,7 @@ def test_an_emitted_kernel_is_right(name: str, tmp_path: Path, monkeypatch: pyte
         sweep = autotune.sweep(name, problem=vars(problem), trials=2, results=tmp_path / "results", device="cuda:0")
         assert sweep.best is not None
         package = f"emitted_{name}_{number}"
-        emit([tmp_path / "results"], tmp_path / package)
+        write_package([tmp_path / "results"], tmp_path / package)
         monkeypatch.syspath_prepend(str(tmp_path))
         inputs = kernel.inputs(problem, np.random.default_rng(number))
         given = {n: cupy.asarray(v) if isinstance(v, np.ndarray) else v for n, v in inputs.items()}

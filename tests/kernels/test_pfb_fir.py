@@ -9,7 +9,7 @@ from autotune.kernels.pfb_fir import PfbFir
 from autotune import Config, UsageError
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, packed_bits, session_on, write_goldens
 
@@ -139,7 +139,7 @@ def test_offsets_are_of_samples(target: Target) -> None:
         one = KERNEL.problem({"n_pols": 1}, base=SMALL)
         inputs = KERNEL.inputs(one, rng)
         inputs |= {"offsets": np.array([offset]), "samples": packed_bits(samples, 10)}
-        with Placed(session, KERNEL, one, inputs) as placed:
+        with CaseInMemory(session, KERNEL, one, inputs) as placed:
             placed.launch(function, KERNEL.launch(one, CONFIG))
             got = placed.outputs()["filtered"][0]
         rows = samples[0, offset : offset + 74 * 100].reshape(74, 100)

@@ -11,7 +11,7 @@ from autotune.kernels.postproc import Postproc, Problem, rotations
 from autotune import Config, UsageError
 from autotune.devices import Target, find_device
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from .common import check, check_golden, check_mutant, covering, first_is_quick, session_on, write_goldens
 
@@ -214,7 +214,7 @@ def test_large_phases_and_what_is_not_finite(config: Config, target: Target) -> 
     expected = KERNEL.reference(problem, **finite)["voltages"]
     binary = target.module.compile(render(KERNEL, problem, config), target.device)
     session = session_on(target)
-    with Placed(session, KERNEL, problem, inputs) as placed:
+    with CaseInMemory(session, KERNEL, problem, inputs) as placed:
         placed.launch(session.load(binary, session.check_builds[0]), KERNEL.launch(problem, config))
         got = placed.outputs()
     wrong = wrong[0, :, :, :70].transpose(2, 1, 0)  # as voltages are: channel, spectrum, polarisation

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from autotune import Config, UsageError
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.porting.answers import answers_of
 from autotune.porting.call import Call, read_call
-from autotune.porting.definition import write_definition
+from autotune.porting.definition_writer import write_definition
 from autotune.porting.formulas import Formulas
 from autotune.porting.outputs import Outputs
-from autotune.porting.sizes import Sizes, sizes_of
+from autotune.porting.sizes import Sizes, sizes_of_call
 from autotune.source.registry import load_kernel
 
 from ..fake_gpu import array, import_package, install
@@ -38,7 +38,7 @@ def written(results: Path, call: Call | None = None) -> Path:
     call = call or call_of()
     answers = answers_of(call, [np.ones(N, np.float32), None, None, None], 1e-6)
     kinds = {each.name: "out" if each.name == "y" else "in" for each in call.arrays}
-    return write_definition(Formulas.of(call, sizes_of(call)), Outputs(kinds, answers.each), results)
+    return write_definition(Formulas.of(call, sizes_of_call(call)), Outputs(kinds, answers.each), results)
 
 
 def changed_text(path: Path) -> None:
@@ -149,7 +149,7 @@ GEMM = "__global__ void gemm(float *c, const float *a, const float *b, int m, in
 def sizes(m: int, n: int, k: int, problem_size: Any, source: str = GEMM) -> Sizes:
     arrays = [np.zeros(shape, np.float32) for shape in ((m, n), (m, k), (k * n,))]
     given = [*arrays, np.int32(m), np.int32(n), np.int32(k), np.float32(1)]
-    return sizes_of(call_of(source, problem_size, given, name="gemm"))
+    return sizes_of_call(call_of(source, problem_size, given, name="gemm"))
 
 
 def test_sizes_among_the_arguments_are_found() -> None:
@@ -188,7 +188,7 @@ def test_where_a_larger_size_would_be_computed_in_part_sizes_are_fixed(
 def test_what_a_halo_may_follow_from_is_fixed() -> None:
     source = "__global__ void blur(float *y, const float *x, float a, int n, int radius) {}"
     given = [np.zeros(N, np.float32), np.zeros(N + 6, np.float32), np.float32(1), np.int32(N), np.int32(3)]
-    found = sizes_of(call_of(source, arguments=given, name="blur"))
+    found = sizes_of_call(call_of(source, arguments=given, name="blur"))
     assert found.fields == {"n": N} and found.inputs == ("a",) and found.fixed == ("radius",)
     assert (
         found.extent(N + 6) == "problem.n + 6"
@@ -198,7 +198,7 @@ def test_what_a_halo_may_follow_from_is_fixed() -> None:
 
 def test_an_array_whose_length_nobody_says_fixes_the_sizes() -> None:
     x = np.zeros(3 * N + 1, np.float32)
-    found = sizes_of(call_of(arguments=[x, x, np.float32(1), np.int32(N)]))
+    found = sizes_of_call(call_of(arguments=[x, x, np.float32(1), np.int32(N)]))
     assert not found.fields and "an array has 421 elements" in found.why
 
 
@@ -216,7 +216,7 @@ def test_names_that_python_has_already_are_no_trouble(tmp_path: Path) -> None:
     given = [*arrays, np.int32(6), np.int32(7), np.int32(8), np.int32(9)]
     space = {"block_size_x": [32], "class": [1, 2], "yield": ["a'b", 'c"']}
     call = read_call("f", source, (6, 7), given, space, restrictions=["block_size_x > 1"])
-    formulas = Formulas.of(call, sizes_of(call))
+    formulas = Formulas.of(call, sizes_of_call(call))
     path = write_definition(formulas, Outputs({"data": "scratch", "in": "in"}), tmp_path)
     kernel = load_kernel(str(path))
     assert asdict(kernel.tuned[0]) | {"data": ""} == {"size_": 6, "lambda_": 7, "runtime_": 8, "size_k": 9, "data": ""}
@@ -230,7 +230,7 @@ def test_a_package_is_called_with_sizes_and_numbers(tmp_path: Path, monkeypatch:
     kernel, config = load_kernel(str(path)), Config({"block_size_x": 64})
     tuned_at: Any = asdict(kernel.tuned[0])
     record(tmp_path / "results", H200, {config: 1.0}, problem=tuned_at, definition=str(path), default=config)
-    package = import_package(emit([tmp_path / "results"], tmp_path / "tuned", kernels=[path]), "tuned_from_cu")
+    package = import_package(write_package([tmp_path / "results"], tmp_path / "tuned", kernels=[path]), "tuned_from_cu")
     gpu = install(monkeypatch, package, H200)
     saxpy = package.saxpy()
     y = saxpy(array(np.ones(5000, np.float32)), 0.25)

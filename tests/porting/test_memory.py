@@ -8,10 +8,10 @@ import pytest
 
 from autotune import UsageError
 from autotune.porting.answers import answers_of
+from autotune.porting.array_memory import Memory, dtype_text, is_same, laid_out, leaves, scalar_as_in_cuda
 from autotune.porting.call import read_call
-from autotune.porting.contents import beyond, within
-from autotune.porting.memory import Memory, dtype_text, is_same, laid_out, leaves, scalar_as_in_cuda
-from autotune.porting.signature import Parameter
+from autotune.porting.contents import beyond, shuffled_contents
+from autotune.porting.cuda_signature import CudaParameter
 
 CUBE = np.arange(2 * 3 * 5, dtype=np.int16).reshape(2, 3, 5)
 INNER = np.dtype([("q", "f8"), ("flag", "i1")], align=True)
@@ -84,8 +84,8 @@ def test_other_contents_are_of_the_results_size(dtype: Any) -> None:
 
 def test_contents_of_indices_are_in_range() -> None:
     given, result = np.arange(7, dtype=np.int32), np.arange(7, dtype=np.int32)[::-1].copy()
-    assert [sorted(each) for each in within(given, result)] == [list(range(7))] * 2
-    assert list(within(np.zeros(3, np.float32), np.ones(3, np.float32))) == []
+    assert [sorted(each) for each in shuffled_contents(given, result)] == [list(range(7))] * 2
+    assert list(shuffled_contents(np.zeros(3, np.float32), np.ones(3, np.float32))) == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_contents_of_indices_are_in_range() -> None:
     ],
 )
 def test_arrays_are_compared_with_the_signature(kind: str, dtype: Any, is_right: bool) -> None:
-    assert (Parameter("x", kind, True, False).refuses(np.dtype(dtype)) is None) == is_right
+    assert (CudaParameter("x", kind, True, False).refuses(np.dtype(dtype)) is None) == is_right
 
 
 def test_bfloat16_is_compared_as_numbers() -> None:

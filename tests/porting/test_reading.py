@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.core.expressions import checked
+from autotune.core.expressions import checked_expression
 from autotune.porting.call import read_call
+from autotune.porting.cuda_signature import parameters
 from autotune.porting.formulas import Formulas
-from autotune.porting.signature import parameters
 from autotune.porting.sizes import Sizes
-from autotune.porting.source import Source
+from autotune.porting.source import KernelText
 
 SOURCE = """
 // __global__ void scale(int wrong) {
@@ -45,15 +45,15 @@ def test_includes_in_quotes_are_put_in_their_place(tmp_path: Path) -> None:
     (tmp_path / "inc" / "b.h").write_text("int b;\n")
     text = '#include <cuda_fp16.h>\n#include "a.h"\n#include "a.h"\n__global__ void f(int n) {}\n'
     (tmp_path / "k.cu").write_text(text)
-    source = Source(str(tmp_path / "k.cu"), [tmp_path / "inc"])
+    source = KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"])
     assert source.text.count("int a;") == 1 and source.text.index("int b;") < source.text.index("int a;")
     assert '#line 3 "k.cu"' in source.text and "#include <cuda_fp16.h>" in source.text
     (tmp_path / "inc" / "b.h").write_text('#include "b.h"\n')
     with pytest.raises(UsageError, match=r"does b\.h include itself"):
-        Source(str(tmp_path / "k.cu"), [tmp_path / "inc"])
+        KernelText(str(tmp_path / "k.cu"), [tmp_path / "inc"])
     with pytest.raises(UsageError, match=r"k\.cu uses textures \(texture<f\), which are not served"):
         (tmp_path / "k.cu").write_text("texture<float> t; // here\n")
-        Source(str(tmp_path / "k.cu"))
+        KernelText(str(tmp_path / "k.cu"))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_includes_in_quotes_are_put_in_their_place(tmp_path: Path) -> None:
     ],
 )
 def test_expressions_are_arithmetic(text: str, value: Any) -> None:
-    assert eval(checked(text, ["x", "y"], "it"), {"c": {"x": 3, "y": 4}}) == value
+    assert eval(checked_expression(text, ["x", "y"], "it"), {"c": {"x": 3, "y": 4}}) == value
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_expressions_are_arithmetic(text: str, value: Any) -> None:
 )
 def test_expressions_are_nothing_else(text: str) -> None:
     with pytest.raises(UsageError, match="it"):
-        checked(text, ["x", "y"], "it")
+        checked_expression(text, ["x", "y"], "it")
 
 
 def test_the_grid_is_that_of_the_rules() -> None:

@@ -16,7 +16,7 @@ from autotune.records.damage import NewerFormat
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.outcome import Finalist, Outcome, missing
 from autotune.records.paths import part, sweep_path
-from autotune.records.table import load
+from autotune.records.table import load_trials
 from autotune.search.neighbours import known
 from autotune.source.registry import load_kernel
 from autotune.sweep.run import Sweep
@@ -73,7 +73,7 @@ def test_a_damaged_line_is_left_out_and_named(
     path = outcomes.sweep(tmp_path, verdict=False)
     rewrite_line(path, 2, **changes)
     assert [t.number for t in SweepFolder(path).trials()] == [0, *range(2, N)]
-    assert len(load(tmp_path)) == N - 1
+    assert len(load_trials(tmp_path)) == N - 1
     (told,) = caplog.messages
     assert told.startswith(f"{path}/trials.jsonl:2: left out this line, which is damaged: ") and why in told
 
@@ -230,7 +230,7 @@ def test_a_sweep_goes_on_beside_damaged_records(tmp_path: Path, caplog: pytest.L
     rewrite_about(first.path, settings=[], compiler=3)
     assert swept(512).best is not None
     again = swept(256)
-    assert sum(again.counts.values()) == 4 and len(load(first.path)) == 4, "the damaged one was tried again"
+    assert sum(again.counts.values()) == 4 and len(load_trials(first.path)) == 4, "the damaged one was tried again"
     assert "sweep.json is damaged" in caplog.text and "It is written anew" in caplog.text
 
 
@@ -264,7 +264,7 @@ def test_a_string_field_of_a_problem_writes_inside_the_results(tmp_path: Path) -
     found = autotune.sweep(str(definition), problem=problem, device="simulated", results=results, trials=2)
     assert found.best is not None and found.path.resolve().is_relative_to(results.resolve())
     assert [p.name for p in tmp_path.iterdir() if p.is_dir() and p.name != "__pycache__"] == ["a"]
-    assert load(results)["problem.tag"][0] == "../../../../ESC"
+    assert load_trials(results)["problem.tag"][0] == "../../../../ESC"
 
 
 # ---------------------------------------------------------------------- checksums

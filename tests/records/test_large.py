@@ -75,7 +75,7 @@ def test_equal_texts_of_a_record_are_held_once(large: Path) -> None:
 
 def test_a_page_of_many_trials_draws_a_sample_and_says_so(large: Path) -> None:
     sweep = SweepRecord.of(SweepFolder(large))
-    blocks = one.blocks(sweep)
+    blocks = one.sweep_blocks(sweep)
     assert len(json.dumps(figures(blocks))) < 2_000_000
     (search,) = (b for b in blocks if isinstance(b, Picture) and b.title.startswith("Time of every config, in"))
     dots, best, failed = search.figure["data"]
@@ -89,7 +89,7 @@ def test_a_sample_keeps_the_order_both_ends_and_what_comes_first() -> None:
     found = sampled.sampled(range(10_000), 100, n_first=20)
     assert found == sorted(set(found)) and len(found) == 100
     assert found[:20] == list(range(20)) and found[-1] == 9_999
-    assert sampled.sampled([3, 1], 100) == [3, 1] and sampled.told(2) == ""
+    assert sampled.sampled([3, 1], 100) == [3, 1] and sampled.sampling_text(2) == ""
 
 
 def test_a_line_without_an_end_is_left_out_and_not_held(

@@ -13,7 +13,7 @@ from autotune import Config, UsageError
 from autotune.core.digest import digest
 from autotune.records.folder import SweepFolder, find_sweeps
 from autotune.records.paths import sweep_path
-from autotune.records.table import load
+from autotune.records.table import load_trials
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append
 
@@ -67,7 +67,7 @@ def test_fields_of_a_later_version_are_kept_and_told_once(tmp_path: Path, caplog
         append(copy.path, one)
     trials = "trials.jsonl"
     assert (copy.path / trials).read_bytes() == (folder.path / trials).read_bytes()
-    assert list(load(tmp_path / "NVIDIA_H200").sm_occupancy[1:]) == [0.5, 0.5]
+    assert list(load_trials(tmp_path / "NVIDIA_H200").sm_occupancy[1:]) == [0.5, 0.5]
 
 
 def test_a_torn_last_line_is_ignored_and_the_next_trial_starts_on_its_own_line(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_load_gives_one_row_a_trial_with_parameters_and_problem_as_columns(tmp_p
     folder = folder_in(tmp_path)
     for i in range(4):
         append(folder.path, trial(i, registers=40 + i if i else None, median_s=1e-3 if i != 2 else None))
-    table = load(tmp_path)
+    table = load_trials(tmp_path)
     assert len(table) == 4
     assert list(table["WGS"]) == [32, 64, 96, 128] and table["WGS"].dtype == "Int64"
     assert table["SG_SIZE"].isna().tolist() == [True, False, True, False]

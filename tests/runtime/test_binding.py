@@ -16,7 +16,7 @@ from autotune.devices import find_device
 from autotune.engines.host_backend import HostBackend
 from autotune.runtime.binding import Binding
 from autotune.source.registry import load_kernel
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from ..fake_gpu import FakeGpu, array
 from ..kernels.common import session_on
@@ -104,4 +104,4 @@ def test_a_definition_that_reads_what_it_does_not_make_is_at_fault(tmp_path: Pat
     problem = kernel.problem({"n_samples": 1})
     inputs = kernel.inputs(problem, np.random.default_rng(0))
     with pytest.raises(DefinitionError, match=r"reads what inputs\(\) does not make: integrate: gain is missing"):
-        Placed(session_on(find_device("host")), kernel, problem, inputs)
+        CaseInMemory(session_on(find_device("host")), kernel, problem, inputs)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from autotune import Config
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.runtime.gpu import Order
 from autotune.source.registry import load_kernel
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         config = Config({parameter: 64})
         record(base / "results", H200, {config: 1.0}, problem=problem, definition=definition, default=config)
-    return emit([base / "results"], base / "tuned", kernels=[CONVOLVE, SAXPY])
+    return write_package([base / "results"], base / "tuned", kernels=[CONVOLVE, SAXPY])
 
 
 @pytest.fixture

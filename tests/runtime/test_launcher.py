@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autotune import Config
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 from autotune.runtime.signature import MISSING
 
 from ..fake_gpu import FakeGpu, array, import_package, install
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for n_samples, medians in ((1000, {PLAIN: 1.0, PADDED: 2.0}), (64, {PLAIN: 2.0, PADDED: 1.0})):
         problem = {"n_rows": 3, "n_samples": n_samples}
         record(base / "results", H200, medians, problem=problem, definition=INTEGRATE, default=PLAIN)
-    return emit([base / "results"], base / "tuned", kernels=KERNELS)
+    return write_package([base / "results"], base / "tuned", kernels=KERNELS)
 
 
 @pytest.fixture

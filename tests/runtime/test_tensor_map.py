@@ -11,7 +11,7 @@ from autotune import Launch, TensorMap, TrialFailure
 from autotune.devices import find_device
 from autotune.runtime.tensor_map import addresses
 from autotune.source.render import render
-from autotune.trial.case import Placed
+from autotune.trial.case import CaseInMemory
 
 from ..kernels.common import session_on
 
@@ -48,5 +48,5 @@ def test_a_map_is_an_argument_on_the_host_too() -> None:
         kernel.inputs(problem, np.random.default_rng(0)),
         r"it has 6 parameters .*, 7 arguments were given",
     )
-    with Placed(session, kernel, problem, inputs) as placed, pytest.raises(TrialFailure, match=message):
+    with CaseInMemory(session, kernel, problem, inputs) as placed, pytest.raises(TrialFailure, match=message):
         placed.launch(session.load(binary, "plain"), launch)

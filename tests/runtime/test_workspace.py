@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autotune import Config
-from autotune.emit.writer import emit
+from autotune.emit.writer import write_package
 
 from ..conftest import DEFINITIONS
 from ..fake_gpu import FakeGpu, array, import_package, install
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base, config = tmp_path_factory.mktemp("workspace"), Config({"WIDTH": 32})
     problem = {"n_rows": 3, "n": 100}
     record(base / "results", H200, {config: 1.0}, problem=problem, definition=CENTRE, default=config)
-    return emit([base / "results"], base / "tuned", kernels=[CENTRE])
+    return write_package([base / "results"], base / "tuned", kernels=[CENTRE])
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from autotune import Config, UsageError
 from autotune.search import check_sampler, searcher
-from autotune.search.by_optuna import Snapped
+from autotune.search.by_optuna import SnappedSampler
 from autotune.source.installed import installed
 
 from .test_search import CONFIGS, DEFAULT, drive, outcome_of, seconds_of
@@ -48,7 +48,7 @@ def test_a_seed_repeats_its_search() -> None:
 def test_a_population_is_of_the_configs_that_were_tried() -> None:
     """The sampler's own trials hold the configs, their logarithms and their failures: one trial each."""
     search = searcher("optuna:NSGAIISampler", CONFIGS, DEFAULT, None, 0)
-    assert isinstance(search.sampler, Snapped)
+    assert isinstance(search.sampler, SnappedSampler)
     proposals = drive(search, 80)
     assert search.propose() is not None  # it learns of the last one when it is asked again
     *trials, _ = search.sampler._inner.study.trials

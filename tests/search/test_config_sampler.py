@@ -12,7 +12,7 @@ from optuna.trial import TrialState, create_trial
 import autotune
 from autotune import Config, ConfigSampler, UsageError
 from autotune.search import searcher
-from autotune.search.base import log_of
+from autotune.search.sampler import log_of
 
 from .test_search import CONFIGS, DEFAULT, outcome_of, seconds_of
 

@@ -14,7 +14,7 @@ from autotune import Config, Device, UsageError
 from autotune.cli.commands.replay import replay as command
 from autotune.records.trial import Trial
 from autotune.records.trial_log import append
-from autotune.search.recorded_space import RecordedSpace, middle, read_space, read_spaces
+from autotune.search.recorded_space import RecordedSpace, middle_config, read_space, read_spaces
 from autotune.search.replay import expected_minimum, replay
 
 from ..recorded import created
@@ -174,7 +174,7 @@ def test_a_cache_that_was_cut_off_is_read_as_far_as_it_is_whole(tmp_path: Path, 
 
 
 def test_without_a_default_the_middle_of_the_axes_is_taken() -> None:
-    assert middle([Config(c) for c in grid()]) == Config(X=2, Y=3, MODE="row")
+    assert middle_config([Config(c) for c in grid()]) == Config(X=2, Y=3, MODE="row")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune import Config, UsageError
 from autotune.search import SAMPLERS, actual_sampler, bayesian, one_thread, searcher
-from autotune.search.base import Request
 from autotune.search.bayesian import GaussianProcess, Limits, log_expected_improvement, standardized
 from autotune.search.features import features_of, levels_of
 from autotune.search.kernel import Hyperparameters, Prior, squared_differences
 from autotune.search.posterior import Posterior
-from autotune.search.study import Search
+from autotune.search.sampler import Request
+from autotune.search.search import Search
 
 # MODE decides whether C is there; B is neither all powers of two nor without them.
 CONFIGS = [

@@ -7,7 +7,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.source.installed import installed
-from autotune.source.registry import load_kernel, reference_of
+from autotune.source.registry import kernel_reference, load_kernel
 
 from ..conftest import EXAMPLE
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.quick
 
 
 def test_a_kernel_is_found_again_by_its_reference() -> None:
-    assert reference_of(load_kernel("ddc")) == "ddc"
-    assert reference_of(load_kernel(EXAMPLE)) == str(Path(EXAMPLE).resolve())
+    assert kernel_reference(load_kernel("ddc")) == "ddc"
+    assert kernel_reference(load_kernel(EXAMPLE)) == str(Path(EXAMPLE).resolve())
 
 
 def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_definition_may_be_a_package(tmp_path: Path, monkeypatch: pytest.Monke
     (folder / "one.py").write_text("ONE = 1\n")
     named = [load_kernel(str(folder)), load_kernel(str(folder / "detect.py"))]
     assert [kernel.source_path for kernel in named] == [folder / "detect.py"] * 2
-    assert load_kernel(reference_of(named[0])).name == "detect"
+    assert load_kernel(kernel_reference(named[0])).name == "detect"
     with pytest.raises(UsageError, match=r"other/other\.py does not exist"):
         (tmp_path / "other").mkdir()
         load_kernel(str(tmp_path / "other"))

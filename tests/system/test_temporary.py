@@ -66,6 +66,6 @@ def test_what_is_somebody_elses_stays(folder: Path) -> None:
 
 
 def test_a_compiler_writes_into_a_folder_that_is_removed(folder: Path) -> None:
-    outcome = toolchain.run(["/bin/sh", "-c", "echo > $TMPDIR/cc.s; echo $TMPDIR"])
+    outcome = toolchain.run_tool(["/bin/sh", "-c", "echo > $TMPDIR/cc.s; echo $TMPDIR"])
     used = Path(outcome.output.strip())
     assert used.parent == folder and temporary.NAME.fullmatch(used.name) and not used.exists()

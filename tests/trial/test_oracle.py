@@ -13,7 +13,7 @@ from autotune.sweep.run import run_sweep
 from autotune.sweep.settings import Settings
 from autotune.trial.bench import Bench
 from autotune.trial.context import Context
-from autotune.trial.oracle import chosen
+from autotune.trial.oracle import oracle_of
 
 from ..conftest import EXAMPLE
 
@@ -60,9 +60,9 @@ def test_numpy_answers_where_it_can_and_who_stands_in_adds_its_errors(tmp_path: 
         context = Context.of(KERNEL, PROBLEM, bench, Settings().protocol, 60.0)
         config = KERNEL.default_config(PROBLEM, bench.target.device)
         recorded = Trial(3, "measured", config, "key", "stamp", median_s=1.0, max_error=0.25, rms_error=0.125)  # type: ignore[arg-type]
-        with chosen(context, recorded) as oracle:
+        with oracle_of(context, recorded) as oracle:
             assert oracle.stand_in is None and not oracle.is_open and str(oracle) == ""
-        with chosen(context, recorded, trust_recorded=True) as oracle:
+        with oracle_of(context, recorded, trust_recorded=True) as oracle:
             assert oracle.stand_in is not None and str(oracle) == f" (against {config})"
             job = oracle.job(config, oracle.stand_in.binary)
             assert job.oracle == (config, oracle.stand_in.binary) and job.case == oracle.folder
@@ -78,7 +78,7 @@ def test_inputs_that_were_deleted_are_made_again(tmp_path: Path) -> None:
         context = Context.of(KERNEL, PROBLEM, bench, Settings().protocol, 60.0)
         config = KERNEL.default_config(PROBLEM, bench.target.device)
         binary = bench.pool.start(context, config).binary()
-        with chosen(context, None) as oracle:
+        with oracle_of(context, None) as oracle:
             oracle.job(config, binary)
             for path in oracle.folder.iterdir():
                 path.unlink()
@@ -87,7 +87,7 @@ def test_inputs_that_were_deleted_are_made_again(tmp_path: Path) -> None:
             oracle.job(config, binary)
             assert oracle.is_there
         recorded = Trial(3, "measured", config, "key", "stamp", median_s=1.0)  # type: ignore[arg-type]
-        with chosen(context, recorded, trust_recorded=True) as oracle:
+        with oracle_of(context, recorded, trust_recorded=True) as oracle:
             assert oracle.stand_in is not None
             (path,) = oracle.stand_in.binary.files.values()
             path.unlink()

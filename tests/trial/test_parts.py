@@ -36,7 +36,7 @@ def test_a_part_is_what_the_whole_has_there(kernel: str, fields: dict[str, objec
     parts = parts_of(definition, problem, inputs)
     assert {part.field for part in parts} == {field} and parts[-1].number == getattr(problem, field) - 1
     assert len({part.number for part in parts}) == 3
-    whole = contract.reference_of(definition, problem, inputs)
+    whole = contract.expected_outputs(definition, problem, inputs)
     for part in parts:
         for name, answer in part.reference.items():
             assert np.allclose(part.of(name, whole[name]), answer)

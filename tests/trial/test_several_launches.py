@@ -15,7 +15,7 @@ from autotune.records.folder import SweepFolder
 from autotune.records.measurement import Protocol
 from autotune.source.registry import load_kernel
 from autotune.source.render import render
-from autotune.trial.case import POISONS, Placed, small_case
+from autotune.trial.case import POISONS, CaseInMemory, small_case
 from autotune.trial.conditions import conditions_of
 from autotune.trial.stations import check_limits
 from autotune.trial.verify import verify
@@ -58,7 +58,7 @@ def test_a_wrong_first_or_second_function_is_found(change: tuple[str, str], why:
 
 def test_each_size_has_its_own_workspace() -> None:
     session, case = host.open("host"), small_case(CENTRE, PROBLEM)
-    with Placed(session, CENTRE, PROBLEM, case.inputs) as placed:
+    with CaseInMemory(session, CENTRE, PROBLEM, case.inputs) as placed:
         placed.poison(POISONS[1])
         for width, n_chunks in ((32, 4), (64, 2)):
             geometry = CENTRE.launch(PROBLEM, CENTRE.space.parse({"WIDTH": width}))

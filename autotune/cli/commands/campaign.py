@@ -10,17 +10,17 @@ import typer
 
 from ...analysis.fields import assignments, common_fields, own_fields, told_common
 from ...core.errors import UsageError
-from ...core.units import percent, seconds
+from ...core.units import percent, seconds_text
 from ...system.installation import install_with
 from ...system.shell import command, definition_words
-from ..console import Line, Told, note, print_json, stdout
+from ..console import ProgressLine, ProgressText, note, print_json, stdout
 from ..stopped import STANDS, stopped
 from ..tables import print_table
 from .options import JsonOption
 
 if TYPE_CHECKING:
-    from ...campaign.run import Campaign
-    from ...campaign.worker import Tuned
+    from ...campaign.campaign import Campaign
+    from ...campaign.task_worker import TaskResult
 
 N_FAILURES_TOLD = 5
 CompileOption = Annotated[
@@ -77,8 +77,8 @@ def campaign(
 ) -> None:
     """Tune every problem of a grid on all devices. Run again, it resumes where it stopped."""
     _need_dask()
+    from ...campaign.campaign import run_campaign
     from ...campaign.plan import read_plan
-    from ...campaign.run import run_campaign
     from ...campaign.security import Certificates
 
     certificates = Certificates(tls_ca, tls_cert, tls_key)
@@ -138,17 +138,17 @@ class _Console:
     """Shows a progress bar on a terminal, and a line every few seconds elsewhere."""
 
     def __init__(self) -> None:
-        self._line: Line | None = None
+        self._line: ProgressLine | None = None
         self._total = self._failed = 0
 
     def begin(self, title: str, n_total: int) -> None:
         self.end()
         note(title)
-        self._total, self._line = n_total, Line(n_total)
+        self._total, self._line = n_total, ProgressLine(n_total)
 
-    def tuned(self, one: "Tuned", n_done: int) -> None:
+    def tuned(self, one: "TaskResult", n_done: int) -> None:
         self._failed += bool(one.error)
-        told = Told("", _name(one), f": {one.error or seconds(one.median_s)}")
+        told = ProgressText("", _name(one), f": {one.error or seconds_text(one.median_s)}")
         if self._failed:
             told = replace(told, end=f"{told.end}; {self._failed} failed")
         if self._line is not None and self._line.update(n_done, told):
@@ -160,7 +160,7 @@ class _Console:
             self._line = None
 
 
-def _name(one: "Tuned") -> str:
+def _name(one: "TaskResult") -> str:
     return assignments(one.problem)
 
 
@@ -191,7 +191,7 @@ def _print(done: "Campaign", results: Path, kernel: str) -> None:
         for text in told_common({"them": common}):
             stdout.print(text, markup=False)
         rows = [
-            (assignments(own_fields(o.problem, common)), seconds(o.median_s), f"{o.speed_up:.2f}", o.device)
+            (assignments(own_fields(o.problem, common)), seconds_text(o.median_s), f"{o.speed_up:.2f}", o.device)
             for o in best
         ]
         print_table(("the largest speed-ups", "median", "x default", "device"), rows, cut="the largest speed-ups")
@@ -202,12 +202,12 @@ def _print(done: "Campaign", results: Path, kernel: str) -> None:
         stdout.print(f"speed-up     {median(gains):.2f} x the default (median), up to {max(gains):.2f}")
     counts = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items(), key=lambda item: -item[1]))
     stdout.print(f"trials       {counts or 'none'}; {done.n_new} new in this run", markup=False)
-    parts = ", ".join(f"{what} {seconds(s)}" for what, s in done.spent_s.items() if s >= 0.1)
-    stdout.print(f"time         {seconds(done.wall_s)} wall; summed over concurrent sweeps: {parts or 'nothing'}")
+    parts = ", ".join(f"{what} {seconds_text(s)}" for what, s in done.spent_s.items() if s >= 0.1)
+    stdout.print(f"time         {seconds_text(done.wall_s)} wall; summed over concurrent sweeps: {parts or 'nothing'}")
     busy, compiling = 1.0 - done.idle_share, done.compile_share
     what = "compilation is the bottleneck" if compiling > busy else "the devices are the bottleneck"
     stdout.print(f"devices      {', '.join(done.devices)}, idle {percent(done.idle_share)}", markup=False)
-    stdout.print(f"compilers    {seconds(done.compile_s)} of work, busy {percent(compiling)}; {what}")
+    stdout.print(f"compilers    {seconds_text(done.compile_s)} of work, busy {percent(compiling)}; {what}")
     if done.interrupted:
         stdout.print("next         run the same command again to resume")
     elif tuned:

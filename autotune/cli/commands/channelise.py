@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...core.units import percent, seconds
+from ...core.units import percent, seconds_text
 from ...engines.choice import AUTO
 from ...engines.counters import si
 from ...engines.jobs import Bands, Made
@@ -95,7 +95,7 @@ def channelise(
             stdout.print(_told(band), markup=False)
     n = made.bands[0].counters.samples_in
     rate = f"{si(n / made.seconds)}S/s" if made.seconds else ""
-    note(f"{seconds(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
+    note(f"{seconds_text(made.seconds)}, {rate} of each polarisation, kernels idle {percent(made.kernels_idle)}")
     if plot is not None and made.bands[0].counters.heaps_out:
         stdout.print(str(plot), markup=False)
     if made.is_stopped:

@@ -8,7 +8,7 @@ import typer
 from ...analysis.fields import assignments, common_fields, own_fields, told_common
 from ...analysis.noise import compared, matched
 from ...core.errors import UsageError
-from ...core.units import seconds
+from ...core.units import seconds_text
 from ...records.folder import find_sweeps
 from ...records.record import SweepRecord
 from ..console import print_json, stdout
@@ -34,7 +34,7 @@ def compare(
     if found.beyond:
         titles = _titles([sweep for sweep, _ in matched(old, new)])
         lines = [
-            (titles[p.title], seconds(p.before_s), seconds(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
+            (titles[p.title], seconds_text(p.before_s), seconds_text(p.after_s), f"{100 * p.change:+.2f} %", p.relation)
             for p in found.beyond
         ]
         print_table(("beyond the noise", "before", "after", "change", ""), lines, cut="beyond the noise")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...core.units import percent, seconds
+from ...core.units import percent, seconds_text
 from ...engines.choice import AUTO
 from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
@@ -114,7 +114,7 @@ def correlate(
 def _told(made: Correlated) -> str:
     info, counters = made.info, made.counters
     shape = f"{info.n_channels} channels x {info.n_baselines} baselines x 4 products"
-    length = seconds(info.dump_samples / info.antennas[0].sample_rate_hz)
+    length = seconds_text(info.dump_samples / info.antennas[0].sample_rate_hz)
     parts = [f"{counters.dumps_out + counters.dumps_empty} dumps of {length}, {shape}"]
     if counters.dumps_empty:
         parts.append(f"{counters.dumps_empty} of them without a whole antenna")
@@ -130,4 +130,4 @@ def _told(made: Correlated) -> str:
 def _pace(made: Correlated) -> str:
     n = sum(each.samples_in for each in made.f_counters)
     rate = f"{si(n / made.seconds)}S/s of all antennas, " if n and made.seconds else ""
-    return f"{seconds(made.seconds)}, {rate}kernels idle {percent(made.kernels_idle)}"
+    return f"{seconds_text(made.seconds)}, {rate}kernels idle {percent(made.kernels_idle)}"

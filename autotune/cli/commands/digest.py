@@ -26,7 +26,7 @@ def digest(
     `sweep` and `emit` see that a text which was rewritten means the same. Run after that, it also stores what the texts
     of the final round make now, so that `emit` and `show` know it where there is no compiler. No GPU is needed.
     """
-    from ...validity.code_digests import digest as digest_sweep
+    from ...validity.code_digests import add_digests as digest_sweep
     from ...validity.code_digests import pools
 
     named, total = named_kernels(kernel), [0, 0, 0, 0]

@@ -34,7 +34,7 @@ def doctor(json: JsonOption = False) -> None:
         for each in found:
             _print(each)
         stdout.print()
-        for line in told(gpus, is_host_there=len(usable) > len(gpus)):
+        for line in gpu_lines(gpus, is_host_there=len(usable) > len(gpus)):
             stdout.print(line, markup=False)
         if auto_is_there:
             stdout.print(f"--device auto is {auto}", markup=False)
@@ -60,7 +60,7 @@ def _usable(kind: str) -> list[Target]:
         return []
 
 
-def told(gpus: list[Target], is_host_there: bool) -> list[str]:
+def gpu_lines(gpus: list[Target], is_host_there: bool) -> list[str]:
     """Returns the lines that say what kernels can be tuned and checked on; ``gpus`` and other devices but the host."""
     host = "host, the CPU; its times say nothing about a GPU"
     if gpus:

@@ -25,7 +25,7 @@ def emit(
     kernel: DefinitionsOption = [],
 ) -> None:
     """Write the winners as an installable package that needs only NumPy and CuPy."""
-    from ...emit.writer import emit as emit_package
+    from ...emit.writer import write_package as emit_package
 
     written = emit_package(paths, out, portfolio, kernel)
     stdout.print(f"wrote {written}: `import {out.name}` beside it, or `{pip_install(out)}`", markup=False)

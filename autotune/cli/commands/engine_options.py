@@ -12,7 +12,7 @@ from ...core.errors import UsageError
 from ...engines.filters import WINDOWS
 from ...engines.jobs import Narrow
 from ...engines.jobs.settings import MOST_TAPS
-from ..console import Line, Told, note
+from ..console import ProgressLine, ProgressText, note
 
 TapsOption = Annotated[
     int, typer.Option("--taps", min=1, max=MOST_TAPS, help="Taps of the filter bank: spectra that a filter spans.")
@@ -143,10 +143,10 @@ def nothing(why: str) -> typer.Exit:
 @contextmanager
 def followed() -> Iterator[Callable[[str, float | None], None]]:
     """Yields what takes a line of progress and a share of the whole: a bar on a terminal, else lines now and then."""
-    with Line(None, in_percent=True, transient=True) as bar:
+    with ProgressLine(None, in_percent=True, transient=True) as bar:
 
         def report(text: str, share: float | None) -> None:
-            if bar.update(share or 0.0, Told(text), None if share is None else 1.0):
+            if bar.update(share or 0.0, ProgressText(text), None if share is None else 1.0):
                 note(f"  {'' if share is None else f'{share:.0%}, '}{text}")
 
         yield report

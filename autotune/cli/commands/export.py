@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ...records.export import files, format_module
+from ...records.export import export_files, format_module
 from ...records.folder import all_sweeps
 from ...records.record import SweepRecord
 from ..console import stderr, stdout
@@ -34,8 +34,8 @@ def export(
     chosen = format_module(format)
     sweeps = [SweepRecord.of(folder) for folder in all_sweeps(paths)]
     if out is None:
-        stdout.file.write(files.text(sweeps, chosen, format))
+        stdout.file.write(export_files.export_text(sweeps, chosen, format))
         return
-    written = files.write(sweeps, out, chosen, format)
+    written = export_files.write(sweeps, out, chosen, format)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
     stderr.print(f"wrote {written[0]}{more}", markup=False)

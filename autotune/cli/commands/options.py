@@ -9,7 +9,7 @@ import typer
 from ...system.limits import Range
 
 
-def within(allowed: Range) -> Callable[[float | None], float | None]:
+def in_range(allowed: Range) -> Callable[[float | None], float | None]:
     """Returns the callback that checks an option's number; typer's own limits let nan and inf pass."""
 
     def check(value: float | None) -> float | None:

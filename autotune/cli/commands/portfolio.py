@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ...analysis.portfolio import Portfolio, Regret, Table, portfolios, tables
+from ...analysis.portfolio import Portfolio, Regret, RegretTable, portfolios, tables
 from ...core.errors import UsageError
 from ...records.record import read_sweeps
 from ...system.limits import REGRET
 from ..console import print_json, stderr, stdout
 from ..tables import print_table
-from .options import within
+from .options import in_range
 
 K_MAX = 8
 
@@ -33,7 +33,7 @@ def portfolio(
     regret: Annotated[
         float,
         typer.Option(
-            "--regret", callback=within(REGRET), help="0.02 accepts 2 % more time than the best, at any problem."
+            "--regret", callback=in_range(REGRET), help="0.02 accepts 2 % more time than the best, at any problem."
         ),
     ] = 0.02,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -62,7 +62,7 @@ def portfolio(
         print_json(answers)
 
 
-def _print(table: Table, all_k: list[Portfolio], asked: Portfolio, regret: float) -> None:
+def _print(table: RegretTable, all_k: list[Portfolio], asked: Portfolio, regret: float) -> None:
     n_problems, n_configs = table.regret.shape
     title = f"{table.kernel} on {table.device}: {n_problems} problems, {n_configs} configurations"
     stdout.print(title, markup=False, style="bold")
@@ -91,7 +91,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %" if isfinite(share) else "not served"
 
 
-def _as_json(table: Table, all_k: list[Portfolio], asked: Portfolio) -> dict[str, Any]:
+def _as_json(table: RegretTable, all_k: list[Portfolio], asked: Portfolio) -> dict[str, Any]:
     """Regrets are shares of one; an infinite one is null."""
     return {
         "kernel": table.kernel,

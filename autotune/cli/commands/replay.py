@@ -11,9 +11,9 @@ from ...search.replay import RANDOM, Replay
 from ...search.replay import replay as replay_space
 from ...system.limits import SEED
 from ...system.processes import n_cpus
-from ..console import Line, Told, note, print_json, stderr, stdout
+from ..console import ProgressLine, ProgressText, note, print_json, stderr, stdout
 from ..tables import print_table
-from .options import DefinitionsOption, within
+from .options import DefinitionsOption, in_range
 
 
 def replay(
@@ -40,7 +40,7 @@ def replay(
     ] = 1,
     seed: Annotated[
         int,
-        typer.Option("--seed", callback=within(SEED), help="Seed of the first repeat; the others count up from it."),
+        typer.Option("--seed", callback=in_range(SEED), help="Seed of the first repeat; the others count up from it."),
     ] = 0,
     jobs: Annotated[
         int,
@@ -74,15 +74,15 @@ def _replayed(
 ) -> Replay:
     """Counts the repeats on a terminal; elsewhere one line says that a sampler has ended."""
     title = f"{space.name}, {sampler}"
-    with Line(repeats, transient=True) as line:
+    with ProgressLine(repeats, transient=True) as line:
         answer = replay_space(space, sampler, trials, repeats, ahead, seed, jobs, lambda n: _count(line, n, title))
     if not stderr.is_terminal:
         note(f"{title}: {repeats} repeats")
     return answer
 
 
-def _count(line: Line, n_done: int, title: str) -> None:
-    line.update(n_done, Told(title))
+def _count(line: ProgressLine, n_done: int, title: str) -> None:
+    line.update(n_done, ProgressText(title))
 
 
 def _print_space(space: RecordedSpace, replays: list[Replay]) -> None:

@@ -12,7 +12,7 @@ from ...analysis.show import (
     Overview,
     Spent,
     best_so_far,
-    clock,
+    clock_name,
     details,
     failures,
     figures_text,
@@ -30,7 +30,7 @@ from ...analysis.show import (
 )
 from ...core.parameter import clause
 from ...core.schema import plain
-from ...core.units import percent, seconds
+from ...core.units import percent, seconds_text
 from ...records.folder import all_sweeps
 from ...records.objectives import values_of
 from ...records.outcome import Finalist
@@ -87,8 +87,8 @@ def _print_overview(sweeps: list[SweepRecord]) -> None:
         "problem": [assignments(own_fields(line.problem, common[line.kernel])) for line in lines],
         "trials": [line.n_trials for line in lines],
         "failed": [line.n_failed for line in lines],
-        "best": [seconds(line.best_s) for line in lines],
-        "default": [seconds(line.default_s) for line in lines],
+        "best": [seconds_text(line.best_s) for line in lines],
+        "default": [seconds_text(line.default_s) for line in lines],
         "speed-up": ["-" if line.speed_up is None else f"{line.speed_up:.3f}" for line in lines],
         "winner": [_winner(line) for line in lines],
     }
@@ -129,9 +129,9 @@ def _print_winner(sweep: SweepRecord) -> None:
     launches = f", {len(winner.samples_s)} launches" if winner.samples_s else ""
     cache = {True: ", cold L2", False: ", warm L2", None: ""}[winner.cold]
     _line("winner", assignments(winner.config), is_config=True)
-    _line("", f"{finalist_time(winner)}{launches}{cache}, {clock(sweep)}")
+    _line("", f"{finalist_time(winner)}{launches}{cache}, {clock_name(sweep)}")
     if figure := winner.sustained:
-        short, long = seconds(figure.short_s), seconds(figure.sustained_s)
+        short, long = seconds_text(figure.short_s), seconds_text(figure.sustained_s)
         _line("", f"{long} sustained, {short} in a short run ({figure.n} launches back to back)")
     if text := figures_text(winner):
         _line("", text)
@@ -164,8 +164,8 @@ def _print_finalists(sweep: SweepRecord) -> None:
         (
             finalist.relation or "-",
             " and ".join(role for role, config in roles.items() if finalist.config == config),
-            seconds(finalist.median_s),
-            " .. ".join(seconds(x) for x in finalist.interval_s or ()) or "-",
+            seconds_text(finalist.median_s),
+            " .. ".join(seconds_text(x) for x in finalist.interval_s or ()) or "-",
             *("-" if size is None else size for size in (finalist.registers, finalist.shared_bytes)),
             "-" if finalist.max_error is None else f"{finalist.max_error:.2g}",
             assignments(finalist.config),
@@ -217,7 +217,7 @@ def _print_spent(where: Spent) -> None:
     if where.shares:
         ordered = sorted(where.shares.items(), key=lambda item: -item[1])
         parts = ", ".join(f"{percent(share)} {what}" for what, share in ordered if share >= 0.0005)
-        _line("time", "; ".join([f"{seconds(where.total_s)}: {parts}", *others]))
+        _line("time", "; ".join([f"{seconds_text(where.total_s)}: {parts}", *others]))
     elif others:
         _line("time", "; ".join(others))
 
@@ -241,7 +241,7 @@ def _print_importance(found: tuple[Importance, ...]) -> None:
 def _figure(name: str, value: float) -> str:
     if name.endswith(("share", "idle")) and 0 <= value <= 1:
         return percent(value)
-    return seconds(value) if name.endswith("_s") else f"{value:.4g}"
+    return seconds_text(value) if name.endswith("_s") else f"{value:.4g}"
 
 
 def _line(name: str, text: str, is_config: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ...engines.sky.record import Recording
-from ..console import Line, Told, note, stdout
+from ..console import ProgressLine, ProgressText, note, stdout
 from ..stopped import stopped
 
 
@@ -39,7 +39,7 @@ def sky(
 
 def _follow(blocks: Iterable[int], n_total: int) -> None:
     """Goes through all blocks, and shows how many are written: as a bar on a terminal, else as lines."""
-    with Line(n_total) as line:
+    with ProgressLine(n_total) as line:
         for number in blocks:
-            if line.update(number + 1, Told("blocks")):
+            if line.update(number + 1, ProgressText("blocks")):
                 note(f"  block {number + 1} of {n_total}{line.left(number + 1)}")

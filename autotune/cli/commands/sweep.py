@@ -9,7 +9,7 @@ from ...devices import Target
 from ...records.measurement import Protocol
 from ...records.objectives import FIGURES, read_metrics
 from ...search import SAMPLERS
-from ...source.registry import reference_of
+from ...source.registry import kernel_reference
 from ...sweep.request import parse_restriction, problems_on, resolve
 from ...sweep.run import run_sweep
 from ...sweep.settings import (
@@ -26,7 +26,7 @@ from ...trial.compile import DEADLINE_S
 from .. import report
 from ..console import ConsoleProgress, note, print_json
 from ..stopped import STANDS, stopped
-from .options import DashboardOption, DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, within
+from .options import DashboardOption, DeviceOption, JsonOption, KernelOption, ProblemOption, ResultsOption, in_range
 
 
 def sweep(
@@ -45,7 +45,9 @@ def sweep(
     time: Annotated[
         float | None,
         typer.Option(
-            "--time", callback=within(DURATION), help="Start no new trial after this many seconds. [default: no limit]"
+            "--time",
+            callback=in_range(DURATION),
+            help="Start no trial after this many seconds. [default: no limit]",
         ),
     ] = None,
     sampler: Annotated[
@@ -57,7 +59,7 @@ def sweep(
             "[default: auto]",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", callback=within(SEED), help="Seed of the sampler.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", callback=in_range(SEED), help="Seed of the sampler.")] = 0,
     hints: Annotated[
         int,
         typer.Option(
@@ -86,7 +88,7 @@ def sweep(
         float,
         typer.Option(
             "--sustained",
-            callback=within(DURATION),
+            callback=in_range(DURATION),
             help="Also launch each finalist back to back for this many seconds.",
         ),
     ] = Settings.sustained_s,
@@ -120,7 +122,7 @@ def sweep(
         float,
         typer.Option(
             "--energy-time",
-            callback=within(DURATION),
+            callback=in_range(DURATION),
             help="Seconds that each config is launched back to back where its energy is asked for.",
         ),
     ] = Settings.energy_s,
@@ -134,13 +136,15 @@ def sweep(
     compile_deadline: Annotated[
         float,
         typer.Option(
-            "--compile-deadline", callback=within(DEADLINE), help="Time limit for one compilation, in seconds."
+            "--compile-deadline", callback=in_range(DEADLINE), help="Time limit for one compilation, in seconds."
         ),
     ] = DEADLINE_S,
     deadline: Annotated[
         float,
         typer.Option(
-            "--deadline", callback=within(DEADLINE), help="Time limit for one verification or measurement, in seconds."
+            "--deadline",
+            callback=in_range(DEADLINE),
+            help="Time limit for a verification or measurement, in seconds.",
         ),
     ] = Settings.launch_deadline_s,
     results: ResultsOption = Path("results"),
@@ -181,7 +185,7 @@ def sweep(
                 progress.stop()
             done.append(outcome)
             if not json:
-                report.print_sweep(outcome, clock, out="tuned", kernel=reference_of(definition))
+                report.print_sweep(outcome, clock, out="tuned", kernel=kernel_reference(definition))
             if outcome.interrupted:
                 break
     if json:

@@ -12,17 +12,17 @@ import typer
 from ...core.config import parse_value
 from ...core.errors import UsageError
 from ...devices import find_device
+from ...porting.array_memory import why_not
 from ...porting.call import read_call
-from ...porting.memory import why_not
-from ...porting.signature import parameters
-from ...porting.source import Source
-from ...porting.tuning import Ported
-from ...porting.tuning import tune as tune_call
+from ...porting.call_tuning import PortedSweep
+from ...porting.call_tuning import tune_call as tune_call
+from ...porting.cuda_signature import parameters
+from ...porting.source import KernelText
 from ...sweep.settings import Settings
 from ...system.limits import DEADLINE
 from .. import report
 from ..console import ConsoleProgress, print_json, stderr
-from .options import DashboardOption, DeviceOption, JsonOption, ResultsOption, within
+from .options import DashboardOption, DeviceOption, JsonOption, ResultsOption, in_range
 
 MOST_ELEMENTS = 1 << 34
 
@@ -70,7 +70,7 @@ def tune(
     ] = None,
     deadline: Annotated[
         float,
-        typer.Option("--deadline", callback=within(DEADLINE), help="Seconds that one check or timing may take."),
+        typer.Option("--deadline", callback=in_range(DEADLINE), help="Seconds that one check or timing may take."),
     ] = Settings.launch_deadline_s,
     device: DeviceOption = "auto",
     results: ResultsOption = Path("results"),
@@ -83,7 +83,7 @@ def tune(
     """
     if not isfinite(atol):
         raise UsageError(f"--atol {atol}: it must be a finite number")
-    text = Source(source).text
+    text = KernelText(source).text
     expected = [parameter.name for parameter in parameters(text, kernel)]
     given = _by_name(arg, "--arg")
     missing = [name for name in expected if name not in given]
@@ -112,7 +112,7 @@ def tune(
     _tell(tune_call(call, known, atol, None, device, settings, ConsoleProgress(clock)), clock, json)
 
 
-def _tell(ported: Ported, clock: str, json: bool) -> None:
+def _tell(ported: PortedSweep, clock: str, json: bool) -> None:
     path = str(ported.kernel.source_path)
     if json:
         print_json({**report.sweep_summary(ported.sweep, clock), "definition": path, "checked": ported.note})

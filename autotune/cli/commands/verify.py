@@ -14,12 +14,12 @@ from ...sweep.request import parse_config, problem_on, problems_on, resolve
 from ...system.limits import DEADLINE
 from ...system.processes import n_cpus
 from ...trial.verify_configs import Checking, Tally, builds_of, check_all, compile_all, sample_of
-from ..console import Line, Told, note, print_json, stdout
+from ..console import ProgressLine, ProgressText, note, print_json, stdout
 from ..stopped import STANDS, stopped
-from .options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, within
+from .options import ConfigOption, DeviceOption, JsonOption, KernelOption, ProblemOption, in_range
 
 N_CPUS = n_cpus()
-Work = list[tuple[Any, Config]]
+Variants = list[tuple[Any, Config]]
 
 
 def verify(
@@ -48,7 +48,7 @@ def verify(
     ] = "",
     deadline: Annotated[
         float,
-        typer.Option("--deadline", callback=within(DEADLINE), help="Time limit for verifying one variant, in seconds."),
+        typer.Option("--deadline", callback=in_range(DEADLINE), help="Time limit for one variant, in seconds."),
     ] = 60.0,
     json: JsonOption = False,
 ) -> None:
@@ -81,9 +81,9 @@ def verify(
         raise typer.Exit(1)
 
 
-def _work(kernel: Kernel[Any], problems: list[Any], config: str, place: Target, n: int | None) -> Work:
+def _work(kernel: Kernel[Any], problems: list[Any], config: str, place: Target, n: int | None) -> Variants:
     """Returns what is checked on ``place``: the one config of each problem, or ``n`` (None: all) of those allowed."""
-    work: Work = []
+    work: Variants = []
     for problem in problems:
         if config:
             work.append((problem, parse_config(kernel, config, problem, place)))
@@ -98,10 +98,10 @@ def _work(kernel: Kernel[Any], problems: list[Any], config: str, place: Target, 
 
 def _follow(tally: Tally, checks: Any) -> None:
     """Counts ``checks`` as they come; failures are told at once."""
-    with Line(tally.n_total, tally.n_done) as line, closing(checks):
+    with ProgressLine(tally.n_total, tally.n_done) as line, closing(checks):
         for outcome in checks:
             tally.count(outcome)
-            told = Told(outcome.status, tally.variant(outcome), f"; {len(tally.failed)} failed")
+            told = ProgressText(outcome.status, tally.variant(outcome), f"; {len(tally.failed)} failed")
             is_due = line.update(tally.n_done, told)
             if outcome in tally.failed[-1:]:
                 note(tally.line(outcome))

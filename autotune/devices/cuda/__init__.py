@@ -39,7 +39,7 @@ def identifiers() -> list[str]:
 
 def describe(identifier: str) -> Device:
     """Reads name and limits from the driver without creating a context."""
-    return gpu.describe(_index(identifier))
+    return gpu.describe_gpu(_index(identifier))
 
 
 def of_architecture(arch: str) -> Device:

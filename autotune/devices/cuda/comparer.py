@@ -14,7 +14,7 @@ import numpy as np
 from ...core.definition import Device, Tolerance
 from ...runtime.nvrtc import cached_cubin
 from ...system.cache import cache_dir
-from ..base import Comparison
+from ..base import OutputComparison
 from ..comparison import INTEGERS, compare_arrays, fits
 
 KEEP_FROM_BYTES = 1 << 20  # references from this size on stay on the device
@@ -41,15 +41,15 @@ class Comparer:
         self._found = cupy.zeros(FOUND.itemsize, cupy.uint8)
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()
 
-    def compare(self, got: Any, want: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+    def compare(self, got: Any, want: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
         """Compares ``got`` on the device with ``want``; ``key`` names the reference, which is copied there once."""
         if got.size == 0:
-            return Comparison(0, 0, 0.0, 0.0)
+            return OutputComparison(0, 0, 0.0, 0.0)
         both_integers = want.dtype.kind in INTEGERS and got.dtype.kind in INTEGERS
         if tolerance == Tolerance() and (want.dtype == got.dtype or both_integers):
             there, _ = self._on_device(want, got.dtype, key)
             found = self._run(self._differ, _aligned(got), there, np.uint64(got.nbytes))
-            return self._closely(got, want, tolerance) if found["n_bad"] else Comparison(0, got.size, 0.0, 0.0)
+            return self._closely(got, want, tolerance) if found["n_bad"] else OutputComparison(0, got.size, 0.0, 0.0)
         if got.dtype not in self._compare:  # integers of 64 bits with a tolerance
             return self._closely(got, want, tolerance)
         functions = self._compare_like if want.dtype == got.dtype else self._compare
@@ -61,7 +61,7 @@ class Comparer:
             return self._closely(got, want, tolerance)
         size = rms or 1.0
         rms_error = float(np.sqrt(found["sum_error2"] / got.size)) / size
-        return Comparison(0, got.size, float(found["max_error"]) / size, rms_error)
+        return OutputComparison(0, got.size, float(found["max_error"]) / size, rms_error)
 
     def n_changed(self, memory: Any, start: int, end: int, canary: int) -> int:
         """Counts the 16-byte pieces of ``memory`` that are not canaries; the array in it, from ``start`` to
@@ -71,7 +71,7 @@ class Comparer:
         found = self._run(self._changed, memory, np.uint64(start), np.uint64(end), np.uint64(memory.nbytes), words)
         return int(found["n_bad"])
 
-    def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> Comparison:
+    def _closely(self, got: Any, want: np.ndarray, tolerance: Tolerance) -> OutputComparison:
         return compare_arrays(got.get(), np.asarray(want), tolerance)
 
     def _run(self, function: Any, *arguments: Any) -> Any:

@@ -18,7 +18,7 @@ from ...runtime.cubin import as_passed, check_constants, check_structures, const
 from ...runtime.nvrtc import cached_cubin
 from ...runtime.tensor_map import addresses, encoded
 from ...system.cache import cache_dir
-from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Comparison, Constant, Sample, Streamed
+from ..base import CANARY_BYTES, TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, OutputComparison, Sample
 from ..comparison import INTEGERS
 from .comparer import Comparer
 from .energy import Meter
@@ -90,7 +90,7 @@ class CudaBuffer:
             nearest = f"{self._start - int(before[-1])} bytes before its start"
         return f"{len(before) + len(after)} bytes were written outside the array, the nearest {nearest}"
 
-    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
         return self._session.comparer.compare(self.array, reference, tolerance, key)
 
     def free(self) -> None:
@@ -156,7 +156,7 @@ class CudaFunction:
             for (begin, end), (cycles, ns) in zip(events, cycles_and_ns, strict=True)
         ]
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> Streamed:
+    def stream(self, launch: Launch, arguments: Sequence[Argument], seconds: float) -> LaunchRun:
         """Times launches between events; if there are too many launches, several share an event."""
         ready = self._ready(launch, arguments)
         with _faults(self._name):
@@ -173,7 +173,7 @@ class CudaFunction:
             cupy.cuda.runtime.deviceSynchronize()
             after = self._session.meter.joules()
         taken = [1e-3 * cupy.cuda.get_elapsed_time(begin, end) / n_together for begin, end in pairwise(events)]
-        return Streamed(taken, n * n_together, None if before is None or after is None else after - before)
+        return LaunchRun(taken, n * n_together, None if before is None or after is None else after - before)
 
     @cached_property
     def _cubin(self) -> bytes:

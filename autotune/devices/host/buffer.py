@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...core.definition import Tolerance
-from ..base import CANARY_BYTES, TIMED_ALIGN, Comparison
+from ..base import CANARY_BYTES, TIMED_ALIGN, OutputComparison
 from ..comparison import another, compare_arrays
-from .runtime import runtime
+from .runtime import host_runtime
 
 # Inaccessible address space on each side: 1 GiB, or less if a limit (`ulimit -v`) allows no more.
 GUARD_BYTES = (1 << 30, 1 << 24, mmap.PAGESIZE)
@@ -41,7 +41,7 @@ class HostBuffer(HostMemory):
         start, guard = _map(n_mapped)
         if not start:
             raise MemoryError(f"no memory for {name}: {n_mapped} bytes")
-        self._unmap = weakref.finalize(self, runtime().cuda_host_unmap, start, n_mapped, guard)
+        self._unmap = weakref.finalize(self, host_runtime().cuda_host_unmap, start, n_mapped, guard)
         self._mapped: np.ndarray = np.ctypeslib.as_array((ctypes.c_ubyte * n_mapped).from_address(start))
         address = (start + n_mapped - CANARY_BYTES - n_bytes) // align * align
         super().__init__(name, address, n_bytes, written=written)
@@ -83,7 +83,7 @@ class HostBuffer(HostMemory):
             return f"{self.name}: {before.size} bytes before its start were overwritten, the last at start - {distance}"
         return None
 
-    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> Comparison:
+    def compare(self, reference: np.ndarray, tolerance: Tolerance, key: str) -> OutputComparison:
         return compare_arrays(self._array, reference, tolerance)
 
     def free(self) -> None:
@@ -104,6 +104,6 @@ def _canary(n: int) -> np.ndarray:
 def _map(n_bytes: int) -> tuple[int, int]:
     """Returns (address of ``n_bytes`` bytes, inaccessible bytes on each side); the address is 0 if memory is short."""
     for guard in GUARD_BYTES:
-        if start := runtime().cuda_host_map(n_bytes, guard):
+        if start := host_runtime().cuda_host_map(n_bytes, guard):
             return int(start), guard
     return 0, 0

@@ -25,7 +25,7 @@ from ...system.cache import cache_dir
 from ...system.temporary import temporary_folder
 from .. import machine_code
 from ..base import Binary
-from .toolchain import Compiler, Outcome, find_compiler, run_compiler, was_killed
+from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
 
 HERE = Path(__file__).resolve().parent
 SHIM = HERE / "cuda"
@@ -75,14 +75,14 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Facts:
+class BuildFacts:
     """The facts that are stored beside a compiled library."""
 
     variables: tuple[Variable, ...]
     compile_s: float
 
     @classmethod
-    def of(cls, stored: dict[str, Any]) -> "Facts":
+    def of(cls, stored: dict[str, Any]) -> "BuildFacts":
         """Rebuilds them from the output of ``asdict``."""
         return cls(tuple(Variable(**variable) for variable in stored["variables"]), stored["compile_s"])
 
@@ -116,7 +116,7 @@ def compile_variant(variant: Variant, device: Device, builds: Sequence[str] | No
         path = cache_dir("host") / f"{key}-{_digest(*flags(build), headers)[:8]}.{build}.so"
         taken = take(path)
         found.append(taken is not None)
-        facts.append(Facts.of(taken[1]) if taken else _compile(compiler, build, text, path, variant))
+        facts.append(BuildFacts.of(taken[1]) if taken else _compile(compiler, build, text, path, variant))
         files[build] = path
     check_constants(variant.kernel, dict(variant.constants), facts[0].constant_bytes)
     shared_bytes = max(fact.shared_bytes for fact in facts)
@@ -151,7 +151,7 @@ def flags(build: str) -> tuple[str, ...]:
     return (*COMMON_FLAGS, *BUILD_FLAGS[build])
 
 
-def read_facts(library: Path) -> Facts:
+def read_facts(library: Path) -> BuildFacts:
     """Reads what was written beside ``library`` when it was compiled.
 
     Raises:
@@ -160,7 +160,7 @@ def read_facts(library: Path) -> Facts:
     stored = facts_of(library)
     if stored is None:
         raise FileNotFoundError(f"{library}: what was known of it is gone from the cache, or damaged")
-    return Facts.of(stored)
+    return BuildFacts.of(stored)
 
 
 # ---------------------------------------------------------------------- CUDA -> C++
@@ -259,7 +259,7 @@ def _included(compiler: Compiler, build: str, text: str, variant: Variant) -> st
     return _digest(outcome.output)
 
 
-def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> Facts:
+def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Variant) -> BuildFacts:
     header = shim_header(build)
     start = time.perf_counter()
     with temporary_folder() as folder:  # the cache may be deleted meanwhile
@@ -271,12 +271,12 @@ def _compile(compiler: Compiler, build: str, text: str, path: Path, variant: Var
             outcome = run_compiler([*compiler.command, *LINKED, unlinked, *LIBRARIES, "-o", library])
         if outcome.code != 0:
             raise TrialFailure(Status.COMPILE_FAILED, f"{variant.name}: {_explain(outcome, compiler, variant)}")
-        facts = Facts(_variables(library), time.perf_counter() - start)
+        facts = BuildFacts(_variables(library), time.perf_counter() - start)
         keep(path, library.read_bytes(), asdict(facts))
     return facts
 
 
-def _explain(outcome: Outcome, compiler: Compiler, variant: Variant) -> str:
+def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     for function in (variant.kernel, *variant.also):
         if not re.search(rf"__global__[^;{{]*\b{function}\s*\(", variant.source):

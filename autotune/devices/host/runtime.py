@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .build import RUNTIME, SHIM, runtime_library
-from .toolchain import run
+from .toolchain import run_tool
 
 MAX_PARAMETERS = 64
 SCHEDULES = {"ascending": 0, "descending": 1, "random": 2, "warp_ahead": 3}
@@ -29,7 +29,7 @@ class Options(ctypes.Structure):
     )
 
 
-class Range(ctypes.Structure):
+class MemoryRange(ctypes.Structure):
     """cuda_host::Range of runtime.hpp."""
 
     _fields_ = (
@@ -53,7 +53,7 @@ class KernelInfo(ctypes.Structure):
 
 
 @lru_cache(maxsize=1)
-def runtime() -> ctypes.CDLL:
+def host_runtime() -> ctypes.CDLL:
     """Returns the library, loaded so that kernels find its symbols."""
     library = ctypes.CDLL(str(runtime_library()), mode=ctypes.RTLD_GLOBAL)
     library.cuda_host_error.restype = ctypes.c_char_p
@@ -62,7 +62,7 @@ def runtime() -> ctypes.CDLL:
         ctypes.POINTER(KernelInfo),
         ctypes.POINTER(ctypes.c_void_p),
         ctypes.POINTER(Options),
-        ctypes.POINTER(Range),
+        ctypes.POINTER(MemoryRange),
         ctypes.c_uint,
     )
     library.cuda_host_map.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
@@ -91,7 +91,7 @@ def _line_of(address: str, library: Path) -> str:
     tool = next((name for name in ("addr2line", "llvm-addr2line") if shutil.which(name)), None)
     if tool is None:
         return "line unknown: install binutils, whose addr2line names it"
-    outcome = run([tool, "--inlines", "--basenames", "--exe", library, address])
+    outcome = run_tool([tool, "--inlines", "--basenames", "--exe", library, address])
     own = {path.name for folder in (SHIM, RUNTIME) for path in folder.iterdir()}
     frames = [line.split(" ")[0] for line in outcome.output.splitlines()]
     return next((frame for frame in frames if frame.split(":")[0] not in own), "line unknown")

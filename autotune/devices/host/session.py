@@ -15,10 +15,10 @@ import numpy as np
 from ...core.definition import BEYOND_CONSTANTS, BEYOND_PATTERN, Device, Launch, TensorMap, array_constant
 from ...core.errors import Status, TrialFailure
 from ...runtime.cubin import check_constants
-from ..base import TIMED_ALIGN, Argument, Binary, Constant, Sample, Streamed
+from ..base import TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, Sample
 from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, Variable, read_facts
-from .runtime import KernelInfo, Options, Range, name_lines, runtime, schedule_of
+from .runtime import KernelInfo, MemoryRange, Options, host_runtime, name_lines, schedule_of
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
@@ -36,7 +36,7 @@ class HostSession:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        runtime()  # compile now, so that the first launch is not slow
+        host_runtime()  # compile now, so that the first launch is not slow
 
     def load(self, binary: Binary, build: str) -> "HostFunction":
         return HostFunction(self.device, binary, build)
@@ -63,7 +63,7 @@ class HostFunction:
         self._checks = build == "check"
         facts = read_facts(self._path)
         self._shared_bytes = facts.shared_bytes
-        runtime()
+        host_runtime()
         try:
             library = ctypes.CDLL(str(self._path))
         except OSError as error:
@@ -100,15 +100,15 @@ class HostFunction:
                 taken.append(Sample(time.perf_counter() - start))
         return taken
 
-    def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> Streamed:
+    def stream(self, launch: Launch, arguments: Sequence[Argument | HostMemory], seconds: float) -> LaunchRun:
         """Times launches by the wall clock; at least one."""
         taken: list[float] = []
         while sum(taken) < seconds or not taken:
             taken += [sample.seconds for sample in self.samples(launch, arguments, 1, cold=False)]
-        return Streamed(taken, len(taken))
+        return LaunchRun(taken, len(taken))
 
     def _call(self, entry: "_Entry", options: Options, pointers: object, ranges: Any, keep: list[object]) -> None:
-        library = runtime()
+        library = host_runtime()
         info = ctypes.byref(entry.info)
         if library.cuda_host_launch(entry.name.encode(), info, pointers, ctypes.byref(options), ranges, len(ranges)):
             message = library.cuda_host_error().decode(errors="replace")
@@ -161,13 +161,13 @@ class HostFunction:
             if isinstance(argument, HostMemory):
                 keep.append(ctypes.c_void_p(argument.address))
                 written = bytes([argument.written])
-                ranges.append(Range(argument.name.encode(), argument.address, argument.n_bytes, b"b", written))
+                ranges.append(MemoryRange(argument.name.encode(), argument.address, argument.n_bytes, b"b", written))
             else:
                 keep.append(_aligned(np.asarray(argument).tobytes()))
         pointers = (ctypes.c_void_p * max(1, len(keep)))(*map(ctypes.addressof, keep))
-        return entry, options, pointers, (Range * len(ranges))(*ranges), keep
+        return entry, options, pointers, (MemoryRange * len(ranges))(*ranges), keep
 
-    def _filled(self, constants: Mapping[str, Constant]) -> list[Range]:
+    def _filled(self, constants: Mapping[str, Constant]) -> list[MemoryRange]:
         """Fills constant memory; returns the ranges of the library's variables, those of constants not to be written.
 
         Raises:
@@ -187,7 +187,7 @@ class HostFunction:
             if constant is not None:
                 values = np.ascontiguousarray(constant.values)
                 ctypes.memmove(variable.start, values.ctypes.data, values.nbytes)
-                variable = Range(variable.name, variable.start, variable.n_bytes, variable.kind, b"\0")
+                variable = MemoryRange(variable.name, variable.start, variable.n_bytes, variable.kind, b"\0")
             ranges.append(variable)
         return ranges
 
@@ -259,5 +259,5 @@ def _load_address(library: ctypes.CDLL, kernel: str) -> int:
     return int(place.base)
 
 
-def _variable_range(base: int, variable: Variable) -> Range:
-    return Range(variable.name.encode(), base + variable.offset, variable.n_bytes, variable.kind.encode(), b"\1")
+def _variable_range(base: int, variable: Variable) -> MemoryRange:
+    return MemoryRange(variable.name.encode(), base + variable.offset, variable.n_bytes, variable.kind.encode(), b"\1")

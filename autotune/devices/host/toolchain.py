@@ -57,7 +57,7 @@ class Compiler:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ToolResult:
     """The end of a process; ``code`` is negative for a signal, ``errors`` is what it wrote to stderr."""
 
     code: int
@@ -86,7 +86,7 @@ def find_compiler() -> Compiler:
     raise UsageError(f"the host device has no C++ compiler; {REMEDY}")
 
 
-def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
+def run_tool(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> ToolResult:
     """Run ``command`` with ``text`` as stdin; if this process dies, all that it started is killed."""
     parent = os.getpid()
     with temporary_folder() as folder:
@@ -103,16 +103,16 @@ def run(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> O
             preexec_fn=lambda: _bind_to(parent),
         )
     code = 128 - done.returncode if done.returncode > 128 else done.returncode  # a shell reports signal n as 128 + n
-    return Outcome(code, done.stdout, done.stderr)
+    return ToolResult(code, done.stdout, done.stderr)
 
 
-def run_compiler(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> Outcome:
-    """Calls ``run``, and once more if a signal killed the compiler: that says nothing about the source."""
-    outcome = run(command, text)
-    return run(command, text) if was_killed(outcome) else outcome
+def run_compiler(command: Sequence[str | os.PathLike[str]], text: str | None = None) -> ToolResult:
+    """Calls ``run_tool``, and once more if a signal killed the compiler: that says nothing about the source."""
+    outcome = run_tool(command, text)
+    return run_tool(command, text) if was_killed(outcome) else outcome
 
 
-def was_killed(outcome: Outcome) -> bool:
+def was_killed(outcome: ToolResult) -> bool:
     """Returns whether an external signal ended the compiler or a process that it started."""
     if outcome.code in (-signal.SIGKILL, -signal.SIGTERM):
         return True
@@ -131,7 +131,7 @@ def _bind_to(parent: int) -> None:
 
 def _identify(command: tuple[str, ...]) -> Compiler | None:
     """Returns the compiler behind ``command``, or None if it is missing or too old."""
-    outcome = run([*command, "-dM", "-E", "-x", "c++", "-"], text="")
+    outcome = run_tool([*command, "-dM", "-E", "-x", "c++", "-"], text="")
     macros = dict(re.findall(r"^#define (\w+) (.*)$", outcome.output, re.MULTILINE))
     if outcome.code != 0 or "__GNUC__" not in macros:
         return None

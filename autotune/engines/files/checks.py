@@ -19,13 +19,13 @@ ALL_OTHERS = "*"  # instead of an antenna's name: those that are not named
 
 def real(value: Any) -> float:
     """Checks for a number."""
-    return float(schema.number(value))
+    return float(schema.as_number(value))
 
 
 def rate(value: Any) -> float:
     """Checks for a sample rate in Hz."""
     if not 0 < real(value) <= MOST_RATE_HZ:
-        raise schema.Unsound(f"is {schema.shown(value)}, must be more than 0, at most {MOST_RATE_HZ:g}")
+        raise schema.Unsound(f"is {schema.value_text(value)}, must be more than 0, at most {MOST_RATE_HZ:g}")
     return float(value)
 
 
@@ -34,7 +34,7 @@ def integer(least: int, most: int) -> schema.Check:
 
     def checked(value: Any) -> int:
         if type(value) is not int or not least <= value <= most:
-            raise schema.Unsound(f"is {schema.shown(value)}, must be an integer, {least} to {most}")
+            raise schema.Unsound(f"is {schema.value_text(value)}, must be an integer, {least} to {most}")
         return value
 
     return checked
@@ -45,7 +45,7 @@ def within(least: float, most: float) -> schema.Check:
 
     def checked(value: Any) -> float:
         if not least <= real(value) <= most:
-            raise schema.Unsound(f"is {schema.shown(value)}, must be {least:g} to {most:g}")
+            raise schema.Unsound(f"is {schema.value_text(value)}, must be {least:g} to {most:g}")
         return float(value)
 
     return checked
@@ -56,7 +56,7 @@ def below(most: float) -> schema.Check:
 
     def checked(value: Any) -> float:
         if not -most < real(value) < most:
-            raise schema.Unsound(f"is {schema.shown(value)}, must be between -{most:g} and {most:g}")
+            raise schema.Unsound(f"is {schema.value_text(value)}, must be between -{most:g} and {most:g}")
         return float(value)
 
     return checked
@@ -65,35 +65,35 @@ def below(most: float) -> schema.Check:
 def sample_bits(value: Any) -> int:
     """Checks for the bits of a sample."""
     if type(value) is not int or not (2 <= value <= 16 or value == COMPLEX_BITS):
-        raise schema.Unsound(f"is {schema.shown(value)}, must be 2 to 16, or {COMPLEX_BITS} for complex float32")
+        raise schema.Unsound(f"is {schema.value_text(value)}, must be 2 to 16, or {COMPLEX_BITS} for complex float32")
     return value
 
 
 def voltage_bits(value: Any) -> int:
     """Checks for the bits of a voltage's part."""
     if type(value) is not int or value not in (4, 8):
-        raise schema.Unsound(f"is {schema.shown(value)}, must be 4 or 8")
+        raise schema.Unsound(f"is {schema.value_text(value)}, must be 4 or 8")
     return value
 
 
 def beside(value: Any) -> str:
     """Checks for the name of a file in the same folder."""
-    name = schema.word(value)
+    name = schema.as_word(value)
     if not name or Path(name).name != name:
-        raise schema.Unsound(f"is {schema.shown(value)}, must be the name of a file beside the header")
+        raise schema.Unsound(f"is {schema.value_text(value)}, must be the name of a file beside the header")
     return str(name)
 
 
-REALS = schema.sequence(real)
-ROWS_OF_REALS = schema.sequence(REALS)
-POSITION = schema.sequence(real, 3)
+REALS = schema.sequence_of(real)
+ROWS_OF_REALS = schema.sequence_of(REALS)
+POSITION = schema.sequence_of(real, 3)
 SAMPLES = {
     "sample_bits": sample_bits,
     "n_pols": integer(1, 2),
     "n_samples": integer(0, MOST_TIME),
     "sample_rate_hz": rate,
     "first_timestamp": integer(-MOST_FIRST, MOST_FIRST),
-    "antenna": schema.word,
+    "antenna": schema.as_word,
     "position_m": POSITION,
     "centre_frequency_hz": real,
     "sync_time_unix": moment,

@@ -33,9 +33,9 @@ from .toml import checked, read_toml, written
 MOST_BYTES = 1 << 26
 N_POLS = 2
 
-DELAY = schema.fields(
+DELAY = schema.members_of(
     {
-        "antenna": schema.word,
+        "antenna": schema.as_word,
         "pol": checks.integer(0, N_POLS - 1),
         "start": checks.integer(BEFORE, checks.MOST_TIME - 1),
         "delay": checks.below(LONGEST),
@@ -45,8 +45,8 @@ DELAY = schema.fields(
     },
     needed=("start",),
 )
-TABLES = schema.fields(
-    {"delay": schema.sequence(lambda table: table), "phase_centre": lambda table: table}, needed=("delay",)
+TABLES = schema.members_of(
+    {"delay": schema.sequence_of(lambda table: table), "phase_centre": lambda table: table}, needed=("delay",)
 )
 
 

@@ -52,7 +52,7 @@ def read_gains(path: str | Path, n_channels: int, n_pols: int) -> dict[str, Gain
 
 def _names(archive: zipfile.ZipFile) -> list[str]:
     members = archive.namelist()
-    names = [schema.word(member.removesuffix(".npy")) for member in members]
+    names = [schema.as_word(member.removesuffix(".npy")) for member in members]
     if len(set(names)) < len(names) or not 0 < len(names) <= checks.MOST_ANTENNAS:
         raise UsageError(f"it has {len(names)} arrays, {len(set(names))} different names: each antenna needs its own")
     return names
@@ -80,7 +80,7 @@ def _gains(file: IO[bytes], n_channels: int, n_pols: int) -> Gains:
         raise UsageError(f"the gains have the shape {list(shape)}, must be {wanted}")
     number = NUMBER.fullmatch(header[1])
     if number is None:
-        raise UsageError(f"the gains are of the type {schema.shown(header[1])}, must be numbers")
+        raise UsageError(f"the gains are of the type {schema.value_text(header[1])}, must be numbers")
     dtype = np.dtype(number[1])
     n_bytes = math.prod(shape) * dtype.itemsize
     data = file.read(n_bytes)

@@ -122,7 +122,7 @@ class GrowingFile:
             return
         times = timestamps if self._last is None else np.concatenate([[self._last], timestamps])
         if (np.diff(times) <= 0).any():
-            refuse(self.path, f"timestamps must rise: {schema.shown(str(times.tolist()))}")
+            refuse(self.path, f"timestamps must rise: {schema.value_text(str(times.tolist()))}")
         with told(self.path, f"it cannot be written, {self._what()}"):
             self._reserve(sum(array.nbytes for array in arrays.values()) + timestamps.nbytes)
             for name, array in {**arrays, TIMESTAMPS: timestamps}.items():
@@ -224,7 +224,7 @@ class GrownFile:
         with told(path, "attributes cannot be read"):
             found = _plain(self._file.attrs.get(FORMAT, ""))
         if found != kind:
-            refuse(path, f"its {FORMAT} is {schema.shown(found)}, must be {kind!r}")
+            refuse(path, f"its {FORMAT} is {schema.value_text(found)}, must be {kind!r}")
         self.attributes = self.group("/", checks, needed)
 
     def group(self, name: str, checks: Mapping[str, schema.Check], needed: Collection[str]) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class GrownFile:
             self._check_link(name)
             said = {key: _plain(value) for key, value in self._file[name].attrs.items() if key != FORMAT}
         try:
-            return dict(schema.fields(checks, needed)(said))
+            return dict(schema.members_of(checks, needed)(said))
         except schema.Unsound as error:
             refuse(self.path, f"group {name} {error}")
 
@@ -288,7 +288,7 @@ def _set(group: "h5py.Group", values: Mapping[str, Any]) -> None:
             group.attrs[name] = np.bytes_(value.encode()) if isinstance(value, str) else value
 
 
-SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME), "is_turned": schema.flag}
+SAMPLE_CHECKS = {**checks.SAMPLES, "packet": checks.integer(1, checks.MOST_TIME), "is_turned": schema.as_flag}
 SAMPLE_NEEDED = (*checks.NEEDED, "first_timestamp", "packet")
 
 

@@ -10,9 +10,9 @@ from ..times import moment, stored_time
 from . import checks
 
 ICRS, APPARENT = ("right_ascension_deg",), ("hour_angle_deg", "longitude_deg", "time_unix")
-_FIELDS = schema.fields(
+_FIELDS = schema.members_of(
     {
-        "name": schema.word,
+        "name": schema.as_word,
         "declination_deg": checks.within(-90, 90),
         "right_ascension_deg": checks.within(0, 360),
         "hour_angle_deg": checks.within(-360, 360),
@@ -48,4 +48,4 @@ def phase_centre_text(centre: PhaseCentre) -> str:
 
 def phase_centre_of_text(value: Any) -> PhaseCentre:
     """Checks for the text of a phase centre."""
-    return phase_centre(schema.parse(schema.word(value).encode()))
+    return phase_centre(schema.parse(schema.as_word(value).encode()))

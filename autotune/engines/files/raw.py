@@ -34,12 +34,12 @@ from .turned import LOWER, SIDEBANDS
 MOST_HEADER = 1 << 16  # bytes
 
 
-HEADER = schema.fields(
+HEADER = schema.members_of(
     {
         "file": checks.beside,
         **checks.SAMPLES,
         "sideband": schema.one_of(SIDEBANDS),
-        "missing": schema.sequence(schema.sequence(checks.integer(0, checks.MOST_TIME), 3)),
+        "missing": schema.sequence_of(schema.sequence_of(checks.integer(0, checks.MOST_TIME), 3)),
     },
     needed=("file", *checks.NEEDED),
 )

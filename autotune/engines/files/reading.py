@@ -40,7 +40,7 @@ def untold(line: str) -> None:
 CHECKS = {
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("sample_rate_hz", "antenna", "position_m", "n_pols")},
     **{name: schema.optional(checks.SAMPLES[name]) for name in ("centre_frequency_hz", "sync_time_unix")},
-    "threads": schema.optional(schema.sequence(schema.count)),
+    "threads": schema.optional(schema.sequence_of(schema.as_count)),
     "sideband": schema.optional(schema.one_of(SIDEBANDS)),
 }
 
@@ -173,7 +173,9 @@ class Header:
         except ValueError:
             value = least - 1
         if not least <= value <= most:
-            refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be an integer, {least} to {most}")
+            refuse(
+                self.path, f"{self.where} has {name}={schema.value_text(text)}, must be an integer, {least} to {most}"
+            )
         return value
 
     def number(self, name: str, default: float | None = None, instead: str = "") -> Fraction:
@@ -184,9 +186,9 @@ class Header:
         """
         text = self._found(name, None if default is None else str(default), instead)
         try:
-            value = schema.number(float(text))
+            value = schema.as_number(float(text))
         except (ValueError, schema.Unsound):
-            refuse(self.path, f"{self.where} has {name}={schema.shown(text)}, must be a number")
+            refuse(self.path, f"{self.where} has {name}={schema.value_text(text)}, must be a number")
         return Fraction(text if DECIMAL.fullmatch(text) else value)
 
     def _found(self, name: str, default: str | None, instead: str = "") -> str:

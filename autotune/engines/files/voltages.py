@@ -34,7 +34,7 @@ CHECKS = {
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
     "gain": checks.REALS,
-    "is_delayed": schema.flag,
+    "is_delayed": schema.as_flag,
     "phase_centre": phase_centre_of_text,
 }
 NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")

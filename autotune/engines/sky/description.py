@@ -24,7 +24,7 @@ def _from_to(least: float, most: float) -> schema.Check:
 
     def number(value: Any) -> float:
         if not least <= checks.real(value) <= most:
-            raise schema.Unsound(f"is {schema.shown(value)}, must be {least:g} to {most:g}")
+            raise schema.Unsound(f"is {schema.value_text(value)}, must be {least:g} to {most:g}")
         return float(value)
 
     return number
@@ -34,18 +34,18 @@ def _file_name(value: Any) -> str:
     """Checks for an antenna's name, which its files have, too."""
     name = checks.beside(value)
     if name in RESERVED or name.startswith(".") or name == checks.ALL_OTHERS:
-        raise schema.Unsound(f"is {schema.shown(value)}, which no antenna can be called")
+        raise schema.Unsound(f"is {schema.value_text(value)}, which no antenna can be called")
     return name
 
 
 COSINE, COUNT = _from_to(-1, 1), checks.integer(0, checks.MOST_TIME)
 LENGTH = _from_to(0, 1e9)
-PHASE_CENTRE = schema.fields(
+PHASE_CENTRE = schema.members_of(
     {"hour_angle_deg": _from_to(-360, 360), "declination_deg": _from_to(-90, 90)},
     needed=("hour_angle_deg", "declination_deg"),
 )
-ANTENNA = schema.fields({"name": _file_name, "position_m": checks.POSITION}, needed=("name", "position_m"))
-ARRAY = schema.fields(
+ANTENNA = schema.members_of({"name": _file_name, "position_m": checks.POSITION}, needed=("name", "position_m"))
+ARRAY = schema.members_of(
     {
         "layout": schema.one_of((EAST_WEST, RANDOM)),
         "n_antennas": checks.integer(1, checks.MOST_ANTENNAS),
@@ -56,38 +56,38 @@ ARRAY = schema.fields(
     },
     needed=("layout", "n_antennas", "spacing_m", "latitude_deg", "longitude_deg"),
 )
-SOURCE = schema.fields(
+SOURCE = schema.members_of(
     {"l": COSINE, "m": COSINE, "flux": _from_to(0, 1e6), "polarised": _from_to(0, 1), "angle_deg": _from_to(-360, 360)},
     needed=("l", "m", "flux"),
 )
-TONE = schema.fields(
+TONE = schema.members_of(
     {
         "frequency_hz": checks.real,
         "amplitude": _from_to(0, 1e6),
         "phase": checks.real,
-        "antennas": schema.sequence(schema.word),
+        "antennas": schema.sequence_of(schema.as_word),
     },
     needed=("frequency_hz", "amplitude"),
 )
-HOLE = schema.fields(
-    {"antenna": schema.word, "pol": checks.integer(0, 1), "start": COUNT, "n_samples": COUNT},
+HOLE = schema.members_of(
+    {"antenna": schema.as_word, "pol": checks.integer(0, 1), "start": COUNT, "n_samples": COUNT},
     needed=("antenna", "pol", "start", "n_samples"),
 )
-SKY = schema.fields(
+SKY = schema.members_of(
     {
         "sample_rate_hz": checks.rate,
         "centre_frequency_hz": checks.real,
         "sample_bits": checks.integer(2, 16),
         "n_pols": checks.integer(1, 2),
         "n_samples": checks.integer(8, checks.MOST_TIME),
-        "duration_s": schema.amount,
+        "duration_s": schema.as_amount,
         "first_timestamp": checks.integer(-(1 << 61), 1 << 61),
         "sync_time_unix": moment,
         "seed": COUNT,
         "phase_centre": PHASE_CENTRE,
-        "noise": schema.fields({"level": _from_to(0, 1e6)}, needed=("level",)),
+        "noise": schema.members_of({"level": _from_to(0, 1e6)}, needed=("level",)),
         "array": ARRAY,
-        **dict.fromkeys(("antenna", "source", "tone", "hole"), schema.sequence(lambda table: table)),
+        **dict.fromkeys(("antenna", "source", "tone", "hole"), schema.sequence_of(lambda table: table)),
     },
     needed=("sample_rate_hz", "sample_bits", "n_pols", "phase_centre", "noise"),
 )

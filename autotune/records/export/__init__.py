@@ -8,7 +8,7 @@ from typing import cast
 
 from ...core.errors import UsageError
 from ...source.installed import EXPORTS, installed, load_installed
-from .base import Format
+from .exporter import Format
 
 MODULES = {"csv": "csv", "parquet": "parquet", "t4": "t4", "kernel-tuner": "kernel_tuner"}
 

@@ -13,7 +13,7 @@ from ...core.errors import Status, UsageError
 from ..figure import figures_of
 from ..record import SweepRecord
 from ..trial import Trial
-from .base import Contents
+from .exporter import Contents
 
 MS = 1e3  # milliseconds per second
 INVALID, NOT_COMPILED, NOT_RUN = "InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig"

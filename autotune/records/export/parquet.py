@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import UsageError
 from ...system.installation import install_with
 from ..record import SweepRecord
-from ..table import table
-from .base import Contents
+from ..table import trials_table
+from .exporter import Contents
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def contents(sweeps: Sequence[SweepRecord]) -> Contents:
             "--format parquet needs pyarrow, which is not installed: pip install pyarrow, or "
             f"{install_with('parquet')}; --format csv needs nothing more"
         ) from error
-    rows = table(sweep.folder for sweep in sweeps)
+    rows = trials_table(sweep.folder for sweep in sweeps)
     return {".parquet": bytes(uniform(rows).to_parquet(engine="pyarrow", index=False))}
 
 

@@ -13,7 +13,7 @@ from ...core.errors import Status
 from ..figure import figures_of
 from ..record import SweepRecord
 from ..trial import Trial
-from .base import Contents
+from .exporter import Contents
 
 SCHEMA_VERSION = "1.0.0"
 MS = 1e3  # milliseconds per second

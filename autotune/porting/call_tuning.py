@@ -15,23 +15,23 @@ from ..sweep.settings import Settings
 from ..trial.bench import COMPILE_PROCESSES, Bench
 from ..trial.context import Judge
 from .answers import Answers, answers_of
+from .array_memory import Memory
 from .call import Call
-from .definition import write_definition
+from .cuda_signature import COMMENT
+from .definition_writer import write_definition
 from .formulas import Formulas
 from .judges import ByVerify, WithAnswers, WithFirstConfig
-from .launching import Launcher
-from .memory import Memory
+from .launching import ConfigLauncher
 from .outputs import Outputs
-from .probing import Probed, outputs_of, probe, unchecked
-from .signature import COMMENT
-from .sizes import Sizes, sizes_of
+from .probing import ProbeResult, outputs_of, probe, unchecked
+from .sizes import Sizes, sizes_of_call
 
 BFLOAT16 = re.compile(r"\b(__)?nv_bfloat16\b")  # the type in CUDA
 Verify = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Ported:
+class PortedSweep:
     """A kernel that was tuned: its definition, its sweep, and what could not be checked."""
 
     kernel: Kernel[Any]
@@ -39,7 +39,7 @@ class Ported:
     note: str
 
 
-def tune(
+def tune_call(
     call: Call,
     answer: Sequence[Any] | None,
     atol: float,
@@ -48,7 +48,7 @@ def tune(
     settings: Settings,
     progress: Progress,
     compile_processes: int = COMPILE_PROCESSES,
-) -> Ported:
+) -> PortedSweep:
     """Tunes the kernel of ``call``.
 
     Args:
@@ -61,11 +61,11 @@ def tune(
     target = find_device(device)
     _check_device(call, target.kind)
     known = answers_of(call, answer, atol) if verify is None else Answers()
-    formulas = Formulas.of(call, sizes_of(call))
+    formulas = Formulas.of(call, sizes_of_call(call))
     formulas.said(call.default)
     with Bench(target, compile_processes, note=progress.note) as bench:
         bench.open_early()
-        probed = probe(call, known, Launcher(call, formulas, bench, settings.launch_deadline_s))
+        probed = probe(call, known, ConfigLauncher(call, formulas, bench, settings.launch_deadline_s))
         if probed.failure is not None:
             progress.note(f"none of the first configs ran: {probed.failure}")
         for name, why in probed.doubt.items():
@@ -75,7 +75,7 @@ def tune(
         progress.note(f"{call.name}: {formulas.told}")
         kernel: Kernel[Any] = load_kernel(str(write_definition(formulas, outputs, settings.results)))
         sweep = run_sweep(kernel, kernel.tuned[0], bench, settings, progress, judge)
-    return Ported(kernel, sweep, outputs.note)
+    return PortedSweep(kernel, sweep, outputs.note)
 
 
 def _check_device(call: Call, kind: str) -> None:
@@ -86,7 +86,7 @@ def _check_device(call: Call, kind: str) -> None:
 
 def _judging(
     call: Call,
-    probed: Probed,
+    probed: ProbeResult,
     answers: Answers,
     answer: list[Any],
     atol: float,
@@ -117,7 +117,7 @@ def run_once(call: Call, config: Mapping[str, Any], device: str, deadline_s: flo
     names = [each.name for each in call.arguments if each.may_be_written]
     with Bench(find_device(device), 1) as bench:
         try:
-            launcher = Launcher(call, formulas, bench, deadline_s)
+            launcher = ConfigLauncher(call, formulas, bench, deadline_s)
             found = launcher.launched(launcher.ready(config), names, is_checked=False)
         except TrialFailure as failure:
             raise UsageError(f"{call.name}: {failure}") from failure

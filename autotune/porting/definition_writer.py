@@ -18,10 +18,10 @@ from ..core.errors import UsageError
 from ..core.files import write_whole
 from ..core.kept import is_own
 from .answers import stored_answer
+from .array_memory import digest_of
+from .formula_tables import table_of
 from .formulas import Formulas
-from .memory import digest_of
 from .outputs import Outputs
-from .tables import table_of
 from .text import definition_text
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

@@ -35,7 +35,7 @@ class Request:
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-class Listed(BaseSampler):
+class ListSampler(BaseSampler):
     """A sampler of one study that proposes each config of a list once.
 
     A subclass chooses among the numbers of ``self.open_rows()`` and learns logarithms of values, less being better. It

@@ -8,7 +8,7 @@ from ..core.units import percent
 from ..records.record import SweepRecord
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST
 from ..runtime.wisdom import Loss
-from .blocks import BLUE, MUTED, ORANGE, Figure, Picture, axis, layout
+from .blocks import BLUE, MUTED, ORANGE, Picture, PlotlyFigure, axis, plot_layout
 
 K_MAX = 8  # configs of the largest portfolio
 TIERS = {
@@ -18,7 +18,7 @@ TIERS = {
 }
 
 
-def portfolio(sweeps: Sequence[SweepRecord]) -> Picture | None:
+def portfolio_picture(sweeps: Sequence[SweepRecord]) -> Picture | None:
     """Shows what the best portfolio of each size loses, of sweeps of one kernel and device.
 
     None with less than two problems.
@@ -32,7 +32,7 @@ def portfolio(sweeps: Sequence[SweepRecord]) -> Picture | None:
         _line("worst problem", ORANGE, sizes, [each.total.worst for each in found]),
         _line("median problem", BLUE, sizes, [each.total.median for each in found]),
     ]
-    shown = layout(
+    shown = plot_layout(
         320,
         xaxis=axis("configs in the portfolio", dtick=1, range=[0.7, max(sizes) + 0.3]),
         yaxis=axis("loss (%)", rangemode="tozero"),
@@ -69,7 +69,7 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
         {**shared, "name": "median", "x": medians, "text": texts, "marker": {"color": BLUE, "size": 9}},
         {**shared, "name": "worst", "x": worst, "text": texts, "marker": {"color": ORANGE, "size": 9}},
     ]
-    shown = layout(
+    shown = plot_layout(
         130 + 28 * len(known),
         xaxis=axis("loss (%)", rangemode="tozero"),
         yaxis=axis(type="category", range=[len(known) - 0.5, -0.5], ticks="outside", ticklen=4, tickcolor="#ffffff"),
@@ -83,7 +83,7 @@ def tiers(losses: Sequence[Loss]) -> Picture | None:
     )
 
 
-def _line(name: str, colour: str, sizes: Sequence[int], losses: Sequence[float]) -> Figure:
+def _line(name: str, colour: str, sizes: Sequence[int], losses: Sequence[float]) -> PlotlyFigure:
     return {
         "type": "scatter",
         "mode": "lines+markers",

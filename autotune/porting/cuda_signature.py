@@ -59,7 +59,7 @@ HALVES = ("half", "__half")  # also given as their bits, in uint16, as bfloat16 
 
 
 @dataclass(frozen=True)
-class Parameter:
+class CudaParameter:
     """A parameter of the function."""
 
     name: str
@@ -95,7 +95,7 @@ class Parameter:
         return f"{self.type}*: give .astype(np.{expected}), or .view(..) for the same bytes"
 
 
-def parameters(source: str, name: str) -> tuple[Parameter, ...]:
+def parameters(source: str, name: str) -> tuple[CudaParameter, ...]:
     """Returns the parameters of the ``__global__`` function ``name``.
 
     Raises:
@@ -123,7 +123,7 @@ def _split(text: str) -> list[str]:
     return [part for part in parts if part.strip() not in ("", "void")]
 
 
-def _parameter(text: str, number: int) -> Parameter:
+def _parameter(text: str, number: int) -> CudaParameter:
     before, star, after = text.partition("*")
     is_array = bool(star) or "[" in text
     text = re.sub(r"\[[^\]]*\]", " ", before + " " + after if star else text)
@@ -133,4 +133,4 @@ def _parameter(text: str, number: int) -> Parameter:
     name = words.pop() if len(words) > 1 and " ".join(words) not in KINDS else f"argument_{number}"
     if not name.isidentifier():
         name = f"argument_{number}"
-    return Parameter(name, " ".join(words), is_array, is_const)
+    return CudaParameter(name, " ".join(words), is_array, is_const)

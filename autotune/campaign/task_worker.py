@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TaskResult:
     """The result of one task. ``error`` says why there is no winner."""
 
     problem: dict[str, Any]
@@ -59,7 +59,7 @@ class Tuned:
     wall_s: float = 0.0
     error: str = ""
 
-    def then(self, later: "Tuned") -> "Tuned":
+    def then(self, later: "TaskResult") -> "TaskResult":
         """Merges both looks at one problem: the result of the later one, with the time and the trials of both."""
         spent = Counter(self.spent_s)
         spent.update(later.spent_s)
@@ -142,7 +142,7 @@ class _Counter(Quiet):
         self.compile_s += trial.compile_s or 0.0
 
 
-def tune(task: Task, earlier: Tuned | None = None) -> Tuned:
+def run_task(task: Task, earlier: TaskResult | None = None) -> TaskResult:
     """Run one sweep on this process's device; Dask waits for ``earlier`` before it calls this."""
     began = time.monotonic()
     device = os.environ.get(DEVICE_VARIABLE, "auto")
@@ -154,9 +154,9 @@ def tune(task: Task, earlier: Tuned | None = None) -> Tuned:
         counter = _Counter()
         sweep = run_sweep(kernel, problem, bench, task.settings, counter)
     except UsageError as error:  # only this problem cannot be tuned
-        return Tuned(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
+        return TaskResult(task.problem, device, wall_s=time.monotonic() - began, error=str(error))
     best = sweep.best
-    return Tuned(
+    return TaskResult(
         problem=task.problem,
         device=bench.target.identifier,
         path=str(sweep.path),

@@ -7,7 +7,7 @@ from ...core.errors import UsageError
 from ...core.files import write_whole
 from ..paths import sweep_path
 from ..record import SweepRecord
-from .base import Format
+from .exporter import Format
 
 
 def write(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -> list[Path]:
@@ -19,7 +19,7 @@ def write(sweeps: Sequence[SweepRecord], out: Path, format: Format, name: str) -
     return [_write_table(sweeps, out, format, name)] if format.is_table else _write_each(sweeps, out, format)
 
 
-def text(sweeps: Sequence[SweepRecord], format: Format, name: str) -> str:
+def export_text(sweeps: Sequence[SweepRecord], format: Format, name: str) -> str:
     """The only file of ``sweeps``, for stdout.
 
     Raises:

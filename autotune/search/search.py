@@ -9,7 +9,7 @@ from optuna.trial import Trial, TrialState, create_trial
 
 from ..core.config import Config
 from ..records.study import quiet
-from .base import Listed
+from .sampler import ListSampler
 
 Direction = Literal["minimize", "maximize"]
 
@@ -25,7 +25,7 @@ class Search:
     """
 
     def __init__(
-        self, sampler: Listed, first: Iterable[Config], directions: Sequence[Direction] = ("minimize",)
+        self, sampler: ListSampler, first: Iterable[Config], directions: Sequence[Direction] = ("minimize",)
     ) -> None:
         self.sampler = sampler
         with quiet():

@@ -16,7 +16,7 @@ from ..trial.ledger import ON_DEVICE
 from .cluster import all_devices, local_client, remote_client, share_of_cores
 from .plan import CampaignPlan
 from .security import Certificates
-from .worker import Task, Tuned, target_here, tune
+from .task_worker import Task, TaskResult, run_task, target_here
 
 MOST_CONFIGS = 1000  # configs that an estimate assumes for an exhaustive sweep
 
@@ -25,7 +25,7 @@ class CampaignProgress(Protocol):
     """Receives a campaign's progress while it runs."""
 
     def begin(self, title: str, n_total: int) -> None: ...
-    def tuned(self, one: Tuned, n_done: int) -> None: ...
+    def tuned(self, one: TaskResult, n_done: int) -> None: ...
     def end(self) -> None: ...
 
 
@@ -33,7 +33,7 @@ class CampaignProgress(Protocol):
 class Campaign:
     """A finished or interrupted campaign. Times are wall time."""
 
-    tuned: tuple[Tuned, ...]
+    tuned: tuple[TaskResult, ...]
     n_problems: int
     devices: tuple[str, ...]
     wall_s: float
@@ -41,7 +41,7 @@ class Campaign:
     counts: Mapping[str, int] = field(default_factory=dict)  # trials by status
 
     @property
-    def failed(self) -> tuple[Tuned, ...]:
+    def failed(self) -> tuple[TaskResult, ...]:
         return tuple(o for o in self.tuned if o.error)
 
     @property
@@ -95,7 +95,7 @@ def run_campaign(
         UsageError: for a plan, device or scheduler that is not there.
     """
     began = time.monotonic()
-    tuned: dict[str, Tuned] = {}
+    tuned: dict[str, TaskResult] = {}
     interrupted = False
     with _cluster(plan, scheduler, certificates or Certificates(), devices, compile_processes) as (client, targets):
         kernel, target = load_kernel(plan.kernel), targets[0]
@@ -142,18 +142,18 @@ def _cluster(
             yield client, list(client.run(target_here).values())
 
 
-def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Tuned]:
+def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[TaskResult]:
     """Yields problems as they are tuned; Dask hands a sweep whose worker died to another worker.
 
     A problem's later look follows its earlier one, and comes when half as many first looks as there are have begun
     since: later looks keep the devices busy, first ones the compilers, and beside each other they keep both.
     """
-    futures: dict[Future[Tuned], Task] = {}
-    earlier: dict[int, Future[Tuned]] = {}
+    futures: dict[Future[TaskResult], Task] = {}
+    earlier: dict[int, Future[TaskResult]] = {}
     for number, tasks in enumerate(rounds):
         for i, task in enumerate(tasks):
             key, priority = f"{task.kernel} {task.problem} {number}", -(i + number * len(tasks) // 2)
-            future = client.submit(tune, task, earlier.get(i), key=key, pure=False, retries=1, priority=priority)
+            future = client.submit(run_task, task, earlier.get(i), key=key, pure=False, retries=1, priority=priority)
             futures[future] = task
             earlier[i] = future
     earlier.clear()
@@ -162,7 +162,7 @@ def _gather(client: Client, rounds: list[list[Task]]) -> Iterator[Tuned]:
         try:
             yield future.result()
         except KilledWorker:
-            yield Tuned(task.problem, "", error="the worker process died on every attempt")
+            yield TaskResult(task.problem, "", error="the worker process died on every attempt")
         except Exception as error:  # a bug in one definition must not end the campaign; the summary reports it
-            yield Tuned(task.problem, "", error=f"{type(error).__name__}: {error}")
+            yield TaskResult(task.problem, "", error=f"{type(error).__name__}: {error}")
         future.release()

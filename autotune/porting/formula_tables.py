@@ -18,14 +18,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class FormulaTable:
     """All rows, and the texts that they name; no text where all have the same."""
 
     rows: tuple[Row, ...]
     sources: tuple[str, ...] = field(default=(), repr=False)
 
 
-def table_of(formulas: Formulas) -> Table | None:
+def table_of(formulas: Formulas) -> FormulaTable | None:
     """Returns what functions say of each config; None where texts say everything.
 
     Raises:
@@ -40,4 +40,4 @@ def table_of(formulas: Formulas) -> Table | None:
         text = call.source.text if call.generate is None else call.generated(config)
         number, said = numbers.setdefault(text, len(numbers)), formulas.said(config)
         rows.append(Row(tuple(config.values()), said.grid, said.shared_bytes, said.defines, number))
-    return Table(tuple(rows), tuple(numbers) if len(numbers) > 1 else ())
+    return FormulaTable(tuple(rows), tuple(numbers) if len(numbers) > 1 else ())
