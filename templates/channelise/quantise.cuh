@@ -1,9 +1,10 @@
-// Two bins of a spectrum become voltages.
-constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
+// Quantisation: two bins of a spectrum become voltages.
+// Needs     pairs.cuh (bins_of)
+// Provides  Pair, pair_of; make_voltages
 constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
 
-// What a unit of work knows of its pair of bins.
+// The factors of a pair of bins, which are the same in all spectra.
 struct Pair {
     float2 split;  // e^(i pi k / N) of the first bin
     float2 positions;  // (k - C/2) / C of both
@@ -11,52 +12,59 @@ struct Pair {
     float2 limits;  // of parts that do not saturate, before they are scaled
 };
 
-// What turns a spectrum of one polarisation: -pi delay, and the phase in [-pi, pi].
-__device__ __forceinline__ float2 turn_of(float delay, float phase)
-{
-    const double turns = phase * 0.15915494309189535;
-    return make_float2(-3.14159265f * delay, static_cast<float>((turns - rint(turns)) * 6.283185307179586));
-}
-
 __device__ __forceinline__ float position(int bin) { return (2 * bin - N_CHANNELS) / (2.0f * N_CHANNELS); }
 
-// What a size takes to half a step beyond the largest part.
+// Returns the number that `size` scales to half a step beyond the largest part.
 __device__ __forceinline__ float limit_of(float size) { return __fdividef((MOST + 0.5f) / (2 * MOST), size); }
 
-// X of both bins, twice as large, from the complex points' Z[k] and Z[N - k].
-__device__ __forceinline__ void split(float2& first, float2& second, float2 turned)
+__device__ __forceinline__ Pair pair_of(
+    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
+{
+    const int2 bins = bins_of(group, number);
+    Pair pair;
+    pair.split = __ldg(splits + group * N_PAIRS + number);
+    pair.positions = make_float2(position(bins.x), position(bins.y));
+    pair.polar = __ldg(polar + group * N_PAIRS + number);
+    pair.limits = make_float2(limit_of(pair.polar.x), limit_of(pair.polar.z));
+    return pair;
+}
+
+// Replaces the complex points' Z[k] and Z[N - k] with 2 X[k] and 2 X[N - k]. phasor: e^(i pi k / N).
+__device__ __forceinline__ void split(float2& first, float2& second, float2 phasor)
 {
     const float2 a = first, b = second;
     const float2 even = make_float2(a.x + b.x, a.y - b.y), odd = make_float2(a.x - b.x, a.y + b.y);
-    first.x = __fmaf_rn(turned.x, odd.y, __fmaf_rn(-turned.y, odd.x, even.x));
-    first.y = __fmaf_rn(-turned.y, odd.y, __fmaf_rn(-turned.x, odd.x, even.y));
+    first.x = __fmaf_rn(phasor.x, odd.y, __fmaf_rn(-phasor.y, odd.x, even.x));
+    first.y = __fmaf_rn(-phasor.y, odd.y, __fmaf_rn(-phasor.x, odd.x, even.y));
     second.x = __fmaf_rn(2.0f, even.x, -first.x);
     second.y = __fmaf_rn(-2.0f, even.y, first.y);
 }
 
-// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even, because
-// the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
+// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even,
+// because the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
 struct Codes {
     unsigned re, im;
 };
 
-// x turned and scaled. limit: beyond it a part saturates, before it is scaled.
+// Returns x e^(i phi) size, phi = phasor.x position + phasor.y + angle. A part beyond `limit`, before it is scaled,
+// saturates.
 __device__ __forceinline__ Codes quantise(
-    float2 x, float2 turn, float position, float size, float angle, float limit, unsigned& saturated)
+    float2 x, float2 phasor, float position, float size, float angle, float limit, unsigned& saturated)
 {
     constexpr float ROUNDED = 12582912.0f + CODES - MOST;
-    const float turned = __fmaf_rn(turn.x, position, turn.y) + angle;
-    const float c = __cosf(turned), s = __sinf(turned);
+    const float phi = __fmaf_rn(phasor.x, position, phasor.y) + angle;
+    const float c = __cosf(phi), s = __sinf(phi);
     const float re = __fmaf_rn(-x.y, s, x.x * c), im = __fmaf_rn(x.y, c, x.x * s);
     if (fabsf(re) > limit || fabsf(im) > limit)
         ++saturated;
-    const float clipped_re = __saturatef(__fmaf_rn(re, size, 0.5f)), clipped_im = __saturatef(__fmaf_rn(im, size, 0.5f));
+    const float clipped_re = __saturatef(__fmaf_rn(re, size, 0.5f));
+    const float clipped_im = __saturatef(__fmaf_rn(im, size, 0.5f));
     return {
         __float_as_uint(__fmaf_rn(clipped_re, 2 * MOST, ROUNDED)),
         __float_as_uint(__fmaf_rn(clipped_im, 2 * MOST, ROUNDED))};
 }
 
-// Codes of consecutive spectra in a word.
+// Returns the codes of consecutive spectra in a word.
 __device__ __forceinline__ unsigned packed(const Codes* codes)
 {
     if constexpr (BITS == 8) {
@@ -71,10 +79,10 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
-// spectrum's row; turns: of the spectra.
+// Makes the voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin, words[1] of the second.
+// first, second: the bins in the first spectrum's row; phasors: of the spectra.
 __device__ __forceinline__ void make_voltages(
-    unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* turns,
+    unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* phasors,
     unsigned& saturated)
 {
 #pragma unroll
@@ -86,8 +94,10 @@ __device__ __forceinline__ void make_voltages(
             float2 a = first[s * SLICE_VALUES], b = second[s * SLICE_VALUES];
             if constexpr (!COMPLEX)
                 split(a, b, pair.split);
-            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y, pair.limits.x, saturated);
-            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w, pair.limits.y, saturated);
+            codes[0][i] =
+                quantise(a, phasors[s], pair.positions.x, pair.polar.x, pair.polar.y, pair.limits.x, saturated);
+            codes[1][i] =
+                quantise(b, phasors[s], pair.positions.y, pair.polar.z, pair.polar.w, pair.limits.y, saturated);
         }
         words[0][w] = packed(codes[0]), words[1][w] = packed(codes[1]);
     }

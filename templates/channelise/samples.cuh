@@ -1,7 +1,7 @@
-// Two samples that are the parts of one complex point, as floats: integers, times SAMPLE_SCALE.
-constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);
-constexpr int ROW_WORDS = COMPLEX ? 2 * STEP : STEP / 32 * SAMPLE_BITS;  // from one row of STEP samples to the next
-constexpr int POINT_BITS = COMPLEX ? 64 : 2 * SAMPLE_BITS;
+// Samples in global memory become points: two samples are the parts of a complex one, as floats.
+// Needs     lib/bits.cuh (and_xor)
+// Provides  SAMPLE_SCALE; Column: at, is_inside; fetch_bytes
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // of the floats: integers times it
 constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
 constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // and in the 23 bits of a mantissa, if the right bytes are taken
 constexpr bool IN_PLACE = {{ "true" if config.UNPACKING == "in_place" else "false" }};
@@ -50,7 +50,8 @@ public:
         if constexpr (NARROW) {
             const unsigned four = __byte_perm(a, b, selector);  // bytes, the first one highest
             return make_float2(
-                first.sample(IN_BYTES ? four : four >> right), second.sample(IN_BYTES || IN_PLACE ? four : four << left));
+                first.sample(IN_BYTES ? four : four >> right),
+                second.sample(IN_BYTES || IN_PLACE ? four : four << left));
         } else {
             const unsigned top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), left);
             return make_float2(first.sample(top >> 9), second.sample(top << (SAMPLE_BITS - 9) % 32));
@@ -140,23 +141,3 @@ private:
         return word;
     }
 };
-
-// A sum of squares of samples. A float holds it exactly where Squares is one.
-__device__ __forceinline__ void add_squares(Squares& sum, float2 point)
-{
-    if constexpr (FLOAT_SQUARES) {
-        sum = static_cast<Squares>(__fmaf_rn(point.x, point.x, __fmaf_rn(point.y, point.y, static_cast<float>(sum))));
-    } else {
-        const int a = __float2int_rn(point.x * (1.0f / SAMPLE_SCALE)), b = __float2int_rn(point.y * (1.0f / SAMPLE_SCALE));
-        sum += static_cast<unsigned>(a * a);
-        sum += static_cast<unsigned>(b * b);
-    }
-}
-
-__device__ __forceinline__ unsigned long long whole(Squares sum)
-{
-    if constexpr (FLOAT_SQUARES)
-        return static_cast<unsigned>(static_cast<float>(sum) * (1.0f / (SAMPLE_SCALE * SAMPLE_SCALE)));
-    else
-        return static_cast<unsigned long long>(sum);
-}

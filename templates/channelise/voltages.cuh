@@ -1,4 +1,7 @@
-// Where voltages go. A unit of work has POST_SPECTRA spectra of a bin: words[p] of polarisation p, time fastest.
+// Voltages in global memory. A unit of work has POST_SPECTRA spectra of a bin: WORDS words of each polarisation, time
+// fastest.
+// Needs     part.cuh (Part)
+// Provides  Output: part, store
 template <int N>
 struct alignas(4 * N) Words {
     unsigned at[N];
@@ -25,7 +28,7 @@ __device__ __forceinline__ void store_words(unsigned char* to, const unsigned (&
     }
 }
 
-// Both polarisations' words in the order of memory.
+// Puts both polarisations' words in the order of memory.
 __device__ __forceinline__ void interleave(
     unsigned (&out)[2 * WORDS], const unsigned (&first)[WORDS], const unsigned (&second)[WORDS])
 {
@@ -50,7 +53,7 @@ struct Output {
     long long n_times;
     Part part;
 
-    // The voltage of spectrum number s of the part.
+    // Returns the address of the voltage of spectrum s of the part.
     __device__ __forceinline__ unsigned char* at(int bin, int s, int pol) const
     {
         const int in_heap = part.in_heap + s;
@@ -59,12 +62,13 @@ struct Output {
             const long long block = bin * (n_times / TIMES_PER_BLOCK) + time / TIMES_PER_BLOCK;
             return voltages + ((block * N_POLS + pol) * TIMES_PER_BLOCK + time % TIMES_PER_BLOCK) * VOLTAGE_BYTES;
         } else {
-            return voltages + (((part.heap * N_CHANNELS + bin) * SPECTRA_PER_HEAP + in_heap) * N_POLS + pol) * VOLTAGE_BYTES;
+            const long long first = (part.heap * N_CHANNELS + bin) * SPECTRA_PER_HEAP;
+            return voltages + ((first + in_heap) * N_POLS + pol) * VOLTAGE_BYTES;
         }
     }
 
-    // POST_SPECTRA spectra of a bin from number s on, as far as they are made. cells: those of the bin in z, which nobody
-    // else needs any more, SLICE_VALUES apart; the next lane's are `step` further.
+    // Stores POST_SPECTRA spectra of a bin from number s on, as far as the part has them. cells: the bin's values in z,
+    // SLICE_VALUES apart, which nobody reads any more; the next lane's lie `step` further.
     __device__ __forceinline__ void store(
         int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS], float2* cells, int step) const
     {
@@ -90,13 +94,15 @@ struct Output {
     }
 
 private:
-    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so that
-    // lanes read from different banks.
+    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so
+    // that lanes read from different banks.
     template <int N>
     __device__ __forceinline__ void store_run(int bin, int s, const unsigned (&words)[N], float2* cells, int step) const
     {
         const int own = threadIdx.x % CHUNKS;
-        const auto cell = [&](int lane, int q) { return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES; };
+        const auto cell = [&](int lane, int q) {
+            return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES;
+        };
         __syncwarp();  // all have read what was there
 #pragma unroll
         for (int q = 0; q < CHUNKS; ++q)
@@ -109,7 +115,8 @@ private:
 #pragma unroll
             for (int lane = 0; lane < CHUNKS; ++lane) {
                 const float2* from = cell(lane, own);
-                const uint2 a = *reinterpret_cast<const uint2*>(from), b = *reinterpret_cast<const uint2*>(from + SLICE_VALUES);
+                const uint2 a = *reinterpret_cast<const uint2*>(from);
+                const uint2 b = *reinterpret_cast<const uint2*>(from + SLICE_VALUES);
                 const int its_bin = __shfl_sync(0xffffffffu, bin, threadIdx.x % 32 - own + lane);
                 *reinterpret_cast<uint4*>(at(its_bin, s, 0) + 16 * own) = make_uint4(a.x, a.y, b.x, b.y);
             }

@@ -312,7 +312,7 @@ MUTANTS = {
         "launch_failed",
     ),
     "order of blocks": ("moved", "S::SUMS_MOVE ? S::N_TILES - 1 - at", "S::SUMS_MOVE ? at", "wrong"),
-    "bits of a byte": ("fields", "S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
+    "bits of a byte": ("fields", "S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("fields", "w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "byte of a field's word": ("fields", "0x1111u * (group_bit >> 3 & 3)", "0x1111u * (group_bit >> 3 & 1)", "wrong"),
     "pairs at any output": ("turned", "(row - lead) % 16 == 0", "(row - lead) % 8 == 0", "launch_failed"),

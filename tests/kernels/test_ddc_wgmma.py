@@ -266,7 +266,7 @@ def test_mutants_of_odd_rows_fail(name: str) -> None:
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
 MUTANTS_OF_RAGGED_STEPS = {
     "bits of the first step": ("decode.align_to(stages.bit);  //", "//", "wrong"),
-    "bits of a byte": ("S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);", "0;", "wrong"),
+    "bits of a byte": ("S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "start of a stage": ("bit = pipeline.pieces.start +", "bit = (pipeline.pieces.start & ~7) +", "wrong"),
     "start of its copies": (

@@ -1,5 +1,5 @@
 // Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
-// Needs     S: Shape; lib/kept.cuh, part.cuh
+// Needs     S: Shape; lib/opaque.cuh, part.cuh
 // Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
@@ -29,7 +29,7 @@ struct DecodeBytes {
 #pragma unroll
         for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
-            top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
+            top_bits[i] = opaque((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
         align_to(bit);
     }
@@ -53,7 +53,7 @@ struct DecodeBytes {
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));
+        selector = opaque(0x3210u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.

@@ -1,5 +1,5 @@
 // Decode, to bytes, sample by sample: each is shifted to the top of a word of its own.
-// Needs     S: Shape; lib/kept.cuh, part.cuh
+// Needs     S: Shape; lib/opaque.cuh, part.cuh
 // Provides  as decode_bytes.cuh, for steps that start at any bit and for parts of any number of products
 // A word's top byte is the sample's first one; of samples of more than 8 bits the second one, unsigned, has the rest in
 // its own top bits. So samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
@@ -27,7 +27,7 @@ struct DecodeFields {
 #pragma unroll
         for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
-            top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
+            top_bits[i] = opaque((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
         align_to(bit);
     }
@@ -49,8 +49,8 @@ struct DecodeFields {
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);
-        selector = kept(0x0123u + 0x1111u * (group_bit >> 3 & 3));
+        shift = S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
+        selector = opaque(0x0123u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.

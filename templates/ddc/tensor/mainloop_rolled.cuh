@@ -1,6 +1,6 @@
 // Mainloop, rolled: the code of one step, for chains that are cut (CHAIN 8) and for bytes; runs overlap.
 // Needs     S: Shape; D: Decode..; W: Weight..; R: WeightRing; M: Wgmma; A: Accumulators; P: TmaPipeline; E: Epilogue;
-//           lib/kept.cuh, lib/wgmma.cuh, part.cuh
+//           lib/opaque.cuh, lib/wgmma.cuh, part.cuh
 // Provides  MainloopRolled: run, for a warpgroup; skip, instead of it
 // Chains  Products of halves are cut into chains of MMAS_PER_CHAIN at most: a chain has registers of its own, and
 //         float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and
@@ -48,7 +48,7 @@ struct MainloopRolled {
         // all from there.
         Sum zero = 0;
         if constexpr (!S::SUMS_MOVE)
-            zero = kept(static_cast<int>(blockIdx.z));
+            zero = opaque(static_cast<int>(blockIdx.z));
         int block = 0;  // of weights, that the first place meets
 #pragma unroll 1
         for (int step = -S::WARM_UP_STEPS; step < S::END_STEP;) {

@@ -1,5 +1,5 @@
 // Mainloop, unrolled: steps whose products are all added by the tensor core (CHAIN 0).
-// Needs     S: Shape; D: DecodeHalves; R: WeightRing; M: Wgmma; P: TmaPipeline; E: Epilogue; lib/kept.cuh,
+// Needs     S: Shape; D: DecodeHalves; R: WeightRing; M: Wgmma; P: TmaPipeline; E: Epilogue; lib/opaque.cuh,
 //           lib/wgmma.cuh, part.cuh
 // Provides  MainloopUnrolled: run, for a warpgroup; skip, instead of it
 // Loop    the code of N_TILES steps is written out, so that places are registers. A loop that ends in its middle, to
@@ -41,7 +41,7 @@ struct MainloopUnrolled {
         float* to = lane_window + FIRST_PLACE * (2 * S::OUTPUTS_PER_STEP);  // so that step 0 comes first in its window
         int place = 0;  // of the tile that step begins
         while (true) {
-            const int end = kept(step < stage_end && stage_end < window_end ? stage_end : window_end);
+            const int end = opaque(step < stage_end && stage_end < window_end ? stage_end : window_end);
 #pragma unroll 1
             do {
                 switch (place) {

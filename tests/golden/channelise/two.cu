@@ -17,10 +17,11 @@
 //
 // Real samples: even and odd ones are the parts of N = C complex points, and X[k], X[N - k] follow from Z[k], Z[N - k].
 // N = N1 N2, point n1 N2 + n2, bin k1 + N1 k2:
+//   channelise_tables             makes what the others look up: twiddles, what splits pairs of bins, gains in polar form
 //   channelise_columns  (N1 > 1)  filters points of neighbouring n2, transforms along n1     -> between[p][part]
 //   channelise                    (filters, if N1 is 1,) transforms rows of N2 = RADIX_1 RADIX_2 points, makes voltages
-//   channelise_tables             makes what they look up: twiddles, what splits pairs of bins, gains in polar form
 // Parts   a heap's spectra are cut into parts of PART_SPECTRA; a block has a part, or SPECTRA of it
+// Each file that is included says in its head what it needs of the others; the constants here are there for all.
 
 constexpr int TAPS = 16;  // spectra that a weighted sum spans
 constexpr int N_CHANNELS = 8192;  // C
@@ -40,7 +41,9 @@ constexpr int PARTS_PER_HEAP = 32;
 constexpr int THREADS = 128;
 constexpr int SPECTRA = 4;  // of its blocks
 constexpr int POLS_AT_ONCE = 1;  // polarisations whose rows a block has at once
+constexpr int ROUNDS = N_POLS / POLS_AT_ONCE;  // in which a block has all of them
 constexpr int HALVES = 2;  // rows of a spectrum that a block has: those whose bins are pairs
+constexpr int N_ROWS = 8;  // that a block has at once
 constexpr int SLICE_VALUES = 1056;  // complex values from row to row
 constexpr int N_PAIRS = 1024;  // pairs of bins of a block
 constexpr int N_ALL_PAIRS = 4096;
@@ -61,7 +64,10 @@ constexpr int VECTOR_BYTES = 16;  // the widest store that all runs of voltages 
 constexpr bool COMPLEX = SAMPLE_BITS == 64;
 constexpr int STEP = COMPLEX ? N_CHANNELS : 2 * N_CHANNELS;  // samples from one spectrum to the next
 constexpr int N_POINTS = N_CHANNELS;
+constexpr int POINT_BITS = COMPLEX ? 64 : 2 * SAMPLE_BITS;
+constexpr int ROW_WORDS = N_POINTS / 32 * POINT_BITS;  // from one row of STEP samples to the next
 constexpr int VOLTAGE_BYTES = BITS / 4;
+constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
 constexpr int CODES = 1 << BITS, MOST = CODES / 2 - 1;  // values of BITS bits; the largest part of a voltage
 typedef float Squares;  // holds a thread's sum of squares of one column exactly
 constexpr bool SMALL_SQUARES = true;  // 32 bits hold those of a warp
@@ -103,7 +109,7 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 }
 
 // The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what follows
-// from it before a loop, and keep it in registers, or in local memory, until it is wanted.
+// from it before a loop, and keep it in registers, or in local memory, until it is used.
 __device__ __forceinline__ int thread_again()
 {
 #ifdef AUTOTUNE_HOST
@@ -115,11 +121,15 @@ __device__ __forceinline__ int thread_again()
 #endif
 }
 
-// Spectra of a heap: those of a part, or of what a block has of it. Numbers in [from, to) are made.
+// Parts: each heap's spectra are cut into parts of PART_SPECTRA, which blocks share out.
+// Needs     nothing
+// Provides  Part; part_at
+// A range of spectra of one heap: one part, or the piece of it that a block handles. Those numbered [from, to) are
+// made.
 struct Part {
     long long heap;
     int in_heap;  // number of the first spectrum in the heap
-    int from, to;
+    int from, to;  // counted from there
 
     __device__ __forceinline__ bool has_any() const { return from < to; }
     __device__ __forceinline__ bool has(int s) const { return from <= s && s < to; }
@@ -132,8 +142,9 @@ __device__ __forceinline__ int clamped(long long value, int most)
     return value < 0 ? 0 : value > most ? most : static_cast<int>(value);
 }
 
-// Spectra `skipped` to skipped + n of part number `index`, counted from that of first_spectrum.
-__device__ __forceinline__ Part part_at(long long index, int skipped, int n, long long first_spectrum, long long n_spectra)
+// Returns spectra `skipped` to `skipped` + n of part number `index`, counted from the part that has first_spectrum.
+__device__ __forceinline__ Part part_at(
+    long long index, int skipped, int n, long long first_spectrum, long long n_spectra)
 {
     const long long number = first_spectrum / SPECTRA_PER_HEAP * PARTS_PER_HEAP +
                              first_spectrum % SPECTRA_PER_HEAP / PART_SPECTRA + index;
@@ -147,39 +158,10 @@ __device__ __forceinline__ Part part_at(long long index, int skipped, int n, lon
     return part;
 }
 
-// Adds N sums over the threads of a block, one addition each. A barrier is behind it.
-template <int BLOCK, int N>
-__device__ __forceinline__ void add_sums(
-    unsigned long long* total, unsigned long long (*of_warps)[BLOCK / 32], const unsigned long long (&sums)[N])
-{
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-        unsigned long long sum = sums[i];
-        if constexpr (SMALL_SQUARES) {
-            sum = __reduce_add_sync(0xffffffffu, static_cast<unsigned>(sum));
-        } else {
-#pragma unroll
-            for (int step = 16; step > 0; step /= 2)
-                sum += __shfl_xor_sync(0xffffffffu, sum, step);
-        }
-        if (threadIdx.x % 32 == 0)
-            of_warps[i][threadIdx.x / 32] = sum;
-    }
-    __syncthreads();  // the sums of all warps are there
-    if (threadIdx.x < N) {
-        unsigned long long sum = 0;
-#pragma unroll
-        for (int warp = 0; warp < BLOCK / 32; ++warp)
-            sum += of_warps[threadIdx.x][warp];
-        if (sum != 0)
-            atomicAdd(total + threadIdx.x, sum);
-    }
-}
-
-// Two samples that are the parts of one complex point, as floats: integers, times SAMPLE_SCALE.
-constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);
-constexpr int ROW_WORDS = COMPLEX ? 2 * STEP : STEP / 32 * SAMPLE_BITS;  // from one row of STEP samples to the next
-constexpr int POINT_BITS = COMPLEX ? 64 : 2 * SAMPLE_BITS;
+// Samples in global memory become points: two samples are the parts of a complex one, as floats.
+// Needs     lib/bits.cuh (and_xor)
+// Provides  SAMPLE_SCALE; Column: at, is_inside; fetch_bytes
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // of the floats: integers times it
 constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
 constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // and in the 23 bits of a mantissa, if the right bytes are taken
 constexpr bool IN_PLACE = true;
@@ -228,7 +210,8 @@ public:
         if constexpr (NARROW) {
             const unsigned four = __byte_perm(a, b, selector);  // bytes, the first one highest
             return make_float2(
-                first.sample(IN_BYTES ? four : four >> right), second.sample(IN_BYTES || IN_PLACE ? four : four << left));
+                first.sample(IN_BYTES ? four : four >> right),
+                second.sample(IN_BYTES || IN_PLACE ? four : four << left));
         } else {
             const unsigned top = __funnelshift_l(__byte_perm(b, 0, 0x0123), __byte_perm(a, 0, 0x0123), left);
             return make_float2(first.sample(top >> 9), second.sample(top << (SAMPLE_BITS - 9) % 32));
@@ -319,18 +302,23 @@ private:
     }
 };
 
-// A sum of squares of samples. A float holds it exactly where Squares is one.
+// Total power: the squares of samples, added up by a thread, and then over a block.
+// Needs     samples.cuh (SAMPLE_SCALE)
+// Provides  add_squares; whole; add_sums
+// Adds the squares of a point's samples. If Squares is float, it holds their sum exactly.
 __device__ __forceinline__ void add_squares(Squares& sum, float2 point)
 {
     if constexpr (FLOAT_SQUARES) {
         sum = static_cast<Squares>(__fmaf_rn(point.x, point.x, __fmaf_rn(point.y, point.y, static_cast<float>(sum))));
     } else {
-        const int a = __float2int_rn(point.x * (1.0f / SAMPLE_SCALE)), b = __float2int_rn(point.y * (1.0f / SAMPLE_SCALE));
+        const int a = __float2int_rn(point.x * (1.0f / SAMPLE_SCALE));
+        const int b = __float2int_rn(point.y * (1.0f / SAMPLE_SCALE));
         sum += static_cast<unsigned>(a * a);
         sum += static_cast<unsigned>(b * b);
     }
 }
 
+// Returns a sum of squares without the scale of samples.
 __device__ __forceinline__ unsigned long long whole(Squares sum)
 {
     if constexpr (FLOAT_SQUARES)
@@ -339,30 +327,70 @@ __device__ __forceinline__ unsigned long long whole(Squares sum)
         return static_cast<unsigned long long>(sum);
 }
 
-// The weighted sums of one complex column. A thread holds FIR_TAPS weights; each point is unpacked once for each FIR_TAPS
-// taps, and added to all of FIR_SPECTRA sums that it is part of. If it holds the weights of all taps, a sum is begun with
-// its first point and done with its last one: it holds no more sums at once than there are taps.
+// Adds N sums over the BLOCK threads of a block to `total`, one atomic addition each. of_warps: shared memory. All
+// threads pass a barrier.
+template <int BLOCK, int N>
+__device__ __forceinline__ void add_sums(
+    unsigned long long* total, unsigned long long (*of_warps)[BLOCK / 32], const unsigned long long (&sums)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        unsigned long long sum = sums[i];
+        if constexpr (SMALL_SQUARES) {
+            sum = __reduce_add_sync(0xffffffffu, static_cast<unsigned>(sum));
+        } else {
+#pragma unroll
+            for (int step = 16; step > 0; step /= 2)
+                sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        }
+        if (threadIdx.x % 32 == 0)
+            of_warps[i][threadIdx.x / 32] = sum;
+    }
+    __syncthreads();  // the sums of all warps are there
+    if (threadIdx.x < N) {
+        unsigned long long sum = 0;
+#pragma unroll
+        for (int warp = 0; warp < BLOCK / 32; ++warp)
+            sum += of_warps[threadIdx.x][warp];
+        if (sum != 0)
+            atomicAdd(total + threadIdx.x, sum);
+    }
+}
+
+// The filter of one complex column: a thread makes the weighted sums of S spectra. It holds FIR_TAPS weights; each
+// point is unpacked once for each FIR_TAPS taps, and added to all of the sums that it is part of. If a thread holds the
+// weights of all taps, a sum begins with its first point and ends with its last: it holds no more sums at once than
+// there are taps.
+// Needs     power.cuh (add_squares)
+// Provides  Weights: prepare, at; filter_column
 constexpr int TAP_CHUNKS = (TAPS + FIR_TAPS - 1) / FIR_TAPS;
 constexpr int LAST_TAPS = TAPS - (TAP_CHUNKS - 1) * FIR_TAPS;
-constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
-constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // what a block filters of a polarisation
 
-// Of both parts of a column, as many as a thread holds.
+// FIR_TAPS complex weights of one column, in registers.
 struct Weights {
     float2 of[FIR_TAPS];
 
-    // N weights from tap `first` on; weights: those of the column's first tap.
+    // Loads the weights of all taps, if a thread holds so many; otherwise filter_column() loads them, chunk by chunk.
+    // weights: of the column's first tap.
+    __device__ __forceinline__ void prepare(const float* __restrict__ weights)
+    {
+        if (TAP_CHUNKS == 1)
+            load<LAST_TAPS>(weights, 0);
+    }
+
+    // Loads N weights from tap `first` on.
     template <int N>
     __device__ __forceinline__ void load(const float* __restrict__ weights, int first)
     {
 #pragma unroll
         for (int t = 0; t < N; ++t)
-            of[t] = weights_at(weights, first + t);
+            of[t] = at(weights, first + t);
     }
 
-    // Volatile: all loads of a column are under way at once. All parts want the same weights, so that they are the last to
-    // leave the L2 cache; but a block does not come back to a column soon, and twiddles have more of a small cache.
-    static __device__ __forceinline__ float2 weights_at(const float* __restrict__ weights, int tap)
+    // Returns one weight. Volatile: all loads of a column are under way at once. All parts want the same weights, so
+    // that they are the last to leave the L2 cache; but a block does not come back to a column soon, and twiddles have
+    // more of a small cache.
+    static __device__ __forceinline__ float2 at(const float* __restrict__ weights, int tap)
     {
         const float* from = weights + tap * STEP;
         if constexpr (COMPLEX) {
@@ -384,12 +412,13 @@ struct Weights {
     }
 };
 
-// Taps `first` to first + N of S spectra. LAST: and the squares of the points that are newest in their spectra.
-// Of spectra that wants(s) says, put(s, sum) gets each sum as soon as it is complete, behind the load of the row after it,
-// which must not wait for it.
+// Adds taps `first` to `first` + N of S spectra to their sums; with LAST, the squares of each spectrum's newest points,
+// too. put(s, sum) gets the complete sum of each spectrum s for which wants(s) is true as soon as it is known, behind
+// the load of the row after it, which must not wait for it.
 template <int S, int N, bool LAST, class Column, class Wants, class Put>
 __device__ __forceinline__ void add_taps(
-    float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Wants& wants, const Put& put)
+    float2 (&sums)[S], Squares& squares, const Column& column, const Weights& w, int first, const Wants& wants,
+    const Put& put)
 {
     float2 following = column.at(first);
 #pragma unroll
@@ -412,11 +441,12 @@ __device__ __forceinline__ void add_taps(
     }
 }
 
-// S spectra of which the second and later ones start STEP samples after the one before. With one chunk of taps, w has
-// the column's weights.
+// Filters S spectra, of which each starts STEP samples after the one before it. column: at(row) returns a point; w:
+// prepared.
 template <int S, class Column, class Wants, class Put>
-__device__ __forceinline__ void filter(
-    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Wants& wants, const Put& put)
+__device__ __forceinline__ void filter_column(
+    Squares& squares, const Column& column, Weights& w, const float* __restrict__ weights, const Wants& wants,
+    const Put& put)
 {
     float2 sums[S];
 #pragma unroll
@@ -435,7 +465,22 @@ __device__ __forceinline__ void filter(
     }
 }
 
-// A column of which only rows from `first` on are there, rows 0 to `last` of another one; other rows are some of these.
+// Streams: FIR_THREADS threads of a block filter the columns of a part, a piece at a time: a thread has one column of
+// one run of FIR_SPECTRA spectra.
+// Needs     part.cuh (Part), samples.cuh (Column, fetch_bytes), taps.cuh (Weights, filter_column),
+//           power.cuh (add_squares, whole), lib/vector.cuh (ceil_div)
+// Provides  Starts; Stream: own_start, put_starts, filter, fetch
+constexpr int FIR_ROWS = FIR_SPECTRA + TAPS - 1;  // points of a column of which FIR_SPECTRA sums are made
+constexpr int N_PIECES = ceil_div(FIR_WIDTH * N_RUNS, FIR_THREADS);  // of a polarisation
+
+// First sample of each spectrum, or -1 to skip it. of_runs: first sample of each run of FIR_SPECTRA spectra, or -1 if
+// the run is not contiguous or passes the end of the buffer.
+struct Starts {
+    long long of[PART_SPECTRA], of_runs[N_RUNS];
+};
+
+// A column of which only rows from `first` on are there, rows 0 to `last` of another one; other rows repeat some of
+// these.
 struct Shifted {
     Column<false> column;
     int first, last;
@@ -443,53 +488,20 @@ struct Shifted {
     __device__ __forceinline__ float2 at(int row) const { return column.at(min(max(row - first, 0), last)); }
 };
 
-// Where the spectra of a part start; -1: one is not made. Of a run: -1, too, if its spectra do not follow each other, or some
-// of their samples lie beyond the end.
-struct Starts {
-    long long of[PART_SPECTRA], of_runs[N_RUNS];
-};
-
-// What a block filters. FIR_THREADS threads filter a piece at a time, a column each, of one run of FIR_SPECTRA spectra.
 struct Stream {
     const unsigned char* samples;
     const float* weights;
     const long long* offsets;
     long long row_bytes;
-    int first_column;
+    int first_column;  // of the block
 
-    __device__ __forceinline__ long long n_bytes() const { return row_bytes * N_POLS; }
-
-    // The point that column c of the block is.
-    __device__ __forceinline__ int point(int c) const { return c / SEGMENT * N2 + first_column + c % SEGMENT; }
-
-    __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
-
-    // The calling thread's column of a piece. Paired: those in whose places it finds its pairs of bins.
-    static __device__ __forceinline__ int column_of(int piece)
-    {
-        if constexpr (PAIRED) {
-            const int pair = piece / 2 * FIR_THREADS + threadIdx.x;
-            const int partner = COMPLEX || pair == 0 ? pair + N2 / 2 : N2 - pair;
-            return piece % 2 == 0 ? pair : partner;
-        }
-        return (piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH;
-    }
-
-    __device__ __forceinline__ const float* weights_of_piece(int piece) const { return weights_of(point(column_of(piece))); }
-
-    // Where point n of a spectrum begins that starts at sample `start`.
-    __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
-    {
-        return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
-    }
-
-    // Where spectrum s of a part starts, if it is one; -1: it is not made.
+    // Returns where spectrum s of a part starts, if is_one says that there is one and the part has it; otherwise -1.
     __device__ __forceinline__ long long own_start(const Part& part, int pol, int s, bool is_one) const
     {
         return is_one && part.has(s) ? offsets[(part.first() + s) * N_POLS + pol] : -1;
     }
 
-    // What the threads of a warp know by own_start(), neighbouring spectra each, for all.
+    // Puts what the threads of a warp know by own_start(), neighbouring spectra each, where all threads find it.
     __device__ __forceinline__ void put_starts(Starts& starts, int pol, int s, bool is_one, long long own) const
     {
         constexpr unsigned ALL = 0xffffffffu >> (32 - FIR_SPECTRA);
@@ -506,57 +518,53 @@ struct Stream {
         }
     }
 
-    // A run whose spectra start at of[0] and so on, wherever that is. Those that follow each other are filtered like a run,
-    // of which the others are not wanted; samples beyond the end are 0, and a spectrum that is not made is, too.
-    // Few runs come here. Inline, it would take registers from the others; called, it would spill what a thread of the only
-    // launch holds. Returns the squares.
-    template <class Put>
-    static __device__ __noinline__ Squares
-    filter_each(Stream stream, const long long* of, int pol, int n, Put put)
+    // Filters N polarisations from first_pol on, whose spectra start at starts[0] and so on. Of polarisation first_pol + p,
+    // put_of(p)(s, c, sum) gets the sum of spectrum s of the part and point c of the block; 0 for a spectrum that is
+    // skipped. Adds the squares of the newest samples to `power`.
+    template <int N, class PutOf>
+    __device__ __forceinline__ void filter(
+        unsigned long long (&power)[N], int first_pol, const Starts* starts, PutOf put_of) const
     {
-        Squares squares = 0;
         Weights w;
-        if (TAP_CHUNKS == 1)
-            w.load<LAST_TAPS>(stream.weights_of(n), 0);
 #pragma unroll 1
-        for (int from = 0, to; from < FIR_SPECTRA; from = to) {
-            for (to = from + 1; to < FIR_SPECTRA && of[from] >= 0 && of[to] == of[to - 1] + STEP; ++to) {
-            }
-            const long long bit = stream.first_bit(pol, of[from], n);
-            const Column<false> column(stream.samples, bit, stream.n_bytes());
-            const int last = to - from + TAPS - 2;  // row that they want
-            if (of[from] < 0) {
-                for (int i = from; i < to; ++i)
-                    put(i, make_float2(0.0f, 0.0f));
-            } else if (column.is_inside(last)) {
-                filter<FIR_SPECTRA>(
-                    squares, Shifted{column, from, last}, w, stream.weights_of(n), [&](int i) { return from <= i && i < to; }, put);
-            } else {
-                for (int i = from; i < to; ++i)
-                    put(i, stream.sum_of({stream.samples, bit, stream.n_bytes()}, i - from, n, squares));
+        for (int piece = 0; piece < N_PIECES; ++piece) {
+            w.prepare(weights_of(point(column_of(piece))));
+#pragma unroll 1
+            for (int p = 0; p < N; ++p) {
+                const unsigned long long squares = filter_piece(first_pol + p, piece, starts[p], w, put_of(p));
+#pragma unroll
+                for (int i = 0; i < N; ++i)
+                    power[i] += i == p ? squares : 0;
             }
         }
-        return squares;
     }
 
-    // The sum of taps from `row` on, and the squares.
-    __device__ __forceinline__ float2 sum_of(const Column<true>& column, int row, int n, Squares& squares) const
+private:
+    __device__ __forceinline__ long long n_bytes() const { return row_bytes * N_POLS; }
+
+    // Returns the point of a spectrum that column c of the block is.
+    __device__ __forceinline__ int point(int c) const { return c / SEGMENT * N2 + first_column + c % SEGMENT; }
+
+    __device__ __forceinline__ const float* weights_of(int n) const { return weights + (COMPLEX ? 1 : 2) * n; }
+
+    // Returns the calling thread's column of a piece. Paired: those in whose places it finds its pairs of bins.
+    static __device__ __forceinline__ int column_of(int piece)
     {
-        float2 sum = make_float2(0.0f, 0.0f);
-#pragma unroll 1
-        for (int t = 0; t < TAPS; ++t) {
-            const float2 w = Weights::weights_at(weights_of(n), t), point = column.at(row + t);
-            sum.x = __fmaf_rn(w.x, point.x, sum.x);
-            sum.y = __fmaf_rn(w.y, point.y, sum.y);
-            if constexpr (!COMPLEX)
-                if (t == TAPS - 1)
-                    add_squares(squares, point);
+        if constexpr (PAIRED) {
+            const int pair = piece / 2 * FIR_THREADS + threadIdx.x;
+            const int partner = COMPLEX || pair == 0 ? pair + N2 / 2 : N2 - pair;
+            return piece % 2 == 0 ? pair : partner;
         }
-        return sum;
+        return (piece * FIR_THREADS + threadIdx.x) % FIR_WIDTH;
     }
 
-    // A thread's column of piece number `piece`, of which c, the number in the block, is less than FIR_WIDTH, and n the
-    // point: put(s, c, sum) gets each sum; of spectra that are not made, 0. Returns the squares.
+    // Returns the bit at which point n begins of a spectrum that starts at sample `start`.
+    __device__ __forceinline__ long long first_bit(int pol, long long start, int n) const
+    {
+        return pol * row_bytes * 8 + start * SAMPLE_BITS + static_cast<long long>(n) * POINT_BITS;
+    }
+
+    // Filters a thread's column of a piece: put(s, c, sum) gets each sum. Returns the squares.
     template <class Put>
     __device__ __forceinline__ unsigned long long filter_piece(
         int pol, int piece, const Starts& starts, Weights& w, Put put) const
@@ -569,26 +577,79 @@ struct Stream {
         Squares squares = 0;
         const Column<false> column(samples, first_bit(pol, starts.of_runs[run], n), n_bytes());
         if (starts.of_runs[run] >= 0)
-            filter<FIR_SPECTRA>(squares, column, w, weights_of(n), [](int) { return true; }, put_here);
+            filter_column<FIR_SPECTRA>(squares, column, w, weights_of(n), [](int) { return true; }, put_here);
         else
             squares = filter_each(*this, starts.of + s, pol, n, put_here);
         return whole(squares);
     }
+
+    // Filters a run whose spectra start anywhere, at of[0] and so on. Spectra that follow each other are filtered like
+    // a run, of which the others are not wanted; samples beyond the end count as 0, and so does a spectrum that is
+    // skipped. Few runs come here. Inline, it would take registers from the others; called, it would spill what a
+    // thread of the only launch holds. Returns the squares.
+    template <class Put>
+    static __device__ __noinline__ Squares
+    filter_each(Stream stream, const long long* of, int pol, int n, Put put)
+    {
+        Squares squares = 0;
+        Weights w;
+        w.prepare(stream.weights_of(n));
+#pragma unroll 1
+        for (int from = 0, to; from < FIR_SPECTRA; from = to) {
+            for (to = from + 1; to < FIR_SPECTRA && of[from] >= 0 && of[to] == of[to - 1] + STEP; ++to) {
+            }
+            const long long bit = stream.first_bit(pol, of[from], n);
+            const Column<false> column(stream.samples, bit, stream.n_bytes());
+            const int last = to - from + TAPS - 2;  // row that they want
+            if (of[from] < 0) {
+                for (int i = from; i < to; ++i)
+                    put(i, make_float2(0.0f, 0.0f));
+            } else if (column.is_inside(last)) {
+                filter_column<FIR_SPECTRA>(
+                    squares, Shifted{column, from, last}, w, stream.weights_of(n),
+                    [&](int i) { return from <= i && i < to; }, put);
+            } else {
+                for (int i = from; i < to; ++i)
+                    put(i, stream.sum_of({stream.samples, bit, stream.n_bytes()}, i - from, n, squares));
+            }
+        }
+        return squares;
+    }
+
+    // Returns the weighted sum of the points from `row` on, and adds the squares.
+    __device__ __forceinline__ float2 sum_of(const Column<true>& column, int row, int n, Squares& squares) const
+    {
+        float2 sum = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+        for (int t = 0; t < TAPS; ++t) {
+            const float2 w = Weights::at(weights_of(n), t), point = column.at(row + t);
+            sum.x = __fmaf_rn(w.x, point.x, sum.x);
+            sum.y = __fmaf_rn(w.y, point.y, sum.y);
+            if constexpr (!COMPLEX)
+                if (t == TAPS - 1)
+                    add_squares(squares, point);
+        }
+        return sum;
+    }
 };
 
-// Transforms in registers, and of a row by two passes of them.
+// DFTs of 2 to 64 points in a thread's registers.
+// Needs     nothing
+// Provides  reversed; transform; transform_twiddled
 __host__ __device__ constexpr int log_2(int n)
 {
     return (n >= 2) + (n >= 4) + (n >= 8) + (n >= 16) + (n >= 32) + (n >= 64);
 }
 
-// The lowest `bits` of i in reverse. There is no loop, which a compiler might keep.
-__host__ __device__ constexpr int reversed(int i, int bits)
+// Returns the place of point i of R in bit-reversed order. There is no loop, which a compiler might keep.
+template <int R>
+__host__ __device__ constexpr int reversed(int i)
 {
-    return ((i & 1) << 5 | (i & 2) << 3 | (i & 4) << 1 | (i & 8) >> 1 | (i & 16) >> 3 | (i & 32) >> 5) >> (6 - bits);
+    return ((i & 1) << 5 | (i & 2) << 3 | (i & 4) << 1 | (i & 8) >> 1 | (i & 16) >> 3 | (i & 32) >> 5)
+        >> (6 - log_2(R));
 }
 
-// cos(2 pi i / 64), i <= 16. Nothing here calls itself, which a compiler would leave as a call.
+// Returns cos(2 pi i / 64), i <= 16. Nothing here calls itself, which a compiler would leave as a call.
 __host__ __device__ constexpr float quarter(int i)
 {
     return i == 0 ? 1.0f
@@ -610,11 +671,11 @@ __host__ __device__ constexpr float quarter(int i)
          : 0.0f;
 }
 
-// cos(2 pi i / 64) and sin(2 pi i / 64), i <= 32
+// Return cos(2 pi i / 64) and sin(2 pi i / 64), i <= 32.
 __host__ __device__ constexpr float cosine(int i) { return i <= 16 ? quarter(i) : -quarter(32 - i); }
 __host__ __device__ constexpr float sine(int i) { return i <= 16 ? quarter(16 - i) : quarter(i - 16); }
 
-// (e, o) becomes (e + w o, e - w o): six multiply-adds.
+// Makes (e + w o, e - w o) of (e, o): six multiply-adds.
 __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float wi)
 {
     const float x = __fmaf_rn(-wi, o.y, __fmaf_rn(wr, o.x, e.x));
@@ -623,7 +684,7 @@ __device__ __forceinline__ void butterfly(float2& e, float2& o, float wr, float 
     e = make_float2(x, y);
 }
 
-// The same for w = 1, and for w = -i.
+// The same, for w = 1 and for w = -i.
 __device__ __forceinline__ void butterfly_one(float2& e, float2& o)
 {
     const float2 a = e, b = o;
@@ -638,7 +699,7 @@ __device__ __forceinline__ void butterfly_minus_i(float2& e, float2& o)
     o = make_float2(a.x - b.y, a.y + b.x);
 }
 
-// y in bit-reversed order becomes its DFT in natural order.
+// Replaces y [R], in bit-reversed order, with its DFT in natural order.
 template <int R>
 __device__ __forceinline__ void transform(float2* y)
 {
@@ -658,10 +719,11 @@ __device__ __forceinline__ void transform(float2* y)
     }
 }
 
-// The same of y[j] omega^j, from the pass whose butterflies are M apart on. twiddles(i stride), i < R / 2, belong to omega:
-// what twiddle() says. M is a template's, because a loop over it is not always unrolled, and w then lies in local memory.
+// The same of y[j] omega^j, beginning with the pass whose butterflies are M apart. twiddles(i stride), i < R / 2, are
+// entry i of omega's table (kernel_tables.cuh). M is a template parameter, because a loop over it is not always
+// unrolled, and w would then lie in local memory.
 template <int R, int M = 1, class Twiddles>
-__device__ __forceinline__ void transform_turned(float2* y, const Twiddles& twiddles, int stride)
+__device__ __forceinline__ void transform_twiddled(float2* y, const Twiddles& twiddles, int stride)
 {
     constexpr int N = M > 1 ? M / 2 : 1, FIRST = M > 1 ? M / 2 : 0;
     float2 w[N];
@@ -673,14 +735,23 @@ __device__ __forceinline__ void transform_turned(float2* y, const Twiddles& twid
         const int j = i % M, at = i / M * 2 * M + j;
         if (j < N)
             butterfly(y[at], y[at + M], w[j].x, w[j].y);
-        else  // a quarter of a turn further
+        else  // a quarter of a cycle further
             butterfly(y[at], y[at + M], w[j - N].y, -w[j - N].x);
     }
     if constexpr (2 * M < R)
-        transform_turned<R, 2 * M>(y, twiddles, stride);
+        transform_twiddled<R, 2 * M>(y, twiddles, stride);
 }
 
-// Bins 0 and N / 2 of real samples are no pair. What makes them one, for split() with c = 1, s = 0.
+// Rows in shared memory: the DFT of N2 points of a spectrum, by RADIX_2 threads of a warp in two passes.
+// Needs     transform.cuh (reversed, transform, transform_twiddled)
+// Provides  Rows, row_of; transform_row
+static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
+
+typedef float2 Rows[N_ROWS][SLICE_VALUES];
+
+__device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
+
+// Bins 0 and N / 2 of real samples are not a pair. Makes them one, for split() of quantise.cuh with c = 1, s = 0.
 __device__ __forceinline__ void pair_up(float2& zero, float2& half)
 {
     const float sum = zero.x + zero.y, p = sum + half.x, q = sum - half.x, u = half.y;
@@ -688,10 +759,10 @@ __device__ __forceinline__ void pair_up(float2& zero, float2& half)
     half = make_float2(0.5f * (p - u), 0.5f * (q - u));
 }
 
-// Transforms a row by RADIX_2 threads; load(lane, n) returns its point n2 = lane + n; the twiddles are
-// those of both passes, as twiddle() orders them; those of the first one are 1 where a row is a whole spectrum. The bins are in
-// order in `slice`, and where `has_zero`, of row 0 of real samples, bin N2 / 2 is in place N2.
-// Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1 lane; bin q + RADIX_1 r.
+// Transforms a row. load(lane, n) returns its point n2 = lane + n. first_twiddle, second_twiddle: the tables of both
+// passes; those of the first one are 1 where a row is a whole spectrum. The bins lie in order in `slice`; if has_zero
+// (row 0 of real samples), bin N2 / 2 lies at place N2. Element n2 = lane + RADIX_2 j; after the first pass q + RADIX_1
+// lane; bin q + RADIX_1 r.
 template <class Load, class First, class Second>
 __device__ __forceinline__ void transform_row(
     float2* slice, int lane, bool has_zero, Load load, First first_twiddle, Second second_twiddle)
@@ -699,9 +770,9 @@ __device__ __forceinline__ void transform_row(
     float2 y[RADIX_1];
 #pragma unroll
     for (int j = 0; j < RADIX_1; ++j)
-        y[reversed(j, log_2(RADIX_1))] = load(lane, RADIX_2 * j);
+        y[reversed<RADIX_1>(j)] = load(lane, RADIX_2 * j);
     if constexpr (N1 > 1)
-        transform_turned<RADIX_1>(y, first_twiddle, 1);
+        transform_twiddled<RADIX_1>(y, first_twiddle, 1);
     else
         transform<RADIX_1>(y);
     __syncwarp();  // all points are in registers
@@ -714,8 +785,8 @@ __device__ __forceinline__ void transform_row(
         const int q = first + lane;
 #pragma unroll
         for (int l = 0; l < RADIX_2; ++l)
-            y[first + reversed(l, log_2(RADIX_2))] = slice[q * (RADIX_2 + 1) + l];
-        transform_turned<RADIX_2>(y + first, [&](int i) { return second_twiddle(q + i); }, RADIX_1);
+            y[first + reversed<RADIX_2>(l)] = slice[q * (RADIX_2 + 1) + l];
+        transform_twiddled<RADIX_2>(y + first, [&](int i) { return second_twiddle(q + i); }, RADIX_1);
     }
     __syncwarp();  // what the first pass left is in registers
     if (!COMPLEX && lane == 0 && has_zero) {
@@ -730,7 +801,12 @@ __device__ __forceinline__ void transform_row(
     }
 }
 
-// Bins of pair `i` of group `group` of pairs: real samples give the second one from the first one's complex points.
+// Pairs of bins: X[k] and X[N - k] of real samples follow from the same two bins of the complex points, so that a
+// thread finishes both. A block has the pairs of one group, N_PAIRS of them, in HALVES rows of each spectrum.
+// Needs     nothing
+// Provides  bins_of; first_place, second_place
+
+// Returns both bins of pair `i` of a group.
 __device__ __forceinline__ int2 bins_of(int group, int i)
 {
     if constexpr (COMPLEX)
@@ -740,62 +816,74 @@ __device__ __forceinline__ int2 bins_of(int group, int i)
     return make_int2(a, a == 0 ? N_POINTS / 2 : N_POINTS - a);
 }
 
-__device__ __forceinline__ float2 unit_vector(float turns)
+// Where a bin lies: which of the HALVES rows of its spectrum, and at what place in it.
+struct Place {
+    int half, at;
+};
+
+__device__ __forceinline__ Place first_place(int group, int i)
 {
-    float2 z;
-    sincospif(2.0f * turns, &z.y, &z.x);
-    return z;
+    const bool in_upper_row = !COMPLEX && N1 > 1 && group == 0 && i >= N2 / 2;
+    return {in_upper_row, in_upper_row ? i - N2 / 2 : i};
 }
 
-// Entry i of those that turn an R-point transform by omega = e^(-2 pi i turns): for i = 0 omega^(R/2), and for i = m/2 +
-// j, j < m/2, m a power of two, omega^(R / 2m) e^(-2 pi i j / 2m). Every angle is a float, exactly.
-__device__ __forceinline__ float2 twiddle(int i, int r, float turns)
+__device__ __forceinline__ Place second_place(int group, int i)
 {
-    if (i == 0)
-        return unit_vector(-turns * (r / 2));
-    int m = 2;
-    while (i >= m)
-        m *= 2;
-    return unit_vector(-(turns * r + (i - m / 2)) / (2 * m));
+    if constexpr (COMPLEX)
+        return {N1 > 1, N1 > 1 ? i : i + N2 / 2};
+    if (N1 == 1)
+        return {0, N2 - i};
+    if (group != 0)
+        return {1, N2 - 1 - i};
+    return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
 }
 
-// (size, angle) of a gain; the size takes a sum of scaled samples, twice as large where split() makes it, to where all
-// voltages lie between -1/2 and 1/2.
-__device__ __forceinline__ float2 polar_form(float2 gain)
-{
-    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * 2 * MOST);
-    return make_float2(hypotf(gain.x, gain.y) * SIZE, atan2f(gain.y, gain.x));
-}
+// Phasors: each bin of a spectrum is multiplied by e^(i phi), phi = phase - pi delay (k - C/2) / C.
+// Needs     part.cuh (Part), lib/thread.cuh (thread_again)
+// Provides  Phasors; Phasor: put
+static_assert(N_POLS * SPECTRA <= THREADS, "a thread has the phasor of one spectrum at most");
 
-extern "C" __global__ void __launch_bounds__(256) channelise_tables(
-    float2* __restrict__ twiddles, float2* __restrict__ splits, float4* __restrict__ polar,
-    const float2* __restrict__ gains)
-{
-    const int i = blockIdx.x * 256 + threadIdx.x;
-    if (i < N_FIRST_TWIDDLES) {
-        constexpr int EACH = RADIX_1 / 2;
-        twiddles[i] = twiddle(i % EACH, RADIX_1, i / EACH * (1.0f / (N1 * RADIX_1)));
-    } else if (i < N_TWIDDLES) {
-        constexpr int EACH = RADIX_2 / 2 * RADIX_1;
-        const int j = i - N_FIRST_TWIDDLES, k1 = j / EACH, q = j % RADIX_1;
-        twiddles[i] = twiddle(j % EACH / RADIX_1, RADIX_2, (k1 + N1 * q) * (1.0f / N_POINTS));
+typedef float2 Phasors[N_POLS][SPECTRA];  // (-pi delay, phase in [-pi, pi]) of each spectrum
+
+// The delay and the phase of the calling thread's spectrum: thread pol SPECTRA + s has spectrum s of polarisation pol.
+struct Phasor {
+    float delay = 0.0f, phase = 0.0f;
+
+    Phasor() = default;
+
+    __device__ __forceinline__ Phasor(
+        const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
+    {
+        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
+        if (pol >= N_POLS || !part.has(s))
+            return;
+        const long long at = (part.first() + s) * N_POLS + pol;
+        delay = __ldg(delays + at), phase = __ldg(phases + at);
     }
-    if (i < N_POLS * N_ALL_PAIRS) {
-        const int pair = i % N_ALL_PAIRS, pol = i / N_ALL_PAIRS;
-        const int2 bins = bins_of(pair / N_PAIRS, pair % N_PAIRS);
-        const float2 a = polar_form(gains[bins.x * N_POLS + pol]), b = polar_form(gains[bins.y * N_POLS + pol]);
-        polar[i] = make_float4(a.x, a.y, b.x, b.y);
-        if (pol == 0)
-            splits[pair] = unit_vector(bins.x * (0.5f / N_POINTS));
-    }
-}
 
-// Two bins of a spectrum become voltages.
-constexpr int WORDS = POST_SPECTRA * VOLTAGE_BYTES / 4;  // of a bin's voltages of a unit of work, of one polarisation
+    // Puts it where all threads find it.
+    __device__ __forceinline__ void put(Phasors& phasors) const
+    {
+        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
+        if (pol < N_POLS)
+            phasors[pol][s] = reduced();
+    }
+
+private:
+    __device__ __forceinline__ float2 reduced() const
+    {
+        const double cycles = phase * 0.15915494309189535;
+        return make_float2(-3.14159265f * delay, static_cast<float>((cycles - rint(cycles)) * 6.283185307179586));
+    }
+};
+
+// Quantisation: two bins of a spectrum become voltages.
+// Needs     pairs.cuh (bins_of)
+// Provides  Pair, pair_of; make_voltages
 constexpr int EACH = 4 / VOLTAGE_BYTES;  // voltages of a word
 static_assert(WORDS * 4 == POST_SPECTRA * VOLTAGE_BYTES, "they are whole words");
 
-// What a unit of work knows of its pair of bins.
+// The factors of a pair of bins, which are the same in all spectra.
 struct Pair {
     float2 split;  // e^(i pi k / N) of the first bin
     float2 positions;  // (k - C/2) / C of both
@@ -803,52 +891,59 @@ struct Pair {
     float2 limits;  // of parts that do not saturate, before they are scaled
 };
 
-// What turns a spectrum of one polarisation: -pi delay, and the phase in [-pi, pi].
-__device__ __forceinline__ float2 turn_of(float delay, float phase)
-{
-    const double turns = phase * 0.15915494309189535;
-    return make_float2(-3.14159265f * delay, static_cast<float>((turns - rint(turns)) * 6.283185307179586));
-}
-
 __device__ __forceinline__ float position(int bin) { return (2 * bin - N_CHANNELS) / (2.0f * N_CHANNELS); }
 
-// What a size takes to half a step beyond the largest part.
+// Returns the number that `size` scales to half a step beyond the largest part.
 __device__ __forceinline__ float limit_of(float size) { return __fdividef((MOST + 0.5f) / (2 * MOST), size); }
 
-// X of both bins, twice as large, from the complex points' Z[k] and Z[N - k].
-__device__ __forceinline__ void split(float2& first, float2& second, float2 turned)
+__device__ __forceinline__ Pair pair_of(
+    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
+{
+    const int2 bins = bins_of(group, number);
+    Pair pair;
+    pair.split = __ldg(splits + group * N_PAIRS + number);
+    pair.positions = make_float2(position(bins.x), position(bins.y));
+    pair.polar = __ldg(polar + group * N_PAIRS + number);
+    pair.limits = make_float2(limit_of(pair.polar.x), limit_of(pair.polar.z));
+    return pair;
+}
+
+// Replaces the complex points' Z[k] and Z[N - k] with 2 X[k] and 2 X[N - k]. phasor: e^(i pi k / N).
+__device__ __forceinline__ void split(float2& first, float2& second, float2 phasor)
 {
     const float2 a = first, b = second;
     const float2 even = make_float2(a.x + b.x, a.y - b.y), odd = make_float2(a.x - b.x, a.y + b.y);
-    first.x = __fmaf_rn(turned.x, odd.y, __fmaf_rn(-turned.y, odd.x, even.x));
-    first.y = __fmaf_rn(-turned.y, odd.y, __fmaf_rn(-turned.x, odd.x, even.y));
+    first.x = __fmaf_rn(phasor.x, odd.y, __fmaf_rn(-phasor.y, odd.x, even.x));
+    first.y = __fmaf_rn(-phasor.y, odd.y, __fmaf_rn(-phasor.x, odd.x, even.y));
     second.x = __fmaf_rn(2.0f, even.x, -first.x);
     second.y = __fmaf_rn(-2.0f, even.y, first.y);
 }
 
-// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even, because
-// the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
+// Both parts of a voltage in two's complement, in the low BITS bits. They are rounded to nearest, halves to even,
+// because the last place of ROUNDED is worth 1; of CODES, which keeps it positive, the low bits are 0.
 struct Codes {
     unsigned re, im;
 };
 
-// x turned and scaled. limit: beyond it a part saturates, before it is scaled.
+// Returns x e^(i phi) size, phi = phasor.x position + phasor.y + angle. A part beyond `limit`, before it is scaled,
+// saturates.
 __device__ __forceinline__ Codes quantise(
-    float2 x, float2 turn, float position, float size, float angle, float limit, unsigned& saturated)
+    float2 x, float2 phasor, float position, float size, float angle, float limit, unsigned& saturated)
 {
     constexpr float ROUNDED = 12582912.0f + CODES - MOST;
-    const float turned = __fmaf_rn(turn.x, position, turn.y) + angle;
-    const float c = __cosf(turned), s = __sinf(turned);
+    const float phi = __fmaf_rn(phasor.x, position, phasor.y) + angle;
+    const float c = __cosf(phi), s = __sinf(phi);
     const float re = __fmaf_rn(-x.y, s, x.x * c), im = __fmaf_rn(x.y, c, x.x * s);
     if (fabsf(re) > limit || fabsf(im) > limit)
         ++saturated;
-    const float clipped_re = __saturatef(__fmaf_rn(re, size, 0.5f)), clipped_im = __saturatef(__fmaf_rn(im, size, 0.5f));
+    const float clipped_re = __saturatef(__fmaf_rn(re, size, 0.5f));
+    const float clipped_im = __saturatef(__fmaf_rn(im, size, 0.5f));
     return {
         __float_as_uint(__fmaf_rn(clipped_re, 2 * MOST, ROUNDED)),
         __float_as_uint(__fmaf_rn(clipped_im, 2 * MOST, ROUNDED))};
 }
 
-// Codes of consecutive spectra in a word.
+// Returns the codes of consecutive spectra in a word.
 __device__ __forceinline__ unsigned packed(const Codes* codes)
 {
     if constexpr (BITS == 8) {
@@ -863,10 +958,10 @@ __device__ __forceinline__ unsigned packed(const Codes* codes)
     }
 }
 
-// Voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin. first, second: the bins in the first
-// spectrum's row; turns: of the spectra.
+// Makes the voltages of POST_SPECTRA spectra of a pair of bins: words[0] of the first bin, words[1] of the second.
+// first, second: the bins in the first spectrum's row; phasors: of the spectra.
 __device__ __forceinline__ void make_voltages(
-    unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* turns,
+    unsigned (&words)[2][WORDS], const Pair& pair, const float2* first, const float2* second, const float2* phasors,
     unsigned& saturated)
 {
 #pragma unroll
@@ -878,14 +973,19 @@ __device__ __forceinline__ void make_voltages(
             float2 a = first[s * SLICE_VALUES], b = second[s * SLICE_VALUES];
             if constexpr (!COMPLEX)
                 split(a, b, pair.split);
-            codes[0][i] = quantise(a, turns[s], pair.positions.x, pair.polar.x, pair.polar.y, pair.limits.x, saturated);
-            codes[1][i] = quantise(b, turns[s], pair.positions.y, pair.polar.z, pair.polar.w, pair.limits.y, saturated);
+            codes[0][i] =
+                quantise(a, phasors[s], pair.positions.x, pair.polar.x, pair.polar.y, pair.limits.x, saturated);
+            codes[1][i] =
+                quantise(b, phasors[s], pair.positions.y, pair.polar.z, pair.polar.w, pair.limits.y, saturated);
         }
         words[0][w] = packed(codes[0]), words[1][w] = packed(codes[1]);
     }
 }
 
-// Where voltages go. A unit of work has POST_SPECTRA spectra of a bin: words[p] of polarisation p, time fastest.
+// Voltages in global memory. A unit of work has POST_SPECTRA spectra of a bin: WORDS words of each polarisation, time
+// fastest.
+// Needs     part.cuh (Part)
+// Provides  Output: part, store
 template <int N>
 struct alignas(4 * N) Words {
     unsigned at[N];
@@ -912,7 +1012,7 @@ __device__ __forceinline__ void store_words(unsigned char* to, const unsigned (&
     }
 }
 
-// Both polarisations' words in the order of memory.
+// Puts both polarisations' words in the order of memory.
 __device__ __forceinline__ void interleave(
     unsigned (&out)[2 * WORDS], const unsigned (&first)[WORDS], const unsigned (&second)[WORDS])
 {
@@ -937,7 +1037,7 @@ struct Output {
     long long n_times;
     Part part;
 
-    // The voltage of spectrum number s of the part.
+    // Returns the address of the voltage of spectrum s of the part.
     __device__ __forceinline__ unsigned char* at(int bin, int s, int pol) const
     {
         const int in_heap = part.in_heap + s;
@@ -946,12 +1046,13 @@ struct Output {
             const long long block = bin * (n_times / TIMES_PER_BLOCK) + time / TIMES_PER_BLOCK;
             return voltages + ((block * N_POLS + pol) * TIMES_PER_BLOCK + time % TIMES_PER_BLOCK) * VOLTAGE_BYTES;
         } else {
-            return voltages + (((part.heap * N_CHANNELS + bin) * SPECTRA_PER_HEAP + in_heap) * N_POLS + pol) * VOLTAGE_BYTES;
+            const long long first = (part.heap * N_CHANNELS + bin) * SPECTRA_PER_HEAP;
+            return voltages + ((first + in_heap) * N_POLS + pol) * VOLTAGE_BYTES;
         }
     }
 
-    // POST_SPECTRA spectra of a bin from number s on, as far as they are made. cells: those of the bin in z, which nobody
-    // else needs any more, SLICE_VALUES apart; the next lane's are `step` further.
+    // Stores POST_SPECTRA spectra of a bin from number s on, as far as the part has them. cells: the bin's values in z,
+    // SLICE_VALUES apart, which nobody reads any more; the next lane's lie `step` further.
     __device__ __forceinline__ void store(
         int bin, int s, const unsigned (&first)[WORDS], const unsigned (&second)[WORDS], float2* cells, int step) const
     {
@@ -977,13 +1078,15 @@ struct Output {
     }
 
 private:
-    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so that
-    // lanes read from different banks.
+    // Lanes exchange chunks through their cells: chunk q of a lane's run lies in the cells of the lane q further, so
+    // that lanes read from different banks.
     template <int N>
     __device__ __forceinline__ void store_run(int bin, int s, const unsigned (&words)[N], float2* cells, int step) const
     {
         const int own = threadIdx.x % CHUNKS;
-        const auto cell = [&](int lane, int q) { return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES; };
+        const auto cell = [&](int lane, int q) {
+            return cells + ((lane + q) % CHUNKS - own) * step + 2 * q * SLICE_VALUES;
+        };
         __syncwarp();  // all have read what was there
 #pragma unroll
         for (int q = 0; q < CHUNKS; ++q)
@@ -996,7 +1099,8 @@ private:
 #pragma unroll
             for (int lane = 0; lane < CHUNKS; ++lane) {
                 const float2* from = cell(lane, own);
-                const uint2 a = *reinterpret_cast<const uint2*>(from), b = *reinterpret_cast<const uint2*>(from + SLICE_VALUES);
+                const uint2 a = *reinterpret_cast<const uint2*>(from);
+                const uint2 b = *reinterpret_cast<const uint2*>(from + SLICE_VALUES);
                 const int its_bin = __shfl_sync(0xffffffffu, bin, threadIdx.x % 32 - own + lane);
                 *reinterpret_cast<uint4*>(at(its_bin, s, 0) + 16 * own) = make_uint4(a.x, a.y, b.x, b.y);
             }
@@ -1032,79 +1136,16 @@ private:
     }
 };
 
-// Rows of SPECTRA spectra in shared memory become voltages, POLS_AT_ONCE polarisations in a turn.
-//   RADIX_2 threads <-> a row's transform;  a thread <-> units of work, each a pair of bins and POST_SPECTRA spectra
-constexpr int N_ROWS = 8;
-constexpr int TURNS = N_POLS / POLS_AT_ONCE;
-static_assert(N_ROWS * RADIX_2 % 32 == 0, "warps take part in barriers as a whole");
-static_assert(N_POLS * SPECTRA <= THREADS, "a thread makes one turn at most");
+// The last step of a round: rows of bins in shared memory become voltages in global memory. A thread has
+// UNITS_PER_THREAD units of work, each a pair of bins and POST_SPECTRA spectra.
+// Needs     part.cuh (Part), pairs.cuh (bins_of, first_place, second_place), phasor.cuh (Phasors),
+//           quantise.cuh (Pair, pair_of, make_voltages), row.cuh (Rows, row_of), voltages.cuh (Output)
+// Provides  FirstVoltages; Finish: store
 
-typedef float2 Rows[N_ROWS][SLICE_VALUES];
-typedef float2 Turns[N_POLS][SPECTRA];
-
-__device__ __forceinline__ int row_of(int half, int pol, int s) { return (half * POLS_AT_ONCE + pol) * SPECTRA + s; }
-
-// What turns a spectrum: a thread <-> a spectrum of a polarisation.
-struct Turning {
-    float delay = 0.0f, phase = 0.0f;
-
-    Turning() = default;
-
-    __device__ __forceinline__ Turning(const Part& part, const float* __restrict__ delays, const float* __restrict__ phases)
-    {
-        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
-        if (pol >= N_POLS || !part.has(s))
-            return;
-        const long long at = (part.first() + s) * N_POLS + pol;
-        delay = __ldg(delays + at), phase = __ldg(phases + at);
-    }
-
-    __device__ __forceinline__ void put(Turns& turns) const
-    {
-        const int thread = thread_again(), pol = thread / SPECTRA, s = thread % SPECTRA;
-        if (pol < N_POLS)
-            turns[pol][s] = turn_of(delay, phase);
-    }
-};
-
-// A bin of a pair in the row of its spectrum.
-struct Place {
-    int half, at;
-};
-
-__device__ __forceinline__ Place first_place(int group, int i)
-{
-    const bool in_upper_row = !COMPLEX && N1 > 1 && group == 0 && i >= N2 / 2;
-    return {in_upper_row, in_upper_row ? i - N2 / 2 : i};
-}
-
-__device__ __forceinline__ Place second_place(int group, int i)
-{
-    if constexpr (COMPLEX)
-        return {N1 > 1, N1 > 1 ? i : i + N2 / 2};
-    if (N1 == 1)
-        return {0, N2 - i};
-    if (group != 0)
-        return {1, N2 - 1 - i};
-    return {i >= N2 / 2, i >= N2 / 2 ? N2 + N2 / 2 - 1 - i : N2 - i};
-}
-
-__device__ __forceinline__ Pair pair_of(
-    int group, int number, const float2* __restrict__ splits, const float4* __restrict__ polar)
-{
-    const int2 bins = bins_of(group, number);
-    Pair pair;
-    pair.split = __ldg(splits + group * N_PAIRS + number);
-    pair.positions = make_float2(position(bins.x), position(bins.y));
-    pair.polar = __ldg(polar + group * N_PAIRS + number);
-    pair.limits = make_float2(limit_of(pair.polar.x), limit_of(pair.polar.z));
-    return pair;
-}
-
-// Voltages of the first of two polarisations in turn, which wait for the second's: a thread's, in registers, or those of N
-// threads in shared memory.
+// Voltages of the first of two polarisations in turn, until those of the second are made: of one thread, in registers,
+// or of N threads, in shared memory.
 template <int N>
-struct Kept {
+struct FirstVoltages {
     unsigned words[UNITS_PER_THREAD * 2 * WORDS][N];
 
     __device__ __forceinline__ unsigned& of(int unit, int bin, int w, int thread)
@@ -1113,18 +1154,18 @@ struct Kept {
     }
 };
 
-// What the calling thread knows of the pairs of its units of work in a turn, and makes of them.
+// The calling thread's units of work in a round.
 struct Finish {
     static constexpr bool EARLY = UNITS_PER_THREAD * POLS_AT_ONCE <= 2;  // else it takes too many registers
     const float2* splits;
     const float4* polar;
-    int group, turn, thread;
+    int group, round, thread;
     Pair pairs[UNITS_PER_THREAD][POLS_AT_ONCE];
 
-    // What is known of pairs is under way while the block waits for z.
+    // Loads of the pairs' factors are under way while the block waits for z.
     __device__ __forceinline__ Finish(
-        const float2* __restrict__ splits, const float4* __restrict__ polar, int group, int turn, int thread)
-        : splits(splits), polar(polar), group(group), turn(turn), thread(thread)
+        const float2* __restrict__ splits, const float4* __restrict__ polar, int group, int round, int thread)
+        : splits(splits), polar(polar), group(group), round(round), thread(thread)
     {
         if constexpr (EARLY)
 #pragma unroll
@@ -1132,10 +1173,11 @@ struct Finish {
                 load(i / POLS_AT_ONCE, i % POLS_AT_ONCE);
     }
 
-    // Makes and stores voltages. z: the bins of all rows.
+    // Makes and stores voltages. z: the bins of all rows of the round.
     template <int N>
     __device__ __forceinline__ void store(
-        Rows& z, const Turns& turns, const Output& output, unsigned* __restrict__ saturated, Kept<N>& kept)
+        Rows& z, const Phasors& phasors, const Output& output, unsigned* __restrict__ saturated,
+        FirstVoltages<N>& first_voltages)
     {
         unsigned n_saturated[POLS_AT_ONCE] = {};
 #pragma unroll
@@ -1145,18 +1187,18 @@ struct Finish {
                 break;
             const int number = unit % N_PAIRS, s = unit / N_PAIRS * POST_SPECTRA;
             const int2 bins = bins_of(group, number);
-            const Place first = first_place(group, number), second = second_place(group, number);
-            const auto cells_of = [&](Place place) { return &z[row_of(place.half, 0, s)][place.at]; };
+            const auto first = first_place(group, number), second = second_place(group, number);
+            const auto cells_of = [&](auto place) { return &z[row_of(place.half, 0, s)][place.at]; };
             unsigned words[POLS_AT_ONCE][2][WORDS];
 #pragma unroll
             for (int p = 0; p < POLS_AT_ONCE; ++p) {
                 if constexpr (!EARLY)
                     load(i, p);
                 make_voltages(
-                    words[p], pairs[i][p], &z[row_of(first.half, p, s)][first.at], &z[row_of(second.half, p, s)][second.at],
-                    &turns[turn * POLS_AT_ONCE + p][s], n_saturated[p]);
+                    words[p], pairs[i][p], &z[row_of(first.half, p, s)][first.at],
+                    &z[row_of(second.half, p, s)][second.at], &phasors[round * POLS_AT_ONCE + p][s], n_saturated[p]);
             }
-            if constexpr (TURNS == 1) {
+            if constexpr (ROUNDS == 1) {
                 output.store(bins.x, s, words[0][0], words[POLS_AT_ONCE - 1][0], cells_of(first), 1);
                 output.store(bins.y, s, words[0][1], words[POLS_AT_ONCE - 1][1], cells_of(second), COMPLEX ? 1 : -1);
             } else {
@@ -1165,12 +1207,12 @@ struct Finish {
                     unsigned before[WORDS];
 #pragma unroll
                     for (int w = 0; w < WORDS; ++w) {
-                        if (turn == 0)
-                            kept.of(i, bin, w, thread) = words[0][bin][w];
+                        if (round == 0)
+                            first_voltages.of(i, bin, w, thread) = words[0][bin][w];
                         else
-                            before[w] = kept.of(i, bin, w, thread);
+                            before[w] = first_voltages.of(i, bin, w, thread);
                     }
-                    if (turn != 0)
+                    if (round != 0)
                         output.store(
                             bin == 0 ? bins.x : bins.y, s, before, words[0][bin], cells_of(bin == 0 ? first : second),
                             bin == 0 || COMPLEX ? 1 : -1);
@@ -1181,7 +1223,7 @@ struct Finish {
         for (int p = 0; p < POLS_AT_ONCE; ++p) {
             const unsigned n = __reduce_add_sync(0xffffffffu, n_saturated[p]);
             if (n != 0 && thread % 32 == 0)
-                atomicAdd(saturated + output.part.heap * N_POLS + static_cast<unsigned>(turn * POLS_AT_ONCE + p), n);
+                atomicAdd(saturated + output.part.heap * N_POLS + static_cast<unsigned>(round * POLS_AT_ONCE + p), n);
         }
     }
 
@@ -1189,12 +1231,75 @@ private:
     __device__ __forceinline__ void load(int i, int p)
     {
         const int number = (thread + i * THREADS) % N_PAIRS;
-        pairs[i][p] = pair_of(group, number, splits, polar + (turn * POLS_AT_ONCE + p) * N_ALL_PAIRS);
+        pairs[i][p] = pair_of(group, number, splits, polar + (round * POLS_AT_ONCE + p) * N_ALL_PAIRS);
     }
 };
 
-// The first of two launches: one block <-> COLUMNS neighbouring columns n2, all n1, a part, one polarisation
+// The first launch, short: channelise_tables makes the tables that the others look up.
+//   twiddles  float2 [N_TWIDDLES]             of the first pass of each row, then of the second one
+//   splits    float2 [N_ALL_PAIRS]            e^(i pi k / N) of the first bin k of each pair
+//   polar     float4 [N_POLS][N_ALL_PAIRS]    (size, angle) of the gains of both bins of each pair
+// Needs     pairs.cuh (bins_of), samples.cuh (SAMPLE_SCALE)
+// Provides  nothing
+
+// Returns e^(2 pi i cycles).
+__device__ __forceinline__ float2 phasor(float cycles)
+{
+    float2 z;
+    sincospif(2.0f * cycles, &z.y, &z.x);
+    return z;
+}
+
+// Returns entry i of the table of an R-point DFT of y[j] omega^j, omega = e^(-2 pi i cycles): omega^(R/2) for i = 0,
+// and omega^(R / 2m) e^(-2 pi i j / 2m) for i = m/2 + j, j < m/2, m a power of two. Every angle is a float, exactly.
+__device__ __forceinline__ float2 twiddle(int i, int r, float cycles)
+{
+    if (i == 0)
+        return phasor(-cycles * (r / 2));
+    int m = 2;
+    while (i >= m)
+        m *= 2;
+    return phasor(-(cycles * r + (i - m / 2)) / (2 * m));
+}
+
+// Returns (size, angle) of a gain. The size takes a sum of scaled samples, twice as large where split() of quantise.cuh
+// makes it, to where all voltages lie between -1/2 and 1/2.
+__device__ __forceinline__ float2 polar_form(float2 gain)
+{
+    constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * 2 * MOST);
+    return make_float2(hypotf(gain.x, gain.y) * SIZE, atan2f(gain.y, gain.x));
+}
+
+extern "C" __global__ void __launch_bounds__(256) channelise_tables(
+    float2* __restrict__ twiddles, float2* __restrict__ splits, float4* __restrict__ polar,
+    const float2* __restrict__ gains)
+{
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < N_FIRST_TWIDDLES) {
+        constexpr int EACH = RADIX_1 / 2;
+        twiddles[i] = twiddle(i % EACH, RADIX_1, i / EACH * (1.0f / (N1 * RADIX_1)));
+    } else if (i < N_TWIDDLES) {
+        constexpr int EACH = RADIX_2 / 2 * RADIX_1;
+        const int j = i - N_FIRST_TWIDDLES, k1 = j / EACH, q = j % RADIX_1;
+        twiddles[i] = twiddle(j % EACH / RADIX_1, RADIX_2, (k1 + N1 * q) * (1.0f / N_POINTS));
+    }
+    if (i < N_POLS * N_ALL_PAIRS) {
+        const int pair = i % N_ALL_PAIRS, pol = i / N_ALL_PAIRS;
+        const int2 bins = bins_of(pair / N_PAIRS, pair % N_PAIRS);
+        const float2 a = polar_form(gains[bins.x * N_POLS + pol]), b = polar_form(gains[bins.y * N_POLS + pol]);
+        polar[i] = make_float4(a.x, a.y, b.x, b.y);
+        if (pol == 0)
+            splits[pair] = phasor(bins.x * (0.5f / N_POINTS));
+    }
+}
+
+// The first of two launches after the tables: a block filters COLUMNS neighbouring columns n2 (all n1, one part, one
+// polarisation), and transforms each along n1.
+//   between  out  float2 or __half2 [N_POLS][parts][PART_SPECTRA N_POINTS]  each part as place_between says
 //   grid = (groups of columns, fastest, and parts; polarisations)
+// Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
+//           transform.cuh (reversed, transform), lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
+// Provides  Between, from_between, place_between
 typedef float2 Between;
 __device__ __forceinline__ Between as_between(float2 value) { return value; }
 __device__ __forceinline__ float2 from_between(Between value) { return value; }
@@ -1202,7 +1307,7 @@ __device__ __forceinline__ float2 from_between(Between value) { return value; }
 constexpr int COLUMNS = 32;
 constexpr int COLUMN_THREADS = 128;  // blockDim.x of channelise_columns
 
-// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Spectra of neighbouring columns are
+// Returns where value n2 of row k1 of spectrum s lies in a part of a polarisation. Spectra of neighbouring columns are
 // neighbours, so that a block stores long runs.
 __device__ __forceinline__ int place_between(int s, int k1, int n2)
 {
@@ -1238,14 +1343,9 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_colum
     __syncthreads();  // the starts are complete
 
     unsigned long long power[1] = {0};
-    Weights w;
-#pragma unroll 1
-    for (int piece = 0; piece < N_PIECES; ++piece) {
-        if (TAP_CHUNKS == 1)
-            w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-        power[0] += stream.filter_piece(
-            pol, piece, shared.starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
-    }
+    stream.filter(
+        power, pol, &shared.starts,
+        [&](int) { return [&](int s, int c, float2 sum) { shared.z[s][c] = sum; }; });
     add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
 
     Between* to = between + (pol * n_parts + index) * PART_SPECTRA * static_cast<long long>(N_POINTS);
@@ -1255,7 +1355,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_colum
         float2 y[N1];
 #pragma unroll
         for (int j = 0; j < N1; ++j)
-            y[reversed(j, log_2(N1))] = shared.z[s][j * COLUMNS + c];
+            y[reversed<N1>(j)] = shared.z[s][j * COLUMNS + c];
         transform<N1>(y);
 #pragma unroll
         for (int k = 0; k < N1; ++k)
@@ -1263,13 +1363,18 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_colum
     }
 }
 
-// The second of two launches: a block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all polarisations
+// The second of two launches after the tables: a block transforms rows (SPECTRA spectra of a part, the rows whose bins
+// are pairs, all polarisations), and makes voltages of them.
 //   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
 // The last part comes first: what the launch before has stored last is still in the L2 cache.
+// Needs     part.cuh (Part, part_at), kernel_columns.cuh (Between, from_between, place_between),
+//           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
+//           voltages.cuh (Output), lib/thread.cuh (thread_again)
+// Provides  nothing
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 constexpr int N_GROUPS = 4;  // of pairs; a block has the rows of one
 
-// k1 of the rows of which a block has one half of each pair.
+// Returns k1 of the row of which a block has that half of each pair.
 __device__ __forceinline__ int row_of_half(int group, int half)
 {
     return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
@@ -1277,7 +1382,7 @@ __device__ __forceinline__ int row_of_half(int group, int half)
 
 struct Shared {
     alignas(16) Rows z;
-    alignas(16) Turns turns;
+    alignas(16) Phasors phasors;
 };
 static_assert(sizeof(Shared) == 67648, "what the definition asks for at launch");
 
@@ -1294,28 +1399,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
     const long long index = from_end / (BLOCKS_OF_PART * N_GROUPS);
     const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
     const Output output = {voltages, n_times, part};
-    Turning(part, delays, phases).put(shared.turns);
+    Phasor(part, delays, phases).put(shared.phasors);
 
-    Kept<1> kept;
+    FirstVoltages<1> first_voltages;
 #pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {
-        if (turn > 0)
+    for (int round = 0; round < ROUNDS; ++round) {
+        if (round > 0)
             __syncthreads();  // z is free
 #pragma unroll 1
         for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
-            const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
+            const int s = row % SPECTRA, pol = round * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
             const int half = row / (SPECTRA * POLS_AT_ONCE), k1 = row_of_half(group, half);
             const long long n_parts = gridDim.x / (BLOCKS_OF_PART * N_GROUPS);
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
-                shared.z[row], lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
+                shared.z[row], lane, k1 == 0,
+                [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
                 [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); },
                 [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + i); });
         }
-        Finish finish(splits, polar, group, turn, thread_again());
-        __syncthreads();  // the bins of all rows, and turns, are complete
-        finish.store(shared.z, shared.turns, output, saturated, kept);
+        Finish finish(splits, polar, group, round, thread_again());
+        __syncthreads();  // the bins of all rows, and phasors, are complete
+        finish.store(shared.z, shared.phasors, output, saturated, first_voltages);
     }
 }

@@ -46,9 +46,10 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
-// Keeps a number in a register: the compiler must not make it again from others wherever it is used.
+// Hides where a number came from: it stays in its register, because the compiler cannot compute it again from others
+// wherever it is used.
 template <class Number>
-__device__ __forceinline__ Number kept(Number number)
+__device__ __forceinline__ Number opaque(Number number)
 {
 #ifndef AUTOTUNE_HOST
     asm volatile("" : "+r"(number));
@@ -293,7 +294,7 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 }
 
 // Decode, to halves: packed samples become halves in the registers that a product takes them from.
-// Needs     S: Shape; lib/bits.cuh, lib/kept.cuh, part.cuh
+// Needs     S: Shape; lib/bits.cuh, lib/opaque.cuh, part.cuh
 // Provides  skew_of, sample_of: which sample meets which row of the weights
 //           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
 //           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
@@ -361,21 +362,21 @@ struct DecodeHalves {
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = S::STEPS_ARE_BYTES ? 0 : kept(group_bit & 7);
+        shift = S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
         const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
         if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
-            selectors[0] = kept(rest + 0x4321u);
-            selectors[1] = kept(0x0145u + (rest & 0xff00u));
-            selectors[2] = kept(0x2345u + (rest & 0x00ffu));
+            selectors[0] = opaque(rest + 0x4321u);
+            selectors[1] = opaque(0x0145u + (rest & 0xff00u));
+            selectors[2] = opaque(0x2345u + (rest & 0x00ffu));
         } else if constexpr (S::SAMPLES_ARE_PAIRED) {
 #pragma unroll
             for (int pair = 0; pair < (SAME_BYTES ? 1 : S::SAMPLES_PER_GROUP / 2); ++pair)
-                selectors[pair] = kept(rest + selector_of(leader_of(pair)));
+                selectors[pair] = opaque(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
-            selectors[0] = kept(rest + selector(0));
-            selectors[1] = kept(rest + selector(2));
+            selectors[0] = opaque(rest + selector(0));
+            selectors[1] = opaque(rest + selector(2));
         } else {
-            selectors[0] = kept(rest + 0x0123u);
+            selectors[0] = opaque(rest + 0x0123u);
         }
     }
 
@@ -1227,7 +1228,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
-    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    const int lane = opaque(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     Mixed::Fetched fetched;
     Mixed::fetch(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};

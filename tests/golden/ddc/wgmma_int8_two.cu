@@ -46,9 +46,10 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
-// Keeps a number in a register: the compiler must not make it again from others wherever it is used.
+// Hides where a number came from: it stays in its register, because the compiler cannot compute it again from others
+// wherever it is used.
 template <class Number>
-__device__ __forceinline__ Number kept(Number number)
+__device__ __forceinline__ Number opaque(Number number)
 {
 #ifndef AUTOTUNE_HOST
     asm volatile("" : "+r"(number));
@@ -400,7 +401,7 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 }
 
 // Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
-// Needs     S: Shape; lib/kept.cuh, part.cuh
+// Needs     S: Shape; lib/opaque.cuh, part.cuh
 // Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
@@ -430,7 +431,7 @@ struct DecodeBytes {
 #pragma unroll
         for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
-            top_bits[i] = kept((0xff00u >> n_bits & 0xff) * 0x01010101u);
+            top_bits[i] = opaque((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
         align_to(bit);
     }
@@ -454,7 +455,7 @@ struct DecodeBytes {
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        selector = kept(0x3210u + 0x1111u * (group_bit >> 3 & 3));
+        selector = opaque(0x3210u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.
@@ -1453,7 +1454,7 @@ struct Wgmma {
 
 // Mainloop, rolled: the code of one step, for chains that are cut (CHAIN 8) and for bytes; runs overlap.
 // Needs     S: Shape; D: Decode..; W: Weight..; R: WeightRing; M: Wgmma; A: Accumulators; P: TmaPipeline; E: Epilogue;
-//           lib/kept.cuh, lib/wgmma.cuh, part.cuh
+//           lib/opaque.cuh, lib/wgmma.cuh, part.cuh
 // Provides  MainloopRolled: run, for a warpgroup; skip, instead of it
 // Chains  Products of halves are cut into chains of MMAS_PER_CHAIN at most: a chain has registers of its own, and
 //         float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and
@@ -1501,7 +1502,7 @@ struct MainloopRolled {
         // all from there.
         Sum zero = 0;
         if constexpr (!S::SUMS_MOVE)
-            zero = kept(static_cast<int>(blockIdx.z));
+            zero = opaque(static_cast<int>(blockIdx.z));
         int block = 0;  // of weights, that the first place meets
 #pragma unroll 1
         for (int step = -S::WARM_UP_STEPS; step < S::END_STEP;) {
@@ -1744,7 +1745,7 @@ extern "C" __global__ void __launch_bounds__(Shape::N_THREADS, Shape::MIN_BLOCKS
     extern __shared__ float4 dynamic_shared[];
     Shared& shared = *reinterpret_cast<Shared*>(dynamic_shared);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // the same in all lanes, as the compiler sees, too
-    const int lane = kept(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
+    const int lane = opaque(static_cast<int>(threadIdx.x % 32));  // to read threadIdx again would take longer
     Mixed::Fetched fetched;
     Mixed::fetch(fetched, weights);
     const Frequency frequency = {frequency_high, frequency_low};

@@ -1,10 +1,15 @@
-// The second of two launches: a block <-> SPECTRA spectra of a part, the rows whose bins are pairs, all polarisations
+// The second of two launches after the tables: a block transforms rows (SPECTRA spectra of a part, the rows whose bins
+// are pairs, all polarisations), and makes voltages of them.
 //   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
 // The last part comes first: what the launch before has stored last is still in the L2 cache.
+// Needs     part.cuh (Part, part_at), kernel_columns.cuh (Between, from_between, place_between),
+//           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
+//           voltages.cuh (Output), lib/thread.cuh (thread_again)
+// Provides  nothing
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 constexpr int N_GROUPS = {{ shape.n_pair_groups }};  // of pairs; a block has the rows of one
 
-// k1 of the rows of which a block has one half of each pair.
+// Returns k1 of the row of which a block has that half of each pair.
 __device__ __forceinline__ int row_of_half(int group, int half)
 {
     return half == 0 ? group : COMPLEX || group == 0 ? group + N1 / 2 : N1 - group;
@@ -12,9 +17,9 @@ __device__ __forceinline__ int row_of_half(int group, int half)
 
 struct Shared {
     alignas(16) Rows z;
-    alignas(16) Turns turns;
+    alignas(16) Phasors phasors;
 {% if shape.keeps_in_shared %}
-    alignas(16) Kept<THREADS> kept;
+    alignas(16) FirstVoltages<THREADS> first_voltages;
 {% endif %}
 };
 static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
@@ -32,32 +37,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
     const long long index = from_end / (BLOCKS_OF_PART * N_GROUPS);
     const Part part = part_at(index, skipped, SPECTRA, first_spectrum, n_spectra);
     const Output output = {voltages, n_times, part};
-    Turning(part, delays, phases).put(shared.turns);
+    Phasor(part, delays, phases).put(shared.phasors);
 
 {% if shape.keeps_in_shared %}
-    Kept<THREADS>& kept = shared.kept;
+    FirstVoltages<THREADS>& first_voltages = shared.first_voltages;
 {% else %}
-    Kept<1> kept;
+    FirstVoltages<1> first_voltages;
 {% endif %}
 #pragma unroll 1
-    for (int turn = 0; turn < TURNS; ++turn) {
-        if (turn > 0)
+    for (int round = 0; round < ROUNDS; ++round) {
+        if (round > 0)
             __syncthreads();  // z is free
 #pragma unroll 1
         for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
             const int row = unit / RADIX_2, lane = unit % RADIX_2;
-            const int s = row % SPECTRA, pol = turn * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
+            const int s = row % SPECTRA, pol = round * POLS_AT_ONCE + row / SPECTRA % POLS_AT_ONCE;
             const int half = row / (SPECTRA * POLS_AT_ONCE), k1 = row_of_half(group, half);
             const long long n_parts = gridDim.x / (BLOCKS_OF_PART * N_GROUPS);
             const Between* from =
                 between + (pol * n_parts + index) * PART_SPECTRA * N_POINTS + place_between(skipped + s, k1, lane);
             transform_row(  // the place of lane + n is the sum of both places, because all are powers of two
-                shared.z[row], lane, k1 == 0, [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
+                shared.z[row], lane, k1 == 0,
+                [&](int, int n) { return from_between(__ldcg(from + place_between(0, 0, n))); },
                 [&](int i) { return __ldg(twiddles + k1 * (RADIX_1 / 2) + i); },
                 [&](int i) { return __ldg(twiddles + N_FIRST_TWIDDLES + k1 * (RADIX_2 / 2 * RADIX_1) + i); });
         }
-        Finish finish(splits, polar, group, turn, thread_again());
-        __syncthreads();  // the bins of all rows, and turns, are complete
-        finish.store(shared.z, shared.turns, output, saturated, kept);
+        Finish finish(splits, polar, group, round, thread_again());
+        __syncthreads();  // the bins of all rows, and phasors, are complete
+        finish.store(shared.z, shared.phasors, output, saturated, first_voltages);
     }
 }

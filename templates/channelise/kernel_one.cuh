@@ -1,11 +1,15 @@
-// The only launch: a block <-> all points and polarisations of a part; then of the next part that no block has taken yet
+// The only launch after the tables: a block processes one part at a time (all points, all polarisations), and takes the
+// next unclaimed part from a counter in global memory.
 //   grid = (at least as many blocks as run at once, or as there are parts; those that find no part do nothing)
-//
-// While a block transforms a part, it reads where the following one starts and what turns its spectra. So it goes on
-// without a wait; and without a barrier, if threads are PAIRED.
+// While a block transforms a part, it reads where the following one starts and what its phasors follow from. So it goes
+// on without a wait; and without a barrier, if threads are PAIRED.
+// Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
+//           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
+//           lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
+// Provides  nothing
 struct Plan {  // what a block knows of a part
     Part part;
-    Turns turns;
+    Phasors phasors;
     Starts starts[N_POLS];
 };
 
@@ -18,7 +22,7 @@ struct Shared {
     alignas(16) float2 twiddles[N_TWIDDLES];
 {% endif %}
 {% if shape.keeps_in_shared %}
-    alignas(16) Kept<THREADS> kept;
+    alignas(16) FirstVoltages<THREADS> first_voltages;
 {% endif %}
 };
 static_assert(sizeof(Shared) == {{ shape.shared_bytes }}, "what the definition asks for at launch");
@@ -46,73 +50,60 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
         const int thread = thread_again(), pol = thread / SPECTRA;
         return stream.own_start(part, pol, thread % SPECTRA, pol < N_POLS);
     };
-    const auto put_plan = [&](Plan& plan, const Part& part, long long start, const Turning& turning) {
+    const auto put_plan = [&](Plan& plan, const Part& part, long long start, const Phasor& phasor) {
         const int thread = thread_again(), pol = thread / SPECTRA;
         if (thread == 0)
             plan.part = part;
         stream.put_starts(plan.starts[pol < N_POLS ? pol : 0], pol, thread % SPECTRA, pol < N_POLS, start);
-        turning.put(plan.turns);
+        phasor.put(plan.phasors);
     };
     if (threadIdx.x == 0)
         shared.ticket = atomicAdd(n_taken, 1u);
     __syncthreads();  // the ticket is there
     if (threadIdx.x < PLANNERS) {
         const Part part = part_of_ticket();
-        put_plan(shared.plans[0], part, start_in(part), Turning(part, delays, phases));
+        put_plan(shared.plans[0], part, start_in(part), Phasor(part, delays, phases));
     }
     __syncthreads();  // the first plan, and the twiddles, are complete
 
 {% if shape.keeps_in_shared %}
-    Kept<THREADS>& kept = shared.kept;
+    FirstVoltages<THREADS>& first_voltages = shared.first_voltages;
 {% else %}
-    Kept<1> kept;
+    FirstVoltages<1> first_voltages;
 {% endif %}
 #pragma unroll 1
     for (int slot = 0; shared.plans[slot].part.has_any(); slot = 1 - slot) {
         const Plan& plan = shared.plans[slot];
         Plan& following = shared.plans[1 - slot];
 #pragma unroll 1
-        for (int turn = 0; turn < TURNS; ++turn) {
-            const bool takes = turn == 0 && threadIdx.x == 0, plans = turn == 0 && threadIdx.x < PLANNERS;
+        for (int round = 0; round < ROUNDS; ++round) {
+            const bool takes = round == 0 && threadIdx.x == 0, plans = round == 0 && threadIdx.x < PLANNERS;
             const unsigned ticket = takes ? atomicAdd(n_taken, 1u) : 0;  // it is wanted after the filter
             unsigned long long power[POLS_AT_ONCE] = {};
-            Weights w;
-#pragma unroll 1
-            for (int piece = 0; piece < N_PIECES; ++piece) {
-                if (TAP_CHUNKS == 1)
-                    w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-#pragma unroll 1
-                for (int p = 0; p < POLS_AT_ONCE; ++p) {
-                    const int pol = turn * POLS_AT_ONCE + p;
-                    const unsigned long long squares = stream.filter_piece(
-                        pol, piece, plan.starts[pol], w,
-                        [&](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; });
-#pragma unroll
-                    for (int i = 0; i < POLS_AT_ONCE; ++i)
-                        power[i] += i == p ? squares : 0;
-                }
-            }
+            stream.filter(
+                power, round * POLS_AT_ONCE, plan.starts + round * POLS_AT_ONCE,
+                [&](int p) { return [&, p](int s, int n, float2 sum) { shared.z[row_of(0, p, s)][n] = sum; }; });
             if (takes)
                 shared.ticket = ticket;
 {% if problem.sample_bits != 64 %}
             add_sums<THREADS>(  // a barrier: z is complete
-                total_power + turn * POLS_AT_ONCE, shared.sums + turn * POLS_AT_ONCE, power);
+                total_power + round * POLS_AT_ONCE, shared.sums + round * POLS_AT_ONCE, power);
 {% else %}
             __syncthreads();  // z is complete
 {% endif %}
 {% if config.SAMPLES == "ahead" %}
-            // What is filtered next, if it is known: the second polarisation, or the following part, from turn 1 on.
-            if (turn + 1 < TURNS)
-                stream.fetch(turn + 1, plan.starts[turn + 1].of[0]);
-            else if (TURNS > 1)
+            // What is filtered next, if it is known: the second polarisation, or the following part, from round 1 on.
+            if (round + 1 < ROUNDS)
+                stream.fetch(round + 1, plan.starts[round + 1].of[0]);
+            else if (ROUNDS > 1)
                 stream.fetch(0, following.starts[0].of[0]);
 {% endif %}
             long long start = -1;
-            Turning turning;
+            Phasor phasor;
             if (plans) {  // both are wanted after the transforms
                 const Part part = part_of_ticket();
                 start = start_in(part);
-                turning = Turning(part, delays, phases);
+                phasor = Phasor(part, delays, phases);
             }
 #pragma unroll 1
             for (int unit = threadIdx.x; unit < N_ROWS * RADIX_2; unit += THREADS) {
@@ -127,15 +118,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
 {% endif %}
             }
             if (plans)
-                put_plan(following, part_of_ticket(), start, turning);
-            Finish finish(splits, polar, 0, turn, thread_again());
+                put_plan(following, part_of_ticket(), start, phasor);
+            Finish finish(splits, polar, 0, round, thread_again());
             __syncthreads();  // the bins of all rows, and the following plan, are complete
 {% if config.SAMPLES == "ahead" %}
-            if (TURNS == 1)
+            if (ROUNDS == 1)
                 for (int pol = 0; pol < N_POLS; ++pol)
                     stream.fetch(pol, following.starts[pol].of[0]);
 {% endif %}
-            finish.store(shared.z, plan.turns, {voltages, n_times, plan.part}, saturated, kept);
+            finish.store(shared.z, plan.phasors, {voltages, n_times, plan.part}, saturated, first_voltages);
             if (!PAIRED)
                 __syncthreads();  // z is free: paired, a thread overwrites what it has read itself
         }

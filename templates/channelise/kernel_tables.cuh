@@ -1,34 +1,32 @@
-// Bins of pair `i` of group `group` of pairs: real samples give the second one from the first one's complex points.
-__device__ __forceinline__ int2 bins_of(int group, int i)
-{
-    if constexpr (COMPLEX)
-        return make_int2(group + N1 * i, group + N1 * i + (N1 > 1 ? N1 / 2 : N2 / 2));
-    const bool in_upper_row = N1 > 1 && group == 0 && i >= N2 / 2;
-    const int a = in_upper_row ? N1 / 2 + N1 * (i - N2 / 2) : group + N1 * i;
-    return make_int2(a, a == 0 ? N_POINTS / 2 : N_POINTS - a);
-}
+// The first launch, short: channelise_tables makes the tables that the others look up.
+//   twiddles  float2 [N_TWIDDLES]             of the first pass of each row, then of the second one
+//   splits    float2 [N_ALL_PAIRS]            e^(i pi k / N) of the first bin k of each pair
+//   polar     float4 [N_POLS][N_ALL_PAIRS]    (size, angle) of the gains of both bins of each pair
+// Needs     pairs.cuh (bins_of), samples.cuh (SAMPLE_SCALE)
+// Provides  nothing
 
-__device__ __forceinline__ float2 unit_vector(float turns)
+// Returns e^(2 pi i cycles).
+__device__ __forceinline__ float2 phasor(float cycles)
 {
     float2 z;
-    sincospif(2.0f * turns, &z.y, &z.x);
+    sincospif(2.0f * cycles, &z.y, &z.x);
     return z;
 }
 
-// Entry i of those that turn an R-point transform by omega = e^(-2 pi i turns): for i = 0 omega^(R/2), and for i = m/2 +
-// j, j < m/2, m a power of two, omega^(R / 2m) e^(-2 pi i j / 2m). Every angle is a float, exactly.
-__device__ __forceinline__ float2 twiddle(int i, int r, float turns)
+// Returns entry i of the table of an R-point DFT of y[j] omega^j, omega = e^(-2 pi i cycles): omega^(R/2) for i = 0,
+// and omega^(R / 2m) e^(-2 pi i j / 2m) for i = m/2 + j, j < m/2, m a power of two. Every angle is a float, exactly.
+__device__ __forceinline__ float2 twiddle(int i, int r, float cycles)
 {
     if (i == 0)
-        return unit_vector(-turns * (r / 2));
+        return phasor(-cycles * (r / 2));
     int m = 2;
     while (i >= m)
         m *= 2;
-    return unit_vector(-(turns * r + (i - m / 2)) / (2 * m));
+    return phasor(-(cycles * r + (i - m / 2)) / (2 * m));
 }
 
-// (size, angle) of a gain; the size takes a sum of scaled samples, twice as large where split() makes it, to where all
-// voltages lie between -1/2 and 1/2.
+// Returns (size, angle) of a gain. The size takes a sum of scaled samples, twice as large where split() of quantise.cuh
+// makes it, to where all voltages lie between -1/2 and 1/2.
 __device__ __forceinline__ float2 polar_form(float2 gain)
 {
     constexpr float SIZE = (COMPLEX ? 1.0f : 0.5f) / (SAMPLE_SCALE * 2 * MOST);
@@ -61,6 +59,6 @@ extern "C" __global__ void __launch_bounds__({{ table_threads }}) channelise_tab
         const float2 a = polar_form(gains[bins.x * N_POLS + pol]), b = polar_form(gains[bins.y * N_POLS + pol]);
         polar[i] = make_float4(a.x, a.y, b.x, b.y);
         if (pol == 0)
-            splits[pair] = unit_vector(bins.x * (0.5f / N_POINTS));
+            splits[pair] = phasor(bins.x * (0.5f / N_POINTS));
     }
 }

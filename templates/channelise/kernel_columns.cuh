@@ -1,5 +1,10 @@
-// The first of two launches: one block <-> COLUMNS neighbouring columns n2, all n1, a part, one polarisation
+// The first of two launches after the tables: a block filters COLUMNS neighbouring columns n2 (all n1, one part, one
+// polarisation), and transforms each along n1.
+//   between  out  float2 or __half2 [N_POLS][parts][PART_SPECTRA N_POINTS]  each part as place_between says
 //   grid = (groups of columns, fastest, and parts; polarisations)
+// Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
+//           transform.cuh (reversed, transform), lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
+// Provides  Between, from_between, place_between
 {% if config.BETWEEN == "half" %}
 #include <cuda_fp16.h>
 
@@ -15,7 +20,7 @@ __device__ __forceinline__ float2 from_between(Between value) { return value; }
 constexpr int COLUMNS = {{ config.COLUMNS }};
 constexpr int COLUMN_THREADS = {{ config.COLUMN_THREADS }};  // blockDim.x of channelise_columns
 
-// Where, in a part of a polarisation, value n2 of row k1 of spectrum s lies. Spectra of neighbouring columns are
+// Returns where value n2 of row k1 of spectrum s lies in a part of a polarisation. Spectra of neighbouring columns are
 // neighbours, so that a block stores long runs.
 __device__ __forceinline__ int place_between(int s, int k1, int n2)
 {
@@ -53,14 +58,9 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
     __syncthreads();  // the starts are complete
 
     unsigned long long power[1] = {0};
-    Weights w;
-#pragma unroll 1
-    for (int piece = 0; piece < N_PIECES; ++piece) {
-        if (TAP_CHUNKS == 1)
-            w.load<LAST_TAPS>(stream.weights_of_piece(piece), 0);
-        power[0] += stream.filter_piece(
-            pol, piece, shared.starts, w, [&](int s, int c, float2 sum) { shared.z[s][c] = sum; });
-    }
+    stream.filter(
+        power, pol, &shared.starts,
+        [&](int) { return [&](int s, int c, float2 sum) { shared.z[s][c] = sum; }; });
 {% if problem.sample_bits != 64 %}
     add_sums<COLUMN_THREADS>(total_power + pol, shared.sums, power);  // a barrier: z is complete
 {% else %}
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, {{ config.COLUMN_BL
         float2 y[N1];
 #pragma unroll
         for (int j = 0; j < N1; ++j)
-            y[reversed(j, log_2(N1))] = shared.z[s][j * COLUMNS + c];
+            y[reversed<N1>(j)] = shared.z[s][j * COLUMNS + c];
         transform<N1>(y);
 #pragma unroll
         for (int k = 0; k < N1; ++k)
