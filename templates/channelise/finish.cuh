@@ -1,6 +1,6 @@
 // The last step of a round: rows of bins in shared memory become voltages in global memory. A thread has
 // UNITS_PER_THREAD units of work, each a pair of bins and POST_SPECTRA spectra.
-// Needs     part.cuh (Part), pairs.cuh (bins_of, first_place, second_place), phasor.cuh (Phasors),
+// Needs     pairs.cuh (bins_of, first_place, second_place), phasor.cuh (Phasors),
 //           quantise.cuh (Pair, pair_of, make_voltages), row.cuh (Rows, row_of), voltages.cuh (Output)
 // Provides  FirstVoltages; Finish: store
 

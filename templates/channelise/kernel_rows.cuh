@@ -3,7 +3,7 @@
 //   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
 // The last part comes first: what the launch before has stored last is still in the L2 cache.
 // Needs     part.cuh (Part, part_at), kernel_columns.cuh (Between, from_between, place_between),
-//           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
+//           row.cuh (Rows, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           voltages.cuh (Output), lib/thread.cuh (thread_again)
 // Provides  nothing
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;

@@ -51,9 +51,9 @@ struct Stream {
         }
     }
 
-    // Filters N polarisations from first_pol on, whose spectra start at starts[0] and so on. Of polarisation first_pol + p,
-    // put_of(p)(s, c, sum) gets the sum of spectrum s of the part and point c of the block; 0 for a spectrum that is
-    // skipped. Adds the squares of the newest samples to `power`.
+    // Filters N polarisations from first_pol on, whose spectra start at starts[0] and so on. Of polarisation first_pol
+    // + p, put_of(p)(s, c, sum) gets the sum of spectrum s of the part and point c of the block; 0 for a spectrum that
+    // is skipped. Adds the squares of the newest samples to `power`.
     template <int N, class PutOf>
     __device__ __forceinline__ void filter(
         unsigned long long (&power)[N], int first_pol, const Starts* starts, PutOf put_of) const

@@ -1,5 +1,8 @@
-// Copies the units of N consecutive receivers, one after another. Piece i of a unit is piece i % 4 of receiver i / 4; a
-// thread has pieces threadIdx.x, + N_THREADS, ..., which all go to the same place of an octet of receivers.
+// Copies for mma.sync: all threads of a block copy the units of N consecutive receivers to shared memory, one unit
+// after another. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces threadIdx.x, + N_THREADS, ...,
+// which all go to the same place of an octet of receivers.
+// Needs     octet.cuh (place_of), lib/async.cuh (copy_async)
+// Provides  Copier: copy
 template <int N>
 struct Copier {
     static constexpr int OWN = (N * PIECES + N_THREADS - 1) / N_THREADS;
@@ -21,7 +24,8 @@ struct Copier {
         next = voltages + (channel + first_batch * batch_stride + receiver * receiver_stride + in_batch);
     }
 
-    // What is past the slice, the batch or the last receiver is not read, and becomes 0. `to`: of the side's receivers.
+    // Begins the copies of the next unit. What is past the slice, the batch or the last receiver is not read, and
+    // becomes 0. to: the unit of the side's first receiver.
     __device__ __forceinline__ void copy(unsigned char* to, bool is_needed)
     {
         const bool is_valid = n_left > 0 && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch < BATCH_BYTES);

@@ -1,3 +1,7 @@
+// Results: sums of baselines are added to global memory, or overwrite it.
+// Needs     nothing
+// Provides  Sums; put; deliver
+
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
 template <class T, int COUNT>
 struct Sums {
@@ -21,7 +25,8 @@ __device__ __forceinline__ void store(T* address, T value)
         *address = value;
 }
 
-// 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of 2^SUM_SHIFT.
+// Returns 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of
+// 2^SUM_SHIFT.
 template <int COUNT>
 __device__ __forceinline__ float4 piece_of(float4 before, const Sums<float, COUNT>& sums, int i)
 {
@@ -42,8 +47,8 @@ __device__ __forceinline__ longlong2 piece_of(longlong2 before, const Sums<int, 
     return make_longlong2(before.x + (sums.re[i] >> SUM_SHIFT), before.y + (sums.im[i] >> SUM_SHIFT));
 }
 
-// Adds to products of some baselines, or overwrites them, where that is valid. All loads come before any use. The
-// pieces of a baseline may lie apart.
+// Adds the sums of some baselines to their results, or overwrites these, where `valid`. All loads come before any use.
+// The pieces of a baseline may lie apart.
 template <int BASELINES, int COUNT>
 __device__ __forceinline__ void put(
     Result* const (&results)[BASELINES], const Sums<Sum, COUNT> (&sums)[BASELINES], const bool (&valid)[BASELINES],
@@ -69,8 +74,9 @@ __device__ __forceinline__ void put(
 
 constexpr bool NARROW = sizeof(Result) == 4;
 
-// Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
-// bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1, and 2 and 3.
+// Returns where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a
+// sector of 32 bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1,
+// and 2 and 3.
 __device__ __forceinline__ int start_of_half(bool odd)
 {
     return odd ? (NARROW ? 4 : 2) : 0;
@@ -91,8 +97,8 @@ __device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, co
     }
 }
 
-// The lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. `of_j`: the
-// results of j's first baseline. All lanes of the warp take part.
+// Delivers the lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. of_j:
+// the results of j's first baseline. All lanes of the warp take part.
 __device__ __forceinline__ void deliver(
     Result* of_j, const Sums<Sum, 4>& own, int i, int other_i, int j, bool odd)
 {

@@ -1,8 +1,11 @@
-// The blocks of a cluster take tiles of the same channels and times, such that some of them share receivers:
-//     partners   two blocks of a cluster whose tiles have the same later receivers (same_j), or the same earlier ones
-//                (same_i); a block may have one of each: four blocks then have a square of tiles
-// Of a side that two of them share, each copies half of the units, for both: the one of the lower rank the first half.
-// Alone, a block copies whole sides, as without clusters. A block without a tile ends at once.
+// Clusters: their blocks take tiles of the same channels and times, such that some of them share receivers.
+// Needs     triangle.cuh (Block, block_of), lib/cluster.cuh (RUN_TOGETHER, arrive_at), lib/tma.cuh (arrive)
+// Provides  NOBODY; Member, member_of; Share, share_of; Sides; Release
+// Partners  two blocks of a cluster whose tiles have the same later receivers (same_j), or the same earlier ones
+//           (same_i); a block may have one of each: four blocks then have a square of tiles
+// Two blocks that need the same side each copy half of its units and multicast it to both: the one of the lower rank
+// the first half. A block without partners copies whole sides, as without clusters. A block without a tile ends at
+// once.
 constexpr int NOBODY = -1;
 
 struct Member {
@@ -14,7 +17,7 @@ struct Member {
 };
 
 {% if shape.blocks_per_cluster > 1 %}
-// Of all blocks along x: the tile's row and its column, and the partners' ranks.
+// The row and the column of the tile of each block along x, and its partners' ranks.
 __constant__ const signed char MEMBERS[][4] = {
 {% for members in clusters %}
     {{ members }},

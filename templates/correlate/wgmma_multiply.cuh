@@ -1,5 +1,14 @@
-// Rows of a consumer: of each warp polarisation a of 8 later receivers, then b of the same; in layout blocks both of a
-// receiver one after the other, so that the lanes of two rows have 32 contiguous bytes of 32-bit results.
+// Products by wgmma, of a consumer: a warpgroup with 32 later receivers, and N earlier ones.
+// Needs     octet.cuh (Octet, lane_offset, load_octet, place_of), operands.cuh (plain_words, turned_words),
+//           lowest.cuh (Lowest), store.cuh (Sums, put), triangle.cuh (Block), wgmma_ring.cuh (Ring),
+//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/thread.cuh (thread_again),
+//           lib/tma.cuh (shared_pointer, wait),
+//           lib/wgmma.cuh (begin_products, close_products, multiply, rows_of_64_bytes, wait_for_products)
+// Provides  multiply_slice; skip_slice
+
+// Returns where the row of a lane starts. A warp has polarisation a of 8 later receivers, then b of the same; in layout
+// blocks both of a receiver one after the other, so that the lanes of two rows have 32 contiguous bytes of 32-bit
+// results.
 __device__ __forceinline__ int row_offset()
 {
     const int lane = threadIdx.x % 32, matrix = lane / 8;
@@ -23,14 +32,15 @@ struct Rows {
     }
 };
 
-// The sums of one polarisation of the earlier receivers.
+// Returns the sums of one polarisation of the earlier receivers.
 template <int N>
 __device__ __forceinline__ Sum (&half_of(Sum (&sums)[N], int pol))[N / 2]
 {
     return *reinterpret_cast<Sum(*)[N / 2]>(sums + pol * (N / 2));
 }
 
-// Products of a stage's step with N earlier receivers: real parts from plain rows, negative imaginary ones from turned.
+// Adds the products of a stage's step with N earlier receivers: real parts from plain rows, negative imaginary ones
+// from turned.
 template <int N>
 __device__ __forceinline__ void add_product(Sum (&re)[N], Sum (&im)[N], const Rows& rows, unsigned operands, int step)
 {
@@ -57,7 +67,7 @@ __device__ __forceinline__ void wait_for_stage(const Ring& ring)
         wait(ring.converted(), ring.parity);
 }
 
-// All units of a slice. A stage is released when the first products of the next one are under way.
+// Adds the products of all units of a slice. A stage is released when the first products of the next one are under way.
 template <int N>
 __device__ __forceinline__ void add_slice(
     Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, int operand, const Release& release,
@@ -105,6 +115,7 @@ __device__ __forceinline__ void add_slice(
     ring.advance();
 }
 
+// Makes the results of a slice.
 template <int N>
 __device__ __forceinline__ void multiply_slice(
     Result* results, Ring& ring, const Block& block, const Sides& sides, const Range& range, int consumer,
@@ -122,10 +133,7 @@ __device__ __forceinline__ void multiply_slice(
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
-    int thread = threadIdx.x;
-#ifndef AUTOTUNE_HOST
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));  // again, so that nothing of it lives in a register meanwhile
-#endif
+    const int thread = thread_again();  // so that nothing of it lives in a register meanwhile
     const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {  // rows 0 to 7, and 8 to 15
@@ -149,5 +157,16 @@ __device__ __forceinline__ void multiply_slice(
             }
             put(to, both, valid);
         }
+    }
+}
+
+// Stands for multiply_slice() where all receivers are past the last one: it keeps the ring going.
+__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
+{
+#pragma unroll 1
+    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
+        wait(ring.copied(), ring.parity);
+        release(ring.released());
+        ring.advance();
     }
 }

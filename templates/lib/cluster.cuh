@@ -2,6 +2,8 @@
 // block is known by its rank, blockIdx.x % the blocks of a cluster, where clusters lie along x.
 // The host runs them one after another, so there a block has no others. Source: PTX ISA, "Cluster of Cooperative Thread
 // Arrays", "barrier.cluster", "mapa" and "cp.async.bulk.tensor".
+// Needs     lib/tma.cuh (TensorMap, arrive, copy_box)
+// Provides  RUN_TOGETHER, sync_cluster, arrive_at, copy_box_to
 #ifdef AUTOTUNE_HOST
 constexpr bool RUN_TOGETHER = false;
 #else

@@ -1,5 +1,5 @@
-// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what follows
-// from it before a loop, and keep it in registers, or in local memory, until it is used.
+// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what
+// follows from it before a loop, and keep it in registers, or in local memory, until it is used.
 __device__ __forceinline__ int thread_again()
 {
 #ifdef AUTOTUNE_HOST

@@ -5,6 +5,8 @@
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
 // The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+// Needs     Sum, the type of the sums
+// Provides  multiply, multiply_u8, begin_products, close_products, wait_for_products, rows_of_64_bytes
 {% for own in ((element, row_element) if row_element | default("") else (element,)) %}
 {% set name = "multiply" if own == element else "multiply_" ~ own %}
 {% if not loop.first %}

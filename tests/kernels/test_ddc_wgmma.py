@@ -104,21 +104,17 @@ def check_variant(values: dict[str, int], changes: dict[str, int], target: Targe
 
 BOXED = KERNEL.problem({"taps": 128, "decimation": 8, "n_pols": 2, "n_samples": 200_001})
 MUTANTS = {
-    "order of the ring": ("at == 0 ? 0 : S::N_TILES - at", "at", "wrong"),
-    "place that is done": ("(PLACE + 1) % S::N_TILES>", "PLACE % S::N_TILES>", "wrong"),
+    "order of the ring": ("at == 0 ? 0 : Shape::N_TILES - at", "at", "wrong"),
+    "place that is done": ("(PLACE + 1) % Shape::N_TILES>", "PLACE % Shape::N_TILES>", "wrong"),
     "no zeros": ("tile[i] = zero;", ";", "wrong"),
-    "blocks of a step": ("ring, k, (S::N_TILES - PLACE) % S::N_TILES", "ring, k, PLACE", "wrong"),
+    "blocks of a step": ("ring, k, (Shape::N_TILES - PLACE) % Shape::N_TILES", "ring, k, PLACE", "wrong"),
     "first window": (
-        "step - FIRST_PLACE + S::STEPS_PER_WINDOW",
-        "step - FIRST_PLACE + 2 * S::STEPS_PER_WINDOW",
+        "step - FIRST_PLACE + Shape::STEPS_PER_WINDOW",
+        "step - FIRST_PLACE + 2 * Shape::STEPS_PER_WINDOW",
         "launch_failed",
     ),
     "words too early": ("step + 1 < stage_end, ", "step + 2 < stage_end, ", "wrong"),
-    "end of a stage": (
-        "S::END_STEP - 1 ? step + S::STEPS_PER_STAGE",
-        "S::END_STEP - 1 ? step + S::STEPS_PER_STAGE + 1",
-        "launch_failed",
-    ),
+    "end of a stage": ("? step + Shape::STEPS_PER_STAGE", "? step + Shape::STEPS_PER_STAGE + 1", "launch_failed"),
     "samples of a warp": ("row_bytes * blockIdx.y + run *", "row_bytes * blockIdx.y + (run + 1) *", "wrong"),
     "pieces of a column": ("PIECE = PIECE_WORDS * 4", "PIECE = PIECE_WORDS * 2", "wrong"),
     "octets of columns": ("OCTET = 128 / 16;", "OCTET = 64 / 16;", "wrong"),
@@ -138,41 +134,45 @@ CHAINS = Config({**WGMMA, "CHAIN": 8, "PART": 2, "STAGE": 2})
 MUTANTS_OF_CHAINS = {
     "products that are not added": ("part % PARTS_PER_CHAIN == PARTS_PER_CHAIN - 1 ||", "", "wrong"),
     "products that are added twice": ("part % PARTS_PER_CHAIN == 0 && k == 0", "part == 0 && k == 0", "wrong"),
-    "products of the last chain": ("|| part == S::PARTS_PER_STEP - 1", "&& part != S::PARTS_PER_STEP - 1", "wrong"),
-    "sums that do not move": ("done[i] : sums[i - M::SUMS_PER_TILE];", "done[i] : sums[i];", "wrong"),
-    "zeros of a new tile": ("sums[(S::N_TILES - 1) * M::SUMS_PER_TILE + i] = 0;", ";", "wrong"),
-    "order of blocks": ("S::SUMS_MOVE ? S::N_TILES - 1 - at", "S::SUMS_MOVE ? at", "wrong"),
-    "blocks of a part": ("product = part * S::MMAS_PER_PART + k;", "product = k;", "wrong"),
-    "words of a part": ("from + loaded *", "from + (part + 1) % S::PARTS_PER_STEP *", "wrong"),
-    "stage too early": ("if (part == S::PARTS_PER_STEP - 2)", "if (part == S::PARTS_PER_STEP - 3)", "wrong"),
-    "stage too late": ("if (part == S::PARTS_PER_STEP - 2)", "if (part == S::PARTS_PER_STEP - 1)", "wrong"),
+    "products of the last chain": (
+        "|| part == Shape::PARTS_PER_STEP - 1",
+        "&& part != Shape::PARTS_PER_STEP - 1",
+        "wrong",
+    ),
+    "sums that do not move": ("done[i] : sums[i - Mma::SUMS_PER_TILE];", "done[i] : sums[i];", "wrong"),
+    "zeros of a new tile": ("sums[(Shape::N_TILES - 1) * Mma::SUMS_PER_TILE + i] = 0;", ";", "wrong"),
+    "order of blocks": ("Shape::SUMS_MOVE ? Shape::N_TILES - 1 - at", "Shape::SUMS_MOVE ? at", "wrong"),
+    "blocks of a part": ("product = part * Shape::MMAS_PER_PART + k;", "product = k;", "wrong"),
+    "words of a part": ("from + loaded *", "from + (part + 1) % Shape::PARTS_PER_STEP *", "wrong"),
+    "stage too early": ("if (part == Shape::PARTS_PER_STEP - 2)", "if (part == Shape::PARTS_PER_STEP - 3)", "wrong"),
+    "stage too late": ("if (part == Shape::PARTS_PER_STEP - 2)", "if (part == Shape::PARTS_PER_STEP - 1)", "wrong"),
     "end of a stage": (
-        "end(S::STEPS_PER_STAGE - S::WARM_UP_STEPS)",
-        "end(S::STEPS_PER_STAGE - S::WARM_UP_STEPS + 1)",
+        "end(Shape::STEPS_PER_STAGE - Shape::WARM_UP_STEPS)",
+        "end(Shape::STEPS_PER_STAGE - Shape::WARM_UP_STEPS + 1)",
         "launch_failed",
     ),
     "first window": (
-        "window_end = S::WARM_UP_STEPS > 0 ? 0 :",
-        "window_end = S::WARM_UP_STEPS > 0 ? 1 :",
+        "window_end = Shape::WARM_UP_STEPS > 0 ? 0 :",
+        "window_end = Shape::WARM_UP_STEPS > 0 ? 1 :",
         "launch_failed",
     ),
     "without a barrier: stage": ("__syncwarp();  // nobody reads the stage any more", "", "launch_failed"),
     "overlap that is not added": (
-        " + overlap[A::row_of(i)][TILE * (2 * S::OUTPUTS_PER_STEP) + A::place_of(i)];",
+        " + overlap[row][TILE * (2 * Shape::OUTPUTS_PER_STEP) + place];",
         ";",
         "wrong",
     ),
     "overlap of the row itself": (
-        "lane_window + S::OVERLAP_AT + S::WINDOW_PITCH;",
-        "lane_window + S::OVERLAP_AT;",
+        "lane_window + Shape::OVERLAP_AT + Shape::WINDOW_PITCH;",
+        "lane_window + Shape::OVERLAP_AT;",
         "wrong",
     ),
     "overlap of another tile": (
-        "overlap[A::row_of(i)][TILE *",
-        "overlap[A::row_of(i)][(TILE + 1) % S::WARM_UP_STEPS *",
+        "overlap[row][TILE *",
+        "overlap[row][(TILE + 1) % Shape::WARM_UP_STEPS *",
         "wrong",
     ),
-    "place of an open tile": ("S::SUMS_MOVE ? TILE :", "S::SUMS_MOVE ? (TILE + 1) % S::N_TILES :", "wrong"),
+    "place of an open tile": ("Shape::SUMS_MOVE ? TILE :", "Shape::SUMS_MOVE ? (TILE + 1) % Shape::N_TILES :", "wrong"),
     "behind the last row": ("(n_behind < 9 ? 7 : 8)", "8", "launch_failed"),
     "runs of a block": ("* ROWS_PER_WARP - Shape::RUNS_OVERLAP;", "* ROWS_PER_WARP;", "wrong"),
     "without a barrier: overlap": (
@@ -193,14 +193,14 @@ ODD_ROWS = Config({**CHAINS, "STAGE": 3, "RUN": 96})
 BOXES = [  # of the copy engine, in whose place lanes copy on the host; that nobody waits for it shows too rarely
     (BOXED, WGMMA, "slot = 0, parity ^= 1;", "slot = 0;"),
     (BOXED, WGMMA, "start_of_stage() / 4 + zero;", "start_of_stage() / 4 + 4 + zero;"),
-    (BOXED, WGMMA, "(pieces.first / S::BOX_PITCH)", "(pieces.first / S::BOX_PITCH + 1)"),
+    (BOXED, WGMMA, "(pieces.first / Shape::BOX_PITCH)", "(pieces.first / Shape::BOX_PITCH + 1)"),
     (BOXED, WGMMA, "to + pieces.slot * STAGE_BYTES;", "to;"),
     (ODD, ODD_ROWS, "stage + b * BOX_BYTES, map", "stage, map"),
     (
         ODD,
         ODD_ROWS,
-        "b * static_cast<int>(S::ROWS_PER_BOX * S::RUN_BYTES / 4)",
-        "b * static_cast<int>(S::ROWS_PER_BOX * S::BOX_PITCH / 4)",
+        "b * static_cast<int>(Shape::ROWS_PER_BOX * Shape::RUN_BYTES / 4)",
+        "b * static_cast<int>(Shape::ROWS_PER_BOX * Shape::BOX_PITCH / 4)",
     ),
 ]
 
@@ -229,9 +229,9 @@ def test_copies_wait_for_loads(gpu: Target) -> None:
 
 FILLED = KERNEL.problem({"taps": 200, "decimation": 15, "n_pols": 2, "n_samples": 40001})  # a step has 75 bytes
 MUTANTS_OF_FILLED_PRODUCTS = {
-    "samples of the next step": ("|| own + of_row_0 < S::SAMPLES_PER_STEP;", "|| true;", "wrong"),
+    "samples of the next step": ("|| own + of_row_0 < Shape::SAMPLES_PER_STEP;", "|| true;", "wrong"),
     "bytes of the first step": ("decode.align_to(stages.bit);  //", "//", "wrong"),
-    "bytes of a step": ("bit += S::BITS_PER_STEP;", "bit += S::BITS_PER_STEP & ~31;", "wrong"),
+    "bytes of a step": ("bit += Shape::BITS_PER_STEP;", "bit += Shape::BITS_PER_STEP & ~31;", "wrong"),
     "start of a stage": ("bit = pipeline.pieces.start +", "bit = (pipeline.pieces.start & 96) +", "wrong"),
     "units of a block": ("is_last ? 0 : unit + 1", "is_last ? 0 : unit", "wrong"),
     "weights of the next unit": ("is_last ? product : of", "of", "wrong"),
@@ -244,14 +244,18 @@ def test_mutants_of_filled_products_fail(name: str) -> None:
 
 
 MUTANTS_OF_ODD_ROWS = {
-    "drift of a lane's rows": ("drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT)", "drift(S::FIRST_DRIFT)", "wrong"),
-    "drift of a box's first row": (" FIRST_DRIFT = 28;", " FIRST_DRIFT = 0;", "launch_failed"),
-    "rows of the second box": (
-        "(S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16",
-        "(S::ROWS_PER_BOX * S::BOX_PITCH) + p * 16",
+    "drift of a lane's rows": (
+        "drift(Shape::FIRST_DRIFT + lane / 4 * Shape::DRIFT)",
+        "drift(Shape::FIRST_DRIFT)",
         "wrong",
     ),
-    "row of a lane's copies": ("start_of_stage() + lane_row * S::BOX_PITCH", "start_of_stage()", "wrong"),
+    "drift of a box's first row": (" FIRST_DRIFT = 28;", " FIRST_DRIFT = 0;", "launch_failed"),
+    "rows of the second box": (
+        "(Shape::ROWS_PER_BOX * Shape::RUN_BYTES) + p * 16",
+        "(Shape::ROWS_PER_BOX * Shape::BOX_PITCH) + p * 16",
+        "wrong",
+    ),
+    "row of a lane's copies": ("start_of_stage() + lane_row * Shape::BOX_PITCH", "start_of_stage()", "wrong"),
     "start of the first stage": ("pipeline.pieces.offset + pipeline.pieces.drift)", "pipeline.pieces.offset)", "wrong"),
     "start of a stage": ("pipeline.pieces.start + pipeline.pieces.drift * 8", "pipeline.pieces.start", "wrong"),
 }
@@ -266,12 +270,12 @@ def test_mutants_of_odd_rows_fail(name: str) -> None:
 RAGGED = KERNEL.problem({"taps": 200, "decimation": 31, "n_pols": 2, "n_samples": 40001})  # a step has 620 bits
 MUTANTS_OF_RAGGED_STEPS = {
     "bits of the first step": ("decode.align_to(stages.bit);  //", "//", "wrong"),
-    "bits of a byte": ("S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);", "0;", "wrong"),
+    "bits of a byte": ("Shape::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);", "0;", "wrong"),
     "bits of the next word": ("w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0", "0", "wrong"),
     "start of a stage": ("bit = pipeline.pieces.start +", "bit = (pipeline.pieces.start & ~7) +", "wrong"),
     "start of its copies": (
-        "stage * S::BITS_PER_STAGE) / 128 * 16",
-        "stage * (S::BITS_PER_STAGE & ~7)) / 128 * 16",
+        "stage * Shape::BITS_PER_STAGE) / 128 * 16",
+        "stage * (Shape::BITS_PER_STAGE & ~7)) / 128 * 16",
         "wrong",
     ),
 }
@@ -324,8 +328,8 @@ def test_stages_start_anywhere_within_16_bytes(target: Target) -> None:
     ("old", "new"),
     [
         ("slot * STAGE_WORDS + pipeline.pieces.shift();", "slot * STAGE_WORDS;"),
-        ("(offset * 8 + stage * S::BITS_PER_STAGE) / 128", "stage * S::BITS_PER_STAGE / 128"),
-        ("start = start + S::BITS_PER_STAGE & 127;", "start = start - S::BITS_PER_STAGE & 127;"),
+        ("(offset * 8 + stage * Shape::BITS_PER_STAGE) / 128", "stage * Shape::BITS_PER_STAGE / 128"),
+        ("start = start + Shape::BITS_PER_STAGE & 127;", "start = start - Shape::BITS_PER_STAGE & 127;"),
     ],
 )
 def test_mutants_of_stages_that_start_anywhere_fail(old: str, new: str) -> None:

@@ -1,5 +1,5 @@
 // Accumulators of bytes, by wgmma_int8: exact sums in int32, those of byte i of the weights worth 2^8i.
-// Needs     S: Shape; W: WeightBytes, which says in which columns they are
+// Needs     Shape; Weights: WeightBytes, which says in which columns they are
 // Provides  as accumulators_halves.cuh
 // A column for each of the three bytes of the weights, of the real and of the imaginary part of each output, byte after
 // byte of a tile of up to four outputs. Samples of more than 8 bits are two bytes, and have columns of zeros behind
@@ -7,13 +7,13 @@
 // start a byte earlier. Tiles of two outputs have such zeros in any case, for whole octets.
 // A lane's numbers are of its first row, the warp's row `lane` / 4, and, if it has numbers of two, of the row 8
 // further.
-template <class S, class W>
+template <class Shape, class Weights>
 struct AccumulatorsBytes {
     typedef int Sum;
-    static constexpr int TILE_ROWS = S::OUTPUTS_PER_STEP == 2 ? 1 : 2;
-    static constexpr int NUMBERS_PER_TILE = S::OUTPUTS_PER_STEP;  // both parts of an output, of TILE_ROWS rows
+    static constexpr int TILE_ROWS = Shape::OUTPUTS_PER_STEP == 2 ? 1 : 2;
+    static constexpr int NUMBERS_PER_TILE = Shape::OUTPUTS_PER_STEP;  // both parts of an output, of TILE_ROWS rows
     // Two bytes of a number add up in an int.
-    static constexpr bool TWO_ADD_UP = 257ll * (S::OPERANDS_PER_SAMPLE == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;
+    static constexpr bool TWO_ADD_UP = 257ll * (Shape::OPERANDS_PER_SAMPLE == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;
 
     __device__ __forceinline__ static int first_row_of(int lane)
     {
@@ -38,7 +38,7 @@ struct AccumulatorsBytes {
     // Whole warps call it: lanes have two bytes of both rows' numbers in tiles of two outputs, and trade them.
     __device__ __forceinline__ static void numbers_of(float (&numbers)[NUMBERS_PER_TILE], const Sum* tile, int lane)
     {
-        constexpr int BYTES = W::BYTES_PER_WEIGHT;
+        constexpr int BYTES = Weights::BYTES_PER_WEIGHT;
         if constexpr (TILE_ROWS == 2) {
 #pragma unroll
             for (int i = 0; i < NUMBERS_PER_TILE; ++i) {

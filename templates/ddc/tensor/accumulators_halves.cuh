@@ -1,12 +1,12 @@
 // Accumulators of halves, by wgmma: float32, whose columns are the high and the low part of the same number.
-// Needs     S: Shape
+// Needs     Shape
 // Provides  Accumulators: Sum; which numbers of a finished tile a lane has (first_row_of, first_number_of, row_of,
 //           place_of), and numbers_of, which makes them of its sums; pin
 // A lane's numbers are of its first row, the warp's row `lane` / 4, and of the row 8 further.
-template <class S>
+template <class Shape>
 struct AccumulatorsHalves {
     typedef float Sum;
-    static constexpr int NUMBERS_PER_TILE = S::OCTETS_PER_TILE * 2;  // a part of an output of each octet, of two rows
+    static constexpr int NUMBERS_PER_TILE = Shape::OCTETS_PER_TILE * 2;  // a part of an output of an octet, two rows
 
     __device__ __forceinline__ static int first_row_of(int lane)
     {

@@ -1,5 +1,5 @@
 // Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
-// Needs     S: Shape; lib/opaque.cuh, part.cuh
+// Needs     Shape; lib/opaque.cuh (opaque), part.cuh (Words, Operands)
 // Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
@@ -12,22 +12,22 @@
 //     register q of a step's, for one row, which product q / 2 takes:     j = q % P of the lane's group q / P
 // Where all steps start alike within a word and the weights leave the room, runs start up to 3 P samples earlier
 // (`skew`), so that groups are words of shared memory, too (GROUPS_ARE_WORDS).
-template <class S>
+template <class Shape>
 struct DecodeBytes {
-    static constexpr int BYTES_PER_PERIOD = S::BYTE_PERIOD * SAMPLE_BITS / 8;
-    static_assert(S::STEPS_ARE_BYTES, "groups start at whole bytes");
-    static_assert(S::SAMPLES_PER_GROUP == 4 * S::BYTE_PERIOD, "four samples share a register");
-    static_assert(S::WORDS_PER_GROUP == BYTES_PER_PERIOD + !S::GROUPS_ARE_WORDS);
+    static constexpr int BYTES_PER_PERIOD = Shape::BYTE_PERIOD * SAMPLE_BITS / 8;
+    static_assert(Shape::STEPS_ARE_BYTES, "groups start at whole bytes");
+    static_assert(Shape::SAMPLES_PER_GROUP == 4 * Shape::BYTE_PERIOD, "four samples share a register");
+    static_assert(Shape::WORDS_PER_GROUP == BYTES_PER_PERIOD + !Shape::GROUPS_ARE_WORDS);
 
     int bit;  // of the lane's first group, in its row of a stage
     unsigned selector;  // of the four bytes of a word in two
-    unsigned top_bits[S::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
+    unsigned top_bits[Shape::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit DecodeBytes(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
+    __device__ __forceinline__ explicit DecodeBytes(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
 #pragma unroll
-        for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
+        for (int i = 0; i < Shape::OPERANDS_PER_SAMPLE; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
             top_bits[i] = opaque((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
@@ -38,8 +38,9 @@ struct DecodeBytes {
     __device__ __forceinline__ static int skew_of(long long first_byte)
     {
         const int bytes = static_cast<int>(first_byte & 3);  // BYTES_PER_PERIOD is 2, or an odd number
-        return S::GROUPS_ARE_WORDS ? S::BYTE_PERIOD * (BYTES_PER_PERIOD == 2 ? bytes / 2 : bytes * BYTES_PER_PERIOD & 3)
-                                   : 0;
+        return Shape::GROUPS_ARE_WORDS
+            ? Shape::BYTE_PERIOD * (BYTES_PER_PERIOD == 2 ? bytes / 2 : bytes * BYTES_PER_PERIOD & 3)
+            : 0;
     }
 
     // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and byte `b` of it (0: the low one);
@@ -47,7 +48,8 @@ struct DecodeBytes {
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int b)
     {
         const unsigned q = 2 * product + r;
-        return q / S::BYTE_PERIOD * (4 * S::SAMPLES_PER_GROUP) + q % S::BYTE_PERIOD + b * S::BYTE_PERIOD;
+        const int first = q / Shape::BYTE_PERIOD * (4 * Shape::SAMPLES_PER_GROUP);
+        return first + q % Shape::BYTE_PERIOD + b * Shape::BYTE_PERIOD;
     }
 
     // Gets ready for groups that start at this bit of their row.
@@ -57,18 +59,19 @@ struct DecodeBytes {
     }
 
     // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.
-    __device__ __forceinline__ void decode(Operands<S>& bytes, const Words<S>& words, int n) const
+    __device__ __forceinline__ void decode(Operands<Shape>& bytes, const Words<Shape>& words, int n) const
     {
 #pragma unroll
         for (int row = 0; row < 2; ++row) {
-            unsigned groups[S::GROUPS_PER_PART][BYTES_PER_PERIOD] = {};
+            unsigned groups[Shape::GROUPS_PER_PART][BYTES_PER_PERIOD] = {};
 #pragma unroll
-            for (int i = 0; i < S::GROUPS_PER_PART * BYTES_PER_PERIOD; ++i) {
-                const int g = i / BYTES_PER_PERIOD, w = i % BYTES_PER_PERIOD, next = S::GROUPS_ARE_WORDS ? w : w + 1;
-                if (g * S::BYTE_PERIOD >= 2 * n)
+            for (int i = 0; i < Shape::GROUPS_PER_PART * BYTES_PER_PERIOD; ++i) {
+                const int g = i / BYTES_PER_PERIOD, w = i % BYTES_PER_PERIOD;
+                const int next = Shape::GROUPS_ARE_WORDS ? w : w + 1;
+                if (g * Shape::BYTE_PERIOD >= 2 * n)
                     continue;
                 groups[g][w] = words[row][g][w];
-                if constexpr (!S::GROUPS_ARE_WORDS)
+                if constexpr (!Shape::GROUPS_ARE_WORDS)
                     groups[g][w] = __byte_perm(groups[g][w], words[row][g][next], selector);
             }
             decode_from<0>(bytes, row, groups);
@@ -79,7 +82,7 @@ struct DecodeBytes {
     // of the operand among those of the part.
     __device__ __forceinline__ unsigned finished(unsigned bytes, int number) const
     {
-        const unsigned own = top_bits[number % S::OPERANDS_PER_SAMPLE];
+        const unsigned own = top_bits[number % Shape::OPERANDS_PER_SAMPLE];
 #ifdef AUTOTUNE_HOST
         return bytes & own;
 #else
@@ -93,14 +96,14 @@ private:
     // Register Q and those behind it, of one row.
     template <int Q>
     __device__ __forceinline__ void decode_from(
-        Operands<S>& bytes, int row, const unsigned (&groups)[S::GROUPS_PER_PART][BYTES_PER_PERIOD]) const
+        Operands<Shape>& bytes, int row, const unsigned (&groups)[Shape::GROUPS_PER_PART][BYTES_PER_PERIOD]) const
     {
-        if constexpr (Q < 2 * S::MMAS_PER_PART) {
-            constexpr int AT = Q % S::BYTE_PERIOD * SAMPLE_BITS;
-            constexpr int OPERAND = Q / 2 * S::OPERANDS_PER_SAMPLE, R = Q % 2 * 2;
-            bytes[OPERAND][R + row] = bits_of<AT, (SAMPLE_BITS < 8 ? SAMPLE_BITS : 8)>(groups[Q / S::BYTE_PERIOD]);
-            if constexpr (S::OPERANDS_PER_SAMPLE > 1)
-                bytes[OPERAND + 1][R + row] = bits_of<AT + 8, SAMPLE_BITS - 8>(groups[Q / S::BYTE_PERIOD]);
+        if constexpr (Q < 2 * Shape::MMAS_PER_PART) {
+            constexpr int AT = Q % Shape::BYTE_PERIOD * SAMPLE_BITS;
+            constexpr int OPERAND = Q / 2 * Shape::OPERANDS_PER_SAMPLE, R = Q % 2 * 2;
+            bytes[OPERAND][R + row] = bits_of<AT, (SAMPLE_BITS < 8 ? SAMPLE_BITS : 8)>(groups[Q / Shape::BYTE_PERIOD]);
+            if constexpr (Shape::OPERANDS_PER_SAMPLE > 1)
+                bytes[OPERAND + 1][R + row] = bits_of<AT + 8, SAMPLE_BITS - 8>(groups[Q / Shape::BYTE_PERIOD]);
             decode_from<Q + 1>(bytes, row, groups);
         }
     }

@@ -1,5 +1,5 @@
 // Decode, to bytes, sample by sample: each is shifted to the top of a word of its own.
-// Needs     S: Shape; lib/opaque.cuh, part.cuh
+// Needs     Shape; lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div), part.cuh (Words, Operands)
 // Provides  as decode_bytes.cuh, for steps that start at any bit and for parts of any number of products
 // A word's top byte is the sample's first one; of samples of more than 8 bits the second one, unsigned, has the rest in
 // its own top bits. So samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
@@ -9,23 +9,24 @@
 // products, and 32 of odd ones, for four.)
 // A group of 2 bits is two bytes, which fill a register twice, once moved by half a byte: that has four of its samples
 // on top of bytes, and moved by one more sample it has the others.
-template <class S>
+template <class Shape>
 struct DecodeFields {
     static constexpr int ALIGNED_WORDS = ceil_div(SAMPLE_BITS, 4);
     // A group is loaded from the byte on in which it starts.
-    static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
-    static_assert(S::SAMPLES_PER_GROUP == 8 && S::MMAS_PER_GROUP == 1 && S::GROUPS_PER_PART == S::MMAS_PER_PART);
+    static constexpr int SHIFTED_WORDS = ceil_div(Shape::BITS_PER_GROUP + (Shape::STEPS_ARE_BYTES ? 0 : 7), 32);
+    static_assert(Shape::SAMPLES_PER_GROUP == 8 && Shape::MMAS_PER_GROUP == 1);
+    static_assert(Shape::GROUPS_PER_PART == Shape::MMAS_PER_PART);
 
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selector;  // of the four bytes of a word in two, the first one on top
-    unsigned top_bits[S::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
+    unsigned top_bits[Shape::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit DecodeFields(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
+    __device__ __forceinline__ explicit DecodeFields(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
 #pragma unroll
-        for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
+        for (int i = 0; i < Shape::OPERANDS_PER_SAMPLE; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
             top_bits[i] = opaque((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
@@ -43,21 +44,21 @@ struct DecodeFields {
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int b)
     {
         const int in_group = SAMPLE_BITS == 2 ? 4 * (1 - b % 2) + b / 2 * 2 + r : r * 4 + b;
-        return product * (4 * S::SAMPLES_PER_GROUP) + in_group;
+        return product * (4 * Shape::SAMPLES_PER_GROUP) + in_group;
     }
 
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
+        shift = Shape::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
         selector = opaque(0x0123u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.
-    __device__ __forceinline__ void decode(Operands<S>& bytes, const Words<S>& words, int n) const
+    __device__ __forceinline__ void decode(Operands<Shape>& bytes, const Words<Shape>& words, int n) const
     {
 #pragma unroll
-        for (int i = 0; i < 2 * S::GROUPS_PER_PART; ++i) {
+        for (int i = 0; i < 2 * Shape::GROUPS_PER_PART; ++i) {
             const int g = i / 2, row = i % 2;
             if (g >= n)
                 continue;
@@ -65,17 +66,17 @@ struct DecodeFields {
 #pragma unroll
             for (int w = 0; w < SHIFTED_WORDS; ++w)
                 whole[w] = __byte_perm(
-                    words[row][g][w], words[row][g][w + 1 < S::WORDS_PER_GROUP ? w + 1 : w], selector);
+                    words[row][g][w], words[row][g][w + 1 < Shape::WORDS_PER_GROUP ? w + 1 : w], selector);
 #pragma unroll
             for (int w = 0; w < ALIGNED_WORDS; ++w)
-                group[w] = S::STEPS_ARE_BYTES
+                group[w] = Shape::STEPS_ARE_BYTES
                     ? whole[w]
                     : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
             if constexpr (SAMPLE_BITS == 2) {
                 decode_two_bits(bytes + g, row, group[0]);
             } else {
-                decode_register<0>(bytes + g * S::OPERANDS_PER_SAMPLE, row, group);
-                decode_register<1>(bytes + g * S::OPERANDS_PER_SAMPLE, row, group);
+                decode_register<0>(bytes + g * Shape::OPERANDS_PER_SAMPLE, row, group);
+                decode_register<1>(bytes + g * Shape::OPERANDS_PER_SAMPLE, row, group);
             }
         }
     }
@@ -84,7 +85,7 @@ struct DecodeFields {
     // of the operand among those of the part.
     __device__ __forceinline__ unsigned finished(unsigned bytes, int number) const
     {
-        const unsigned own = top_bits[number % S::OPERANDS_PER_SAMPLE];
+        const unsigned own = top_bits[number % Shape::OPERANDS_PER_SAMPLE];
 #ifdef AUTOTUNE_HOST
         return bytes & own;
 #else
@@ -113,7 +114,7 @@ private:
         // Second bytes, and first ones.
         const unsigned low = __byte_perm(a, b, 0x7362), high = __byte_perm(c, d, 0x7362);
         bytes[0][2 * R + row] = __byte_perm(low, high, 0x7632);
-        if constexpr (S::OPERANDS_PER_SAMPLE > 1)
+        if constexpr (Shape::OPERANDS_PER_SAMPLE > 1)
             bytes[1][2 * R + row] = __byte_perm(low, high, 0x5410);
     }
 

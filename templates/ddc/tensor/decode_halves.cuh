@@ -1,5 +1,6 @@
 // Decode, to halves: packed samples become halves in the registers that a product takes them from.
-// Needs     S: Shape; lib/bits.cuh, lib/opaque.cuh, part.cuh
+// Needs     Shape; lib/bits.cuh (and_xor), lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div),
+//           part.cuh (Words, Operands)
 // Provides  skew_of, sample_of: which sample meets which row of the weights
 //           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
 //           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
@@ -19,23 +20,23 @@
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
 #include <cuda_fp16.h>
 
-template <class S>
+template <class Shape>
 struct DecodeHalves {
-    static constexpr int ALIGNED_WORDS = ceil_div(S::BITS_PER_GROUP, 32);
+    static constexpr int ALIGNED_WORDS = ceil_div(Shape::BITS_PER_GROUP, 32);
     // A group is loaded from the byte on in which it starts.
-    static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
+    static constexpr int SHIFTED_WORDS = ceil_div(Shape::BITS_PER_GROUP + (Shape::STEPS_ARE_BYTES ? 0 : 7), 32);
     // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
     // start.
     static constexpr bool NARROW =
-        S::STEPS_ARE_BYTES && !S::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+        Shape::STEPS_ARE_BYTES && !Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
     static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
     static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     static constexpr unsigned EXPONENT = 0x6400;  // of 1024
     // Decoding leaves halves that are too large by so much.
     static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
-    static_assert(S::MMAS_PER_GROUP * 4 == S::SAMPLES_PER_GROUP && S::OPERANDS_PER_SAMPLE == 1);
-    static_assert(S::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+    static_assert(Shape::MMAS_PER_GROUP * 4 == Shape::SAMPLES_PER_GROUP && Shape::OPERANDS_PER_SAMPLE == 1);
+    static_assert(Shape::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
@@ -43,7 +44,7 @@ struct DecodeHalves {
     unsigned selectors[4];
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
+    __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
         align_to(bit);
     }
@@ -51,31 +52,31 @@ struct DecodeHalves {
     // Returns by how many samples the block's runs start earlier, so that groups start where they should.
     __device__ __forceinline__ static int skew_of(long long first_byte)
     {
-        return S::GROUPS_START_EVEN && first_byte % 2 != 0 ? S::BYTE_PERIOD : 0;  // an odd number of bytes
+        return Shape::GROUPS_START_EVEN && first_byte % 2 != 0 ? Shape::BYTE_PERIOD : 0;  // an odd number of bytes
     }
 
     // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one);
     // those of the other rows follow SAMPLES_PER_GROUP samples apart.
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int h)
     {
-        const int first = product / S::MMAS_PER_GROUP * (4 * S::SAMPLES_PER_GROUP);
-        const int in_group = product % S::MMAS_PER_GROUP;
-        return S::SAMPLES_ARE_PAIRED ? first + leader_of(in_group * 2 + r) + S::BYTE_PERIOD * (1 - h)
+        const int first = product / Shape::MMAS_PER_GROUP * (4 * Shape::SAMPLES_PER_GROUP);
+        const int in_group = product % Shape::MMAS_PER_GROUP;
+        return Shape::SAMPLES_ARE_PAIRED ? first + leader_of(in_group * 2 + r) + Shape::BYTE_PERIOD * (1 - h)
                                      : first + in_group * 4 + r * 2 + 1 - h;
     }
 
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
+        shift = Shape::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
         const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
-        if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
+        if constexpr (Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0, 4; samples 3, 7
             selectors[0] = opaque(rest + 0x4321u);
             selectors[1] = opaque(0x0145u + (rest & 0xff00u));
             selectors[2] = opaque(0x2345u + (rest & 0x00ffu));
-        } else if constexpr (S::SAMPLES_ARE_PAIRED) {
+        } else if constexpr (Shape::SAMPLES_ARE_PAIRED) {
 #pragma unroll
-            for (int pair = 0; pair < (SAME_BYTES ? 1 : S::SAMPLES_PER_GROUP / 2); ++pair)
+            for (int pair = 0; pair < (SAME_BYTES ? 1 : Shape::SAMPLES_PER_GROUP / 2); ++pair)
                 selectors[pair] = opaque(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
             selectors[0] = opaque(rest + selector(0));
@@ -87,19 +88,19 @@ struct DecodeHalves {
 
     // Makes halves above BIAS of the words of the part's first `n` products.
     __device__ __forceinline__ void decode(
-        Operands<S>& halves, const Words<S>& words, int n = S::MMAS_PER_PART) const
+        Operands<Shape>& halves, const Words<Shape>& words, int n = Shape::MMAS_PER_PART) const
     {
 #pragma unroll
-        for (int i = 0; i < 2 * S::GROUPS_PER_PART; ++i) {
+        for (int i = 0; i < 2 * Shape::GROUPS_PER_PART; ++i) {
             const int g = i / 2, r = i % 2;
-            if (g * S::MMAS_PER_GROUP >= n)
+            if (g * Shape::MMAS_PER_GROUP >= n)
                 continue;
-            if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10)
-                decode_pairs_of_10(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
-            else if constexpr (S::SAMPLES_ARE_PAIRED)
-                decode_pairs(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+            if constexpr (Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10)
+                decode_pairs_of_10(halves, g * Shape::MMAS_PER_GROUP, r, words[r][g]);
+            else if constexpr (Shape::SAMPLES_ARE_PAIRED)
+                decode_pairs(halves, g * Shape::MMAS_PER_GROUP, r, words[r][g]);
             else
-                decode_group<0>(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+                decode_group<0>(halves, g * Shape::MMAS_PER_GROUP, r, words[r][g]);
         }
     }
 
@@ -125,9 +126,9 @@ private:
     // ---- groups of samples that are taken one by one: the two registers of product IN_GROUP of a group, and behind it
     template <int IN_GROUP>
     __device__ __forceinline__ void decode_group(
-        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+        Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
-        if constexpr (IN_GROUP < S::MMAS_PER_GROUP) {
+        if constexpr (IN_GROUP < Shape::MMAS_PER_GROUP) {
             if constexpr (NARROW) {
                 const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
                 const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
@@ -138,10 +139,10 @@ private:
                 unsigned whole[SHIFTED_WORDS];  // from a byte on
 #pragma unroll
                 for (int w = 0; w < SHIFTED_WORDS; ++w)
-                    whole[w] = __byte_perm(words[w], words[w + 1 < S::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
+                    whole[w] = __byte_perm(words[w], words[w + 1 < Shape::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = S::STEPS_ARE_BYTES
+                    aligned[w] = Shape::STEPS_ARE_BYTES
                         ? whole[w]
                         : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
                 constexpr int A = IN_GROUP * 4;
@@ -189,10 +190,10 @@ private:
 
     // ---- pairs of samples that start at the same bit of a byte: the registers of a group's products, from `first` on
     __device__ __forceinline__ void decode_pairs(
-        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+        Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
 #pragma unroll
-        for (int pair = 0; pair < S::SAMPLES_PER_GROUP / 2; ++pair) {
+        for (int pair = 0; pair < Shape::SAMPLES_PER_GROUP / 2; ++pair) {
             const int leader = leader_of(pair);
             const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
             halves[first + pair / 2][pair % 2 * 2 + r] =
@@ -203,28 +204,28 @@ private:
     // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
     // group.
     __device__ __forceinline__ void decode_pairs_of_10(
-        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+        Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
-        constexpr int LAST = S::WORDS_PER_GROUP - 1;
+        constexpr int LAST = Shape::WORDS_PER_GROUP - 1;
         const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
         const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
         halves[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
         halves[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
-        halves[first + S::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
-        halves[first + S::MMAS_PER_GROUP - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+        halves[first + Shape::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        halves[first + Shape::MMAS_PER_GROUP - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
     // Returns the first sample of pair `pair` of a group.
     __host__ __device__ static constexpr int leader_of(int pair)
     {
-        return S::BYTE_PERIOD == 1 ? 2 * pair : pair;
+        return Shape::BYTE_PERIOD == 1 ? 2 * pair : pair;
     }
 
     // Selects the bytes of sample `leader`, most significant first, and of the one BYTE_PERIOD behind it; where a
     // sample lies in one byte, twice that byte.
     __host__ __device__ static constexpr unsigned selector_of(int leader)
     {
-        const int from_first_to_other = S::BYTE_PERIOD * SAMPLE_BITS / 8;
+        const int from_first_to_other = Shape::BYTE_PERIOD * SAMPLE_BITS / 8;
         return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
     }
 

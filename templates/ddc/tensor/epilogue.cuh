@@ -1,14 +1,15 @@
 // Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
-// Needs     S: Shape; lib/phase.cuh, lib/vector.cuh
+// Needs     Shape; lib/phase.cuh (Frequency, Phase, advance, multiply, unit_vector),
+//           lib/vector.cuh (Floats, load_floats, store_floats)
 // Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
 // Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
 //           bytes.
 // Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
 //           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
 //           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
-template <class S>
+template <class Shape>
 struct Epilogue {
-    static constexpr int OUTPUTS_PER_PHASOR = S::OUTPUTS_PER_WINDOW < 32 ? S::OUTPUTS_PER_WINDOW : 32;
+    static constexpr int OUTPUTS_PER_PHASOR = Shape::OUTPUTS_PER_WINDOW < 32 ? Shape::OUTPUTS_PER_WINDOW : 32;
     static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
     static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
     static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
@@ -17,8 +18,8 @@ struct Epilogue {
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
     // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
     // alone.
-    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
-    static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
+    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : Shape::ROWS_PER_WARP / ROWS_PER_STORE;
+    static_assert(Shape::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
 
     // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
     // bytes; fewer, if only they are a whole number of bytes of samples.
@@ -76,9 +77,9 @@ struct Epilogue {
         : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
           first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
           end(static_cast<int>(
-              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * S::OUTPUTS_PER_RUN))))),
-          is_whole(begin == 0 && end == n_rows * S::OUTPUTS_PER_RUN), pair(pair),
-          to(row + (first - lead) + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first)
+              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * Shape::OUTPUTS_PER_RUN))))),
+          is_whole(begin == 0 && end == n_rows * Shape::OUTPUTS_PER_RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_PER_ROW * Shape::OUTPUTS_PER_RUN + pair.first)
     {
     }
 
@@ -86,43 +87,44 @@ struct Epilogue {
     __device__ __forceinline__ void drain(int at)
     {
         if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
-            const int row = lane % S::ROWS_PER_WARP, second = lane / S::ROWS_PER_WARP;
-            const long long output = first + lead + row * S::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
-            float* const phasors = window + row * S::WINDOW_PITCH + 2 * S::OUTPUTS_PER_WINDOW + second * 2;
+            const int row = lane % Shape::ROWS_PER_WARP, second = lane / Shape::ROWS_PER_WARP;
+            const long long output = first + lead + row * Shape::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
+            float* const phasors = window + row * Shape::WINDOW_PITCH + 2 * Shape::OUTPUTS_PER_WINDOW + second * 2;
             *reinterpret_cast<float2*>(phasors) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
         __syncwarp();  // the window and its phasors are complete
-        const float* const outputs = window + lane / LANES_PER_ROW * S::WINDOW_PITCH;
+        const float* const outputs = window + lane / LANES_PER_ROW * Shape::WINDOW_PITCH;
 #pragma unroll
-        for (int part = 0; part < S::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
+        for (int part = 0; part < Shape::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
             const int phasor = 2 * (at / OUTPUTS_PER_PHASOR + part) % 4;
-            const float* const phasors = outputs + 2 * S::OUTPUTS_PER_WINDOW + phasor;
+            const float* const phasors = outputs + 2 * Shape::OUTPUTS_PER_WINDOW + phasor;
             const float* const from = outputs + part * (2 * OUTPUTS_PER_PHASOR) + pair.first * 2;
             const int offset = at + part * OUTPUTS_PER_PHASOR;
-            if (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0 && offset + pair.first >= S::OUTPUTS_PER_RUN)
+            if (Shape::OUTPUTS_PER_RUN % Shape::OUTPUTS_PER_WINDOW != 0
+                && offset + pair.first >= Shape::OUTPUTS_PER_RUN)
                 continue;  // the run ends in this window; what is behind it was never put
             if (pair.is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
-                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE)
-                    if (r + ROWS_PER_STORE < S::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
-                        const Floats<4> y = load_floats<4>(from + r * S::WINDOW_PITCH);
-                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * S::WINDOW_PITCH);
-                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * S::WINDOW_PITCH);
-                        store_floats<4>(&to[offset + r * S::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
+                for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE)
+                    if (r + ROWS_PER_STORE < Shape::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * Shape::WINDOW_PITCH);
+                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * Shape::WINDOW_PITCH);
+                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * Shape::WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * Shape::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
                     }
             } else {
-                const int output = offset + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first - begin;
-                const bool has_second = S::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
-                    || offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;
+                const int output = offset + lane / LANES_PER_ROW * Shape::OUTPUTS_PER_RUN + pair.first - begin;
+                const bool has_second = Shape::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
+                    || offset + pair.first + pair.apart < Shape::OUTPUTS_PER_RUN;
 #pragma unroll UNPAIRED_STORES
-                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE) {
-                    const float2* const two = reinterpret_cast<const float2*>(from + r * S::WINDOW_PITCH);
-                    const float2 a = rotated<0>(two[0], phasors + r * S::WINDOW_PITCH);
-                    const float2 b = rotated<1>(two[pair.apart], phasors + r * S::WINDOW_PITCH);
-                    if (is_stored(output + r * S::OUTPUTS_PER_RUN))
-                        to[offset + r * S::OUTPUTS_PER_RUN] = a;
-                    if (has_second && is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart))
-                        to[offset + r * S::OUTPUTS_PER_RUN + pair.apart] = b;
+                for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * Shape::WINDOW_PITCH);
+                    const float2 a = rotated<0>(two[0], phasors + r * Shape::WINDOW_PITCH);
+                    const float2 b = rotated<1>(two[pair.apart], phasors + r * Shape::WINDOW_PITCH);
+                    if (is_stored(output + r * Shape::OUTPUTS_PER_RUN))
+                        to[offset + r * Shape::OUTPUTS_PER_RUN] = a;
+                    if (has_second && is_stored(output + r * Shape::OUTPUTS_PER_RUN + pair.apart))
+                        to[offset + r * Shape::OUTPUTS_PER_RUN + pair.apart] = b;
                 }
             }
         }
@@ -135,7 +137,7 @@ private:
     __device__ __forceinline__ bool is_inside(int offset) const
     {
         return offset >= begin
-            && (n_rows - 1) * S::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, S::OUTPUTS_PER_RUN) <= end;
+            && (n_rows - 1) * Shape::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, Shape::OUTPUTS_PER_RUN) <= end;
     }
 
     // `output`: from the first one in the baseband on.

@@ -1,6 +1,7 @@
 // Mainloop, unrolled: steps whose products are all added by the tensor core (CHAIN 0).
-// Needs     S: Shape; D: DecodeHalves; R: WeightRing; M: Wgmma; P: TmaPipeline; E: Epilogue; lib/opaque.cuh,
-//           lib/wgmma.cuh, part.cuh
+// Needs     Shape; Decode: DecodeHalves; Ring: WeightRing; Mma: Wgmma; Pipeline: TmaPipeline; Output: Epilogue;
+//           lib/opaque.cuh (opaque), lib/wgmma.cuh (begin_products, close_products),
+//           part.cuh (Words, Operands, load_words)
 // Provides  MainloopUnrolled: run, for a warpgroup; skip, instead of it
 // Loop    the code of N_TILES steps is written out, so that places are registers. A loop that ends in its middle, to
 //         copy samples or to store outputs, goes on there.
@@ -8,37 +9,39 @@
 //         words of step v + 2; waits for the products; takes the outputs that are done out of the sums, to the window,
 //         and leaves zeros for a new tile. No products go on where the loop ends: ptxas would give those of each step
 //         registers of their own.
-template <class S, class D, class R, class M, class P, class E>
+template <class Shape, class Decode, class Ring, class Mma, class Pipeline, class Output>
 struct MainloopUnrolled {
-    typedef typename M::Sums Sums;
-    typedef unsigned StepOperands[S::MMAS_PER_STEP][4];
-    static constexpr int STEP_STRIDE = S::PARTS_PER_STEP * S::PART_STRIDE;  // words
-    static constexpr int STAGE_WORDS = S::ROWS_PER_WARP * S::STAGE_PITCH * 4;
+    typedef typename Mma::Sums Sums;
+    typedef unsigned StepOperands[Shape::MMAS_PER_STEP][4];
+    static constexpr int STEP_STRIDE = Shape::PARTS_PER_STEP * Shape::PART_STRIDE;  // words
+    static constexpr int STAGE_WORDS = Shape::ROWS_PER_WARP * Shape::STAGE_PITCH * 4;
     // The place of a run's first step in its window.
     static constexpr int FIRST_PLACE =
-        (S::STEPS_PER_WINDOW - S::WARM_UP_STEPS % S::STEPS_PER_WINDOW) % S::STEPS_PER_WINDOW;
-    static_assert(S::STEPS_PER_STAGE >= 2, "samples of a stage's first two steps are there when a run begins");
-    static_assert(S::BITS_PER_STEP % 32 == 0 && S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP);
+        (Shape::STEPS_PER_WINDOW - Shape::WARM_UP_STEPS % Shape::STEPS_PER_WINDOW) % Shape::STEPS_PER_WINDOW;
+    static_assert(Shape::STEPS_PER_STAGE >= 2, "samples of a stage's first two steps are there when a run begins");
+    static_assert(Shape::BITS_PER_STEP % 32 == 0);
+    static_assert(Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP);
 
     // Takes the runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
     __device__ __forceinline__ static void run(
-        P& pipeline, E& epilogue, const D& decode, const unsigned* rows, float* lane_window, unsigned ring)
+        Pipeline& pipeline, Output& epilogue, const Decode& decode, const unsigned* rows, float* lane_window,
+        unsigned ring)
     {
         const unsigned* const lane_words = rows + (decode.bit >> 5);
         int slot = 0;
         unsigned parity = 0;
         Sums sums = {};
         StepOperands decoded;
-        Words<S> words;
+        Words<Shape> words;
         pipeline.wait_for_stage(slot, parity);
-        load_words<S>(words, lane_words);
-        const unsigned* next = lane_words + S::PART_STRIDE;
+        load_words<Shape>(words, lane_words);
+        const unsigned* next = lane_words + Shape::PART_STRIDE;
         decode_step<0>(decoded, words, next, true, decode);
         next += STEP_STRIDE;
-        int step = -S::WARM_UP_STEPS;
+        int step = -Shape::WARM_UP_STEPS;
         int stage_end = stage_end_after(step - 1);
-        int window_end = step - FIRST_PLACE + S::STEPS_PER_WINDOW;
-        float* to = lane_window + FIRST_PLACE * (2 * S::OUTPUTS_PER_STEP);  // so that step 0 comes first in its window
+        int window_end = step - FIRST_PLACE + Shape::STEPS_PER_WINDOW;
+        float* to = lane_window + FIRST_PLACE * (2 * Shape::OUTPUTS_PER_STEP);  // step 0 comes first in its window
         int place = 0;  // of the tile that step begins
         while (true) {
             const int end = opaque(step < stage_end && stage_end < window_end ? stage_end : window_end);
@@ -48,7 +51,7 @@ struct MainloopUnrolled {
 {% for i in range(shape.n_tiles) %}
                 case {{ i }}:
                     take_step<{{ i }}>(sums, decoded, words, next, step + 1 < stage_end, to, ring, decode);
-                    next += STEP_STRIDE, to += 2 * S::OUTPUTS_PER_STEP;
+                    next += STEP_STRIDE, to += 2 * Shape::OUTPUTS_PER_STEP;
                     ++step;
 {% if not loop.last %}
                     if (step == end) {
@@ -62,27 +65,27 @@ struct MainloopUnrolled {
             } while (step != end);
             if (step == window_end) {
                 if (step > 0)
-                    epilogue.drain(step * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
-                if (step == S::END_STEP)
+                    epilogue.drain(step * Shape::OUTPUTS_PER_STEP - Shape::OUTPUTS_PER_WINDOW);
+                if (step == Shape::END_STEP)
                     return;
                 to = lane_window;
-                window_end += S::STEPS_PER_WINDOW;
+                window_end += Shape::STEPS_PER_WINDOW;
             }
-            if (step == S::END_STEP - 1) {
+            if (step == Shape::END_STEP - 1) {
                 next = lane_words + slot * STAGE_WORDS;  // what the last step makes of it is not used
             } else if (step == stage_end) {
                 __syncwarp();  // nobody reads the stage any more
                 unsigned loaded = 0;
 #pragma unroll
-                for (int i = 0; i < S::MMAS_PER_STEP * 4; ++i)
+                for (int i = 0; i < Shape::MMAS_PER_STEP * 4; ++i)
                     loaded |= decoded[i / 4][i % 4];
                 pipeline.follow_stage(loaded);
-                if (++slot == S::N_STAGES)
+                if (++slot == Shape::N_STAGES)
                     slot = 0, parity ^= 1;
                 pipeline.wait_for_stage(slot, parity);
                 next = lane_words + slot * STAGE_WORDS + pipeline.pieces.shift();
-                load_words<S>(words, next);
-                next += S::PART_STRIDE;
+                load_words<Shape>(words, next);
+                next += Shape::PART_STRIDE;
                 stage_end = stage_end_after(step);
             }
         }
@@ -96,32 +99,33 @@ private:
     // where the words behind those are. The outputs that are done go to the window at `to`.
     template <int PLACE>
     __device__ __forceinline__ static void take_step(
-        Sums& sums, StepOperands& decoded, Words<S>& words, const unsigned* next, bool more, float* to, unsigned ring,
-        const D& decode)
+        Sums& sums, StepOperands& decoded, Words<Shape>& words, const unsigned* next, bool more, float* to,
+        unsigned ring, const Decode& decode)
     {
         StepOperands taken;
-        M::finish(taken, decoded, decode);
+        Mma::finish(taken, decoded, decode);
         begin_products();
 #pragma unroll
-        for (int k = 0; k < S::MMAS_PER_STEP; ++k)
-            M::template product<true>(sums, taken[k], R::blocks_of(ring, k, (S::N_TILES - PLACE) % S::N_TILES));
+        for (int k = 0; k < Shape::MMAS_PER_STEP; ++k)
+            Mma::template product<true>(
+                sums, taken[k], Ring::blocks_of(ring, k, (Shape::N_TILES - PLACE) % Shape::N_TILES));
         close_products();
         decode_step<0>(decoded, words, next, more, decode);  // while the products go on
-        M::wait(sums);
-        M::template put_place<(PLACE + 1) % S::N_TILES>(to, sums, 0);
+        Mma::wait(sums);
+        Mma::template put_place<(PLACE + 1) % Shape::N_TILES>(to, sums, 0);
     }
 
     // Decodes the parts of a step, from PART on. `next`: where the words of the part after this one are; behind the
     // last part, those of the next step are loaded if there are `more`.
     template <int PART>
     __device__ __forceinline__ static void decode_step(
-        StepOperands& decoded, Words<S>& words, const unsigned* next, bool more, const D& decode)
+        StepOperands& decoded, Words<Shape>& words, const unsigned* next, bool more, const Decode& decode)
     {
-        if constexpr (PART < S::PARTS_PER_STEP) {
-            decode.decode(*reinterpret_cast<Operands<S>*>(decoded + PART * S::MMAS_PER_PART), words);
-            if (PART + 1 < S::PARTS_PER_STEP || more)
-                load_words<S>(words, next);
-            decode_step<PART + 1>(decoded, words, next + S::PART_STRIDE, more, decode);
+        if constexpr (PART < Shape::PARTS_PER_STEP) {
+            decode.decode(*reinterpret_cast<Operands<Shape>*>(decoded + PART * Shape::MMAS_PER_PART), words);
+            if (PART + 1 < Shape::PARTS_PER_STEP || more)
+                load_words<Shape>(words, next);
+            decode_step<PART + 1>(decoded, words, next + Shape::PART_STRIDE, more, decode);
         }
     }
 
@@ -129,6 +133,8 @@ private:
     // `step` + 1: a step before the one that they are for is begun. Or there are none.
     __device__ __forceinline__ static int stage_end_after(int step)
     {
-        return step + S::STEPS_PER_STAGE < S::END_STEP - 1 ? step + S::STEPS_PER_STAGE : S::END_STEP - 1;
+        return step + Shape::STEPS_PER_STAGE < Shape::END_STEP - 1
+            ? step + Shape::STEPS_PER_STAGE
+            : Shape::END_STEP - 1;
     }
 };

@@ -1,25 +1,25 @@
 // MMA, by wgmma: the products of a warpgroup with all blocks that a step meets, and its sums.
-// Needs     S: Shape; A: Accumulators; lib/wgmma.cuh
+// Needs     Shape; Accumulators; lib/wgmma.cuh (multiply, multiply_u8, wait_for_products)
 // Provides  Wgmma: Sums; product, and product_of_lower for the lower bytes of samples; wait, for all products;
 //           finish, which makes operands of what decoding left; put_tile and put_place, from sums to the window
-template <class S, class A>
+template <class Shape, class Accumulators>
 struct Wgmma {
-    typedef typename A::Sum Sum;
-    typedef Sum Sums[S::COLUMNS_PER_MMA / 2];  // [N_TILES][OCTETS_PER_TILE][4]: tiles
-    static constexpr int SUMS_PER_TILE = S::OCTETS_PER_TILE * 4;
+    typedef typename Accumulators::Sum Sum;
+    typedef Sum Sums[Shape::COLUMNS_PER_MMA / 2];  // [N_TILES][OCTETS_PER_TILE][4]: tiles
+    static constexpr int SUMS_PER_TILE = Shape::OCTETS_PER_TILE * 4;
 
     // Adds to the sums, or begins them.
     template <bool ADDS>
     __device__ __forceinline__ static void product(Sums& sums, const unsigned (&a)[4], unsigned long long b)
     {
-        multiply<S::COLUMNS_PER_MMA, ADDS>(sums, a, b);
+        multiply<Shape::COLUMNS_PER_MMA, ADDS>(sums, a, b);
     }
 
 {% if shape.operands_per_sample > 1 %}
     // Adds those of the lower bytes of samples, which have no sign.
     __device__ __forceinline__ static void product_of_lower(Sums& sums, const unsigned (&a)[4], unsigned long long b)
     {
-        multiply_u8<S::COLUMNS_PER_MMA>(sums, a, b);
+        multiply_u8<Shape::COLUMNS_PER_MMA>(sums, a, b);
     }
 
 {% endif %}
@@ -29,16 +29,16 @@ struct Wgmma {
     {
         wait_for_products<0>();
 #pragma unroll
-        for (int i = 0; i < S::COLUMNS_PER_MMA / 2; ++i)
-            A::pin(sums[i]);
+        for (int i = 0; i < Shape::COLUMNS_PER_MMA / 2; ++i)
+            Accumulators::pin(sums[i]);
     }
 
     // Makes the first `n` of N operands, which products take: decoding leaves its last instruction to here. ptxas lets
     // products go on while the next samples are decoded only if their registers are written by an instruction that it
     // cannot leave out, behind any branch.
-    template <int N, class D>
+    template <int N, class Decode>
     __device__ __forceinline__ static void finish(
-        unsigned (&taken)[N][4], const unsigned (&decoded)[N][4], const D& decode, int n = N)
+        unsigned (&taken)[N][4], const unsigned (&decoded)[N][4], const Decode& decode, int n = N)
     {
 #pragma unroll
         for (int i = 0; i < N * 4; ++i) {
@@ -51,11 +51,11 @@ struct Wgmma {
     // Puts the outputs of a tile into the window; `to`: the lane's first one of its first row.
     __device__ __forceinline__ static void put_tile(float* to, const Sum* tile, int lane)
     {
-        float numbers[A::NUMBERS_PER_TILE];
-        A::numbers_of(numbers, tile, lane);
+        float numbers[Accumulators::NUMBERS_PER_TILE];
+        Accumulators::numbers_of(numbers, tile, lane);
 #pragma unroll
-        for (int i = 0; i < A::NUMBERS_PER_TILE; ++i)
-            to[A::row_of(i) * (8 * S::WINDOW_PITCH) + A::place_of(i)] = numbers[i];
+        for (int i = 0; i < Accumulators::NUMBERS_PER_TILE; ++i)
+            to[Accumulators::row_of(i) * (8 * Shape::WINDOW_PITCH) + Accumulators::place_of(i)] = numbers[i];
     }
 
     // Puts those of the tile at PLACE; zeros are left for the next tile.

@@ -1,5 +1,5 @@
 // Pipeline, by cp.async: lanes copy a warp's samples to shared memory, a stage of all its rows at a time.
-// Needs     S: Shape; lib/async.cuh
+// Needs     Shape; lib/async.cuh (copy_async, close_group, wait_for_groups), lib/vector.cuh (ceil_div)
 // Provides  CpAsyncPipeline: begin_stage, wait_for_stage; where the stage at hand starts (offset, drift, start, shift)
 // TAKES_ALL  or only what the copy engine of pipeline_tma.cuh leaves: stages near the ends of the buffer
 // A stage of a row starts at any byte, and at any bit if steps are not whole bytes; its copies start at the multiple of
@@ -9,34 +9,35 @@
 //         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
 
 // Returns how many copies a lane begins for a stage, with so many lanes a row.
-template <class S>
+template <class Shape>
 __host__ __device__ constexpr int copies_by(int lanes_per_row)
 {
-    return ceil_div(S::PIECES_PER_ROW, lanes_per_row) * ceil_div(S::ROWS_PER_WARP, 32 / lanes_per_row);
+    return ceil_div(Shape::PIECES_PER_ROW, lanes_per_row) * ceil_div(Shape::ROWS_PER_WARP, 32 / lanes_per_row);
 }
 
 // Returns how many lanes copy pieces of one row: the largest of few numbers that needs the fewest copies.
-template <class S>
+template <class Shape>
 __host__ __device__ constexpr int best_lanes()
 {
-    int best = S::PIECES_PER_ROW < 32 ? S::PIECES_PER_ROW : 32;
-    if (S::DRIFT != 0 && S::ROWS_PER_BOX % (32 / best) != 0)
+    int best = Shape::PIECES_PER_ROW < 32 ? Shape::PIECES_PER_ROW : 32;
+    if (Shape::DRIFT != 0 && Shape::ROWS_PER_BOX % (32 / best) != 0)
         best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
-        if (copies_by<S>(lanes) < copies_by<S>(best))
+        if (copies_by<Shape>(lanes) < copies_by<Shape>(best))
             best = lanes;
     return best;
 }
 
-template <class S, bool TAKES_ALL>
+template <class Shape, bool TAKES_ALL>
 struct CpAsyncPipeline {
-    static constexpr int LANES = best_lanes<S>();  // that copy pieces of one row
+    static constexpr int LANES = best_lanes<Shape>();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr int UNUSED_BYTES =
-        (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
-    static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
+        (Shape::STAGES_PER_RUN * Shape::STEPS_PER_STAGE - Shape::STEPS_PER_RUN) * Shape::BITS_PER_STEP / 8;
+    static constexpr int LAST_PIECES = Shape::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
     // Bytes of a row that stages take at most.
-    static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
+    static constexpr long long RUN_SPAN =
+        (Shape::STAGES_PER_RUN - 1ll) * Shape::BITS_PER_STAGE / 8 + Shape::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
     const int lane_row;
@@ -54,21 +55,23 @@ struct CpAsyncPipeline {
 
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ CpAsyncPipeline(
-        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
-        long long first_byte)
+        int lane, uint4 (*stages)[Shape::ROWS_PER_WARP][Shape::STAGE_PITCH], const unsigned char* samples,
+        long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte - S::FIRST_DRIFT & ~15ll),
+          n_bytes(n_bytes), first(first_byte - Shape::FIRST_DRIFT & ~15ll),
           is_inside(
-              first_byte >= S::FIRST_DRIFT && first_byte + (S::ROWS_PER_WARP - 1) * S::RUN_BYTES + RUN_SPAN <= n_bytes),
-          offset(static_cast<int>(first_byte - S::FIRST_DRIFT & 15)), drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT),
-          start(offset * 8 - S::BITS_PER_STAGE & 127), stage(0), slot(0)
+              first_byte >= Shape::FIRST_DRIFT
+              && first_byte + (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + RUN_SPAN <= n_bytes),
+          offset(static_cast<int>(first_byte - Shape::FIRST_DRIFT & 15)),
+          drift(Shape::FIRST_DRIFT + lane / 4 * Shape::DRIFT),
+          start(offset * 8 - Shape::BITS_PER_STAGE & 127), stage(0), slot(0)
     {
     }
 
     // Begins the copies of the next stage. Closes a group in any case, so that the number under way stays the same.
     __device__ __forceinline__ void begin_stage()
     {
-        if (stage < S::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+        if (stage < Shape::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
             if (TAKES_ALL && is_inside)
                 copy<true>();
             else
@@ -76,13 +79,13 @@ struct CpAsyncPipeline {
         }
         close_group();
         ++stage;
-        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
+        slot = slot + 1 < Shape::N_STAGES ? slot + 1 : 0;
     }
 
     // Waits for the oldest stage under way.
     __device__ __forceinline__ void wait_for_stage()
     {
-        wait_for_groups<S::N_STAGES - 1>();
+        wait_for_groups<Shape::N_STAGES - 1>();
         __syncwarp();  // for every lane
         read_next();
     }
@@ -90,48 +93,50 @@ struct CpAsyncPipeline {
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
-        if constexpr (!S::STAGES_START_ALIKE)
-            start = start + S::BITS_PER_STAGE & 127;
+        if constexpr (!Shape::STAGES_START_ALIKE)
+            start = start + Shape::BITS_PER_STAGE & 127;
     }
 
     // Returns where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return S::STAGES_START_ALIKE ? stage * (S::BITS_PER_STAGE / 8)
-                                     : (offset * 8 + stage * S::BITS_PER_STAGE) / 128 * 16;
+        return Shape::STAGES_START_ALIKE ? stage * (Shape::BITS_PER_STAGE / 8)
+                                     : (offset * 8 + stage * Shape::BITS_PER_STAGE) / 128 * 16;
     }
 
     // Returns by how many words the stage that is read starts further than the first one, where stages are whole words.
-    __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
+    __device__ __forceinline__ int shift() const { return Shape::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
     // Begins the copies of a stage; what lies outside of the buffer becomes 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
-        constexpr int ROW_COPIES = ceil_div(S::ROWS_PER_WARP, ROWS_AT_ONCE);
-        static_assert((S::ROWS_PER_WARP - 1) * S::RUN_BYTES + S::PIECES_PER_ROW * 16 < FAR, "places are ints");
-        const int pieces = stage + 1 < S::STAGES_PER_RUN ? S::PIECES_PER_ROW : LAST_PIECES;
-        const long long from = first + start_of_stage() + lane_row * S::BOX_PITCH + lane_piece * 16;
+        constexpr int ROW_COPIES = ceil_div(Shape::ROWS_PER_WARP, ROWS_AT_ONCE);
+        static_assert(
+            (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + Shape::PIECES_PER_ROW * 16 < FAR, "places are ints");
+        const int pieces = stage + 1 < Shape::STAGES_PER_RUN ? Shape::PIECES_PER_ROW : LAST_PIECES;
+        const long long from = first + start_of_stage() + lane_row * Shape::BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
-        uint4* const to = stages + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH);
+        uint4* const to = stages + slot * (Shape::ROWS_PER_WARP * Shape::STAGE_PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll
-        for (int i = 0; i < copies_by<S>(LANES); ++i) {
+        for (int i = 0; i < copies_by<Shape>(LANES); ++i) {
             const int r = i % ROW_COPIES * ROWS_AT_ONCE, p = i / ROW_COPIES * LANES;
             // All lanes have a piece to copy, but for the last rows and the last pieces.
-            if ((r + ROWS_AT_ONCE > S::ROWS_PER_WARP && lane_row + r >= S::ROWS_PER_WARP)
+            if ((r + ROWS_AT_ONCE > Shape::ROWS_PER_WARP && lane_row + r >= Shape::ROWS_PER_WARP)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
             const int further =
-                r % S::ROWS_PER_BOX * S::BOX_PITCH + r / S::ROWS_PER_BOX * (S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16;
+                r % Shape::ROWS_PER_BOX * Shape::BOX_PITCH +
+                r / Shape::ROWS_PER_BOX * (Shape::ROWS_PER_BOX * Shape::RUN_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * S::STAGE_PITCH + p, address + further);
+                copy_async(to + r * Shape::STAGE_PITCH + p, address + further);
             } else {
                 // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
                 const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * S::STAGE_PITCH + p, address + further, n);
+                copy_async(to + r * Shape::STAGE_PITCH + p, address + further, n);
             }
         }
     }

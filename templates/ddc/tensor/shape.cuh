@@ -1,5 +1,5 @@
 // Shape: the geometry of this variant. kernels/ddc/tensor.py derives it, under the same names, and says how; nothing
-// here is derived again, only asserted. Parts take it as their template parameter S.
+// here is derived again, only asserted. Parts take it as their template parameter Shape.
 // Words    a run       consecutive outputs: a row of the samples' matrix; a warp has 16
 //          a step      OUTPUTS_PER_STEP outputs of each row begin, a tile; N_TILES tiles are under way
 //          a part      products of a step whose samples are in registers together

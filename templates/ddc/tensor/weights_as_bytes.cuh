@@ -1,10 +1,10 @@
 // Weights as integers of 24 bits, and these as three signed bytes: h = byte 0 + byte 1 2^8 + byte 2 2^16. They are
 // scaled by a power of two, so that the largest is in [2^22, 2^23), less what bytes 0 and 1 may take from byte 2. Sums
 // of such products are exact.
-// Needs     S: Shape; D: DecodeBytes or DecodeFields, whose sample_of says which sample meets which row
+// Needs     Shape; Decode: DecodeBytes or DecodeFields, whose sample_of says which sample meets which row
 // Provides  WeightBytes: as weights_as_halves.cuh; BYTES_PER_WEIGHT and COLUMNS_PER_BYTE, of a tile's columns
 // Columns of a tile: bytes 0 to BYTES_PER_WEIGHT - 1 of the weights, each of both parts of up to four outputs.
-template <class S, class D>
+template <class Shape, class Decode>
 struct WeightBytes {
     typedef uint2 Parts;  // of the real and the imaginary part: its bytes, 0 in the lowest bits, and 0 in the highest
 
@@ -12,13 +12,14 @@ struct WeightBytes {
     static constexpr unsigned ALMOST = 65795;  // floats that are by so much below a power of two count as above it
     // The exponent of a largest weight of 2^-97, below which the scale of sums would underflow.
     static constexpr unsigned LEAST_EXPONENT = 30;
-    static constexpr int SAMPLE_SCALE = 8 * S::OPERANDS_PER_SAMPLE - SAMPLE_BITS;  // exponent of what samples are times
-    static constexpr int BYTES_PER_WEIGHT = S::COLUMNS_PER_OUTPUT / 2;
-    static constexpr int OCTETS_PER_UNIT = S::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // which have whole outputs
-    static constexpr int COLUMNS_PER_BYTE = S::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
+    // The exponent of what samples are multiplied by.
+    static constexpr int SAMPLE_SCALE = 8 * Shape::OPERANDS_PER_SAMPLE - SAMPLE_BITS;
+    static constexpr int BYTES_PER_WEIGHT = Shape::COLUMNS_PER_OUTPUT / 2;
+    static constexpr int OCTETS_PER_UNIT = Shape::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // of whole outputs
+    static constexpr int COLUMNS_PER_BYTE = Shape::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
     static constexpr bool ALTERNATES_REGISTERS = true;  // see words_of
     // The upper byte of a sample is worth 2^8 times as much, so it is multiplied with columns that start earlier.
-    static constexpr int COLUMNS_EARLIER = S::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
+    static constexpr int COLUMNS_EARLIER = Shape::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
     static_assert(TAPS < 1 << 15, "no sum of 383 x 128 for each tap overflows");
 
     __device__ __forceinline__ static Parts split(float re, float im)
@@ -36,17 +37,19 @@ struct WeightBytes {
         const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
     {
         constexpr int OUTPUTS = COLUMNS_PER_BYTE / 2;  // of an octet
-        constexpr int REGISTER_SAMPLES = D::sample_of(0, 1, 0) - D::sample_of(0, 0, 0);  // of all products
-        const int own = lane % 4 * S::SAMPLES_PER_GROUP + (lane / 4 % 2 != 0 ? REGISTER_SAMPLES : 0);
+        constexpr int REGISTER_SAMPLES = Decode::sample_of(0, 1, 0) - Decode::sample_of(0, 0, 0);  // of all products
+        const int own = lane % 4 * Shape::SAMPLES_PER_GROUP + (lane / 4 % 2 != 0 ? REGISTER_SAMPLES : 0);
         const int back = own - lane / 8 % OUTPUTS * DECIMATION - skew;
-        const int first = block * S::SAMPLES_PER_STEP - unit * (4 * DECIMATION);
+        const int first = block * Shape::SAMPLES_PER_STEP - unit * (4 * DECIMATION);
         Taken taken;
 #pragma unroll
         for (int b = 0; b < 4; ++b) {
-            const int of_row_0 = D::sample_of(product, 0, b);
+            const int of_row_0 = Decode::sample_of(product, 0, b);
             const bool is_own =
-                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
-            taken.weights[b] = weights[is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS)];
+                Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP
+                || own + of_row_0 < Shape::SAMPLES_PER_STEP;
+            taken.weights[b] =
+                weights[is_own ? Shape::place_of_any(back + (first + of_row_0)) : Shape::place_of_weight(TAPS)];
         }
         return taken;
     }

@@ -1,12 +1,12 @@
 // Weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the largest
 // is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-// Needs     S: Shape; D: DecodeHalves, whose sample_of says which sample meets which row
+// Needs     Shape; Decode: DecodeHalves, whose sample_of says which sample meets which row
 // Provides  WeightHalves: split, and the constants of its scale, for weights_mixed.cuh
 //           take, words_of: what a lane has of a block, as mma.sync takes it, for weights_ring.cuh and
 //           weights_fragments.cuh
 #include <cuda_fp16.h>
 
-template <class S, class D>
+template <class Shape, class Decode>
 struct WeightHalves {
     typedef ushort4 Parts;  // (re high, re low, im high, im low)
 
@@ -33,17 +33,19 @@ struct WeightHalves {
     __device__ __forceinline__ static Taken take(
         const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
     {
-        const int column = lane / 4, own = lane % 4 * S::SAMPLES_PER_GROUP;
+        const int column = lane / 4, own = lane % 4 * Shape::SAMPLES_PER_GROUP;
         const int back = own - column / 4 * DECIMATION - skew;
-        const int first = block * S::SAMPLES_PER_STEP - unit * (2 * DECIMATION);
+        const int first = block * Shape::SAMPLES_PER_STEP - unit * (2 * DECIMATION);
         const unsigned short* const parts = &weights->x + column % 4;
         Taken taken;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int of_row_0 = D::sample_of(product, i / 2, i % 2);
+            const int of_row_0 = Decode::sample_of(product, i / 2, i % 2);
             const bool is_own =
-                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
-            const unsigned place = is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS);
+                Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP
+                || own + of_row_0 < Shape::SAMPLES_PER_STEP;
+            const unsigned place =
+                is_own ? Shape::place_of_any(back + (first + of_row_0)) : Shape::place_of_weight(TAPS);
             taken.halves[i / 2][i % 2] = parts[place * 4];
         }
         return taken;

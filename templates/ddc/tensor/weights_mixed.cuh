@@ -1,14 +1,15 @@
 // Weights are fetched, multiplied by the mixer's phasors, scaled and split, by the block.
-// Needs     S: Shape; W: WeightHalves or WeightBytes, which says how they are split; lib/phase.cuh
-// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its S::place_of_weight
-template <class S, class W>
+// Needs     Shape; Weights: WeightHalves or WeightBytes, which says how they are split;
+//           lib/phase.cuh (Frequency, advance, multiply, unit_vector), lib/vector.cuh (ceil_div)
+// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its Shape::place_of_weight
+template <class Shape, class Weights>
 struct MixedWeights {
-    typedef typename W::Parts Parts;
-    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, S::N_THREADS);  // at most
+    typedef typename Weights::Parts Parts;
+    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, Shape::N_THREADS);  // at most
     typedef float Fetched[WEIGHTS_PER_THREAD];
 
-    Parts weights[S::place_of_weight(TAPS) + 1];  // a zero behind the last one
-    unsigned largest[S::N_WARPS];  // of the warp's share of the weights, as bits
+    Parts weights[Shape::place_of_weight(TAPS) + 1];  // a zero behind the last one
+    unsigned largest[Shape::N_WARPS];  // of the warp's share of the weights, as bits
 
     // Fetches a thread's weights, before all else: behind samples they would wait for all of those.
     __device__ __forceinline__ static void fetch(Fetched& fetched, const float* __restrict__ weights)
@@ -32,7 +33,7 @@ struct MixedWeights {
         for (int i = 0; i < FAR; ++i)
             far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
         if (threadIdx.x == 0)
-            mixed.weights[S::place_of_weight(TAPS)] = {};  // which is no weight
+            mixed.weights[Shape::place_of_weight(TAPS)] = {};  // which is no weight
         unsigned most = 0;
 #pragma unroll
         for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
@@ -42,10 +43,10 @@ struct MixedWeights {
             mixed.largest[threadIdx.x / 32] = most;
         __syncthreads();  // the largest of each warp is there
 #pragma unroll
-        for (int w = 0; w < S::N_WARPS; ++w)
+        for (int w = 0; w < Shape::N_WARPS; ++w)
             most = max(most, mixed.largest[w]);
-        const unsigned exponent = max(most + W::ALMOST >> 23, W::LEAST_EXPONENT);
-        const float scale = __uint_as_float((254 + W::LARGEST - exponent) << 23);
+        const unsigned exponent = max(most + Weights::ALMOST >> 23, Weights::LEAST_EXPONENT);
+        const float scale = __uint_as_float((254 + Weights::LARGEST - exponent) << 23);
 #pragma unroll
         for (int i = 0; i < WEIGHTS_PER_THREAD; ++i) {
             const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
@@ -53,10 +54,11 @@ struct MixedWeights {
             const float2 phasor = multiply(near, make_float2(far_re, far_im));
             const float weight = fetched[i] * scale;
             if (is_weight(i))
-                mixed.weights[S::place_of_weight(own_weight(i))] = W::split(weight * phasor.x, weight * phasor.y);
+                mixed.weights[Shape::place_of_weight(own_weight(i))] =
+                    Weights::split(weight * phasor.x, weight * phasor.y);
         }
         __syncthreads();  // the mixed weights are complete
-        return __uint_as_float((exponent - W::LARGEST - W::SAMPLE_SCALE) << 23);
+        return __uint_as_float((exponent - Weights::LARGEST - Weights::SAMPLE_SCALE) << 23);
     }
 
     __device__ __forceinline__ static const Parts* weights_in(const unsigned char* scratch)
@@ -68,11 +70,11 @@ private:
     // Each 32 next to each other are of a warp: weight k is one of lane k % 32.
     __device__ __forceinline__ static int own_weight(int i)
     {
-        return threadIdx.x + i * S::N_THREADS;
+        return threadIdx.x + i * Shape::N_THREADS;
     }
 
     __device__ __forceinline__ static bool is_weight(int i)
     {
-        return (i + 1) * S::N_THREADS <= TAPS || own_weight(i) < TAPS;
+        return (i + 1) * Shape::N_THREADS <= TAPS || own_weight(i) < TAPS;
     }
 };

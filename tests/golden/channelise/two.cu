@@ -108,8 +108,8 @@ __device__ __forceinline__ unsigned and_xor(unsigned value, unsigned mask, unsig
 #endif
 }
 
-// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what follows
-// from it before a loop, and keep it in registers, or in local memory, until it is used.
+// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what
+// follows from it before a loop, and keep it in registers, or in local memory, until it is used.
 __device__ __forceinline__ int thread_again()
 {
 #ifdef AUTOTUNE_HOST
@@ -518,9 +518,9 @@ struct Stream {
         }
     }
 
-    // Filters N polarisations from first_pol on, whose spectra start at starts[0] and so on. Of polarisation first_pol + p,
-    // put_of(p)(s, c, sum) gets the sum of spectrum s of the part and point c of the block; 0 for a spectrum that is
-    // skipped. Adds the squares of the newest samples to `power`.
+    // Filters N polarisations from first_pol on, whose spectra start at starts[0] and so on. Of polarisation first_pol
+    // + p, put_of(p)(s, c, sum) gets the sum of spectrum s of the part and point c of the block; 0 for a spectrum that
+    // is skipped. Adds the squares of the newest samples to `power`.
     template <int N, class PutOf>
     __device__ __forceinline__ void filter(
         unsigned long long (&power)[N], int first_pol, const Starts* starts, PutOf put_of) const
@@ -1138,7 +1138,7 @@ private:
 
 // The last step of a round: rows of bins in shared memory become voltages in global memory. A thread has
 // UNITS_PER_THREAD units of work, each a pair of bins and POST_SPECTRA spectra.
-// Needs     part.cuh (Part), pairs.cuh (bins_of, first_place, second_place), phasor.cuh (Phasors),
+// Needs     pairs.cuh (bins_of, first_place, second_place), phasor.cuh (Phasors),
 //           quantise.cuh (Pair, pair_of, make_voltages), row.cuh (Rows, row_of), voltages.cuh (Output)
 // Provides  FirstVoltages; Finish: store
 
@@ -1368,7 +1368,7 @@ extern "C" __global__ void __launch_bounds__(COLUMN_THREADS, 1) channelise_colum
 //   grid = (blocks of SPECTRA of a part, fastest, groups of pairs, and parts)
 // The last part comes first: what the launch before has stored last is still in the L2 cache.
 // Needs     part.cuh (Part, part_at), kernel_columns.cuh (Between, from_between, place_between),
-//           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
+//           row.cuh (Rows, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           voltages.cuh (Output), lib/thread.cuh (thread_again)
 // Provides  nothing
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;

@@ -34,6 +34,24 @@ using Sum = float;  // of a launch; a slice is so short that integers fit
 using Result = float;
 using Piece = float4;  // 16 bytes of them
 
+// 4 bits become 8 in registers, twice as many: nibbles become the high halves of bytes, 16 times their value, with no
+// sign to extend.
+constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
+constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;  // sums are 2^SUM_SHIFT times too large
+
+constexpr int READ_AHEAD = 2;  // stages under way while one is used
+constexpr int WARPS = 8;  // of a block
+constexpr int WARPS_J = 2;  // that share its later receivers
+constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
+constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
+constexpr int OCTETS_J = 2;  // of later receivers of a warp
+constexpr int OCTETS_I = 2;
+static_assert(OCTETS_J * 8 * WARPS_J == RECEIVERS_J && OCTETS_I * 8 * (WARPS / WARPS_J) == RECEIVERS_I);
+static_assert(N_THREADS == 32 * WARPS && STAGE_BYTES == UNITS_PER_STAGE * ALL_UNITS);
+static_assert(N_STAGES * STAGE_BYTES == SHARED_BYTES, "as the launch has it");
+
+// Each file that is included says in its head what it needs of the others; the constants here are there for all.
+
 // Tensor cores, through mma.sync: a warp multiplies small matrices that lie in the registers of its 32 lanes, all of
 // which must take part. A row of A and a column of B are `bytes` of 16 or 32, whatever the type of their elements; with
 // lane l4 l3 l2 l1 l0, and byte y4 .. y0 of a row or column (y4 is absent where they have 16 bytes):
@@ -132,7 +150,10 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], c
 #endif
 }
 
-// The blocks of the product that hold a baseline, i <= j: row by row of later receivers, each row up to the diagonal.
+// The triangle of baselines, i <= j, and slices of time. Blocks take tiles of the triangle: row by row of later
+// receivers, each row up to the diagonal.
+// Needs     nothing
+// Provides  Block, block_of; first_of_slice
 struct Block {
     int first_j, first_i;  // receivers
 };
@@ -143,7 +164,8 @@ __host__ __device__ constexpr int blocks_of_row(int row, int n_receivers)
     return (end + RECEIVERS_I - 1) / RECEIVERS_I;
 }
 
-// Walks the rows: exact for any sizes of blocks, and at most 32 steps for 1024 receivers.
+// Returns the tile of block `index`. It walks the rows: exact for any sizes of tiles, and at most 32 steps for 1024
+// receivers.
 __device__ __forceinline__ Block block_of(int index, int n_receivers)
 {
     int row = 0;
@@ -153,14 +175,19 @@ __device__ __forceinline__ Block block_of(int index, int n_receivers)
     return {row * RECEIVERS_J, index * RECEIVERS_I};
 }
 
-// The first batch of slice z, of n_slices that share n_batches.
+// Returns the first batch of slice z, of n_slices that share n_batches.
 __device__ __forceinline__ int first_of_slice(int z, int n_slices, int n_batches)
 {
     return static_cast<int>(static_cast<long long>(n_batches) * z / n_slices);
 }
 
-// The piece of 16 bytes in a unit of a receiver is moved with the receiver's number, so that 8 receivers' equal pieces,
-// and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie at p1^r2 p0^r1.
+// Octets: the units of 8 receivers, in shared memory and in the registers of a warp.
+// Needs     lib/mma.cuh (load_matrices)
+// Provides  place_of; Octet, sorted, load_octet; lane_offset, receiver_of_column
+
+// Returns where a piece of 16 bytes of a receiver's unit lies. It moves with the receiver's number, so that 8
+// receivers' equal pieces, and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie
+// at p1^r2 p0^r1.
 __device__ __forceinline__ int place_of(int receiver, int piece)
 {
     return receiver * UNIT_BYTES + (piece ^ receiver / 2 % PIECES) * 16;
@@ -173,16 +200,18 @@ struct Octet {
     unsigned words[2][2];  // [polarisation]
 };
 
-// The receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and l1 l0 1:
-// receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another. (~l0: 8
-// lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their own.)
+// Returns the receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and
+// l1 l0 1: receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another.
+// (~l0: 8 lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their
+// own.)
 __host__ __device__ constexpr int receiver_of_column(int n)
 {
     return n % 2 == 0 ? n / 2 : (n / 2 ^ 1) + 4;
 }
 
-// Where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a, two of b.
-// Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b, a, b.
+// Returns where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a,
+// two of b. Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b,
+// a, b.
 template <bool IS_COLUMN>
 __device__ __forceinline__ int lane_offset()
 {
@@ -193,7 +222,7 @@ __device__ __forceinline__ int lane_offset()
     return place_of(IS_COLUMN ? receiver_of_column(row) : row, piece);
 }
 
-// Of a piece in layout batches, where samples of both polarisations take turns.
+// Sorts a piece of layout batches, where samples of both polarisations alternate.
 __device__ __forceinline__ Octet sorted(uint4 w)
 {
     if constexpr (BITS == 16)
@@ -215,12 +244,12 @@ __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
     }
 }
 
-// Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
-constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
-// Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
-constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
+// Operands: words of a unit become what tensor cores multiply. Plain words are (re, im), turned ones (im, -re): the sum
+// of products of turned x with plain y is the imaginary part of x conj(y).
+// Needs     nothing
+// Provides  plain_words, turned_words
 
-// (re, im) of a polarisation, for product number `product` of the unit.
+// Makes the plain words of one polarisation of the unit, for product number `product` of PRODUCTS_PER_UNIT.
 __device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
 {
     if constexpr (BITS == 4) {  // 4 real parts, 4 imaginary ones
@@ -231,7 +260,7 @@ __device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned
     }
 }
 
-// (im, -re): a sum of products with it is the imaginary part of x conj(y), where x is turned and y is plain.
+// Returns (im, -re).
 __device__ __forceinline__ unsigned turn(unsigned word)
 {
     if constexpr (BITS == 16)
@@ -250,7 +279,9 @@ __device__ __forceinline__ void turned_words(unsigned (&words)[2], const unsigne
     }
 }
 
-// Counts the lowest integers, -128 or -8, which have no negative.
+// Counts of the lowest integers, -128 or -8, which have no negative.
+// Needs     octet.cuh (Octet)
+// Provides  Lowest: add, report
 struct Lowest {
     unsigned count = 0;
 
@@ -266,7 +297,7 @@ struct Lowest {
         }
     }
 
-    // All lanes of the warp take part.
+    // Adds the counts of the warp to `total`. All lanes take part.
     __device__ __forceinline__ void report(unsigned long long* total)
     {
 #pragma unroll
@@ -276,6 +307,10 @@ struct Lowest {
             atomicAdd(total, static_cast<unsigned long long>(count));
     }
 };
+
+// Results: sums of baselines are added to global memory, or overwrite it.
+// Needs     nothing
+// Provides  Sums; put; deliver
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
 template <class T, int COUNT>
@@ -300,7 +335,8 @@ __device__ __forceinline__ void store(T* address, T value)
         *address = value;
 }
 
-// 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of 2^SUM_SHIFT.
+// Returns 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of
+// 2^SUM_SHIFT.
 template <int COUNT>
 __device__ __forceinline__ float4 piece_of(float4 before, const Sums<float, COUNT>& sums, int i)
 {
@@ -321,8 +357,8 @@ __device__ __forceinline__ longlong2 piece_of(longlong2 before, const Sums<int, 
     return make_longlong2(before.x + (sums.re[i] >> SUM_SHIFT), before.y + (sums.im[i] >> SUM_SHIFT));
 }
 
-// Adds to products of some baselines, or overwrites them, where that is valid. All loads come before any use. The
-// pieces of a baseline may lie apart.
+// Adds the sums of some baselines to their results, or overwrites these, where `valid`. All loads come before any use.
+// The pieces of a baseline may lie apart.
 template <int BASELINES, int COUNT>
 __device__ __forceinline__ void put(
     Result* const (&results)[BASELINES], const Sums<Sum, COUNT> (&sums)[BASELINES], const bool (&valid)[BASELINES],
@@ -348,8 +384,9 @@ __device__ __forceinline__ void put(
 
 constexpr bool NARROW = sizeof(Result) == 4;
 
-// Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
-// bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1, and 2 and 3.
+// Returns where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a
+// sector of 32 bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1,
+// and 2 and 3.
 __device__ __forceinline__ int start_of_half(bool odd)
 {
     return odd ? (NARROW ? 4 : 2) : 0;
@@ -370,8 +407,8 @@ __device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, co
     }
 }
 
-// The lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. `of_j`: the
-// results of j's first baseline. All lanes of the warp take part.
+// Delivers the lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. of_j:
+// the results of j's first baseline. All lanes of the warp take part.
 __device__ __forceinline__ void deliver(
     Result* of_j, const Sums<Sum, 4>& own, int i, int other_i, int j, bool odd)
 {
@@ -437,21 +474,11 @@ __device__ __forceinline__ void wait_for_groups()
 #endif
 }
 
-constexpr int READ_AHEAD = 2;  // stages under way while one is used
-constexpr int WARPS = 8;  // of a block
-constexpr int WARPS_J = 2;  // that share its later receivers
-
-constexpr int UNIT_TIMES = 128 / BITS;
-constexpr int UNITS_J = RECEIVERS_J * UNIT_BYTES;  // bytes of a unit of all later receivers
-constexpr int ALL_UNITS = UNITS_J + RECEIVERS_I * UNIT_BYTES;  // and of the earlier ones, which lie behind
-constexpr int OCTETS_J = 2;  // of later receivers of a warp
-constexpr int OCTETS_I = 2;
-static_assert(OCTETS_J * 8 * WARPS_J == RECEIVERS_J && OCTETS_I * 8 * (WARPS / WARPS_J) == RECEIVERS_I);
-static_assert(N_THREADS == 32 * WARPS && STAGE_BYTES == UNITS_PER_STAGE * ALL_UNITS);
-static_assert(N_STAGES * STAGE_BYTES == SHARED_BYTES, "as the launch has it");
-
-// Copies the units of N consecutive receivers, one after another. Piece i of a unit is piece i % 4 of receiver i / 4; a
-// thread has pieces threadIdx.x, + N_THREADS, ..., which all go to the same place of an octet of receivers.
+// Copies for mma.sync: all threads of a block copy the units of N consecutive receivers to shared memory, one unit
+// after another. Piece i of a unit is piece i % 4 of receiver i / 4; a thread has pieces threadIdx.x, + N_THREADS, ...,
+// which all go to the same place of an octet of receivers.
+// Needs     octet.cuh (place_of), lib/async.cuh (copy_async)
+// Provides  Copier: copy
 template <int N>
 struct Copier {
     static constexpr int OWN = (N * PIECES + N_THREADS - 1) / N_THREADS;
@@ -473,7 +500,8 @@ struct Copier {
         next = voltages + (channel + first_batch * batch_stride + receiver * receiver_stride + in_batch);
     }
 
-    // What is past the slice, the batch or the last receiver is not read, and becomes 0. `to`: of the side's receivers.
+    // Begins the copies of the next unit. What is past the slice, the batch or the last receiver is not read, and
+    // becomes 0. to: the unit of the side's first receiver.
     __device__ __forceinline__ void copy(unsigned char* to, bool is_needed)
     {
         const bool is_valid = n_left > 0 && (BATCH_BYTES % UNIT_BYTES == 0 || in_batch < BATCH_BYTES);
@@ -497,11 +525,15 @@ struct Copier {
     }
 };
 
-// A warp's part of a block's product. Rows of A: polarisation a of an octet of later receivers, then b of the same;
+// The product of a warp, by mma.sync: OCTETS_J x OCTETS_I octets of a block's receivers.
+// Needs     octet.cuh (Octet, load_octet, receiver_of_column), operands.cuh (plain_words, turned_words),
+//           lowest.cuh (Lowest), store.cuh (Sums, deliver), lib/mma.cuh (mma)
+// Provides  WarpProduct: clear, add_unit, store
+// Rows of A: polarisation a of an octet of later receivers, then b of the same;
 // columns of B: one polarisation of an octet of earlier receivers, plain for real parts and turned for imaginary ones.
 // So lane l4 .. l0 holds, of each pair of octets, all four products of later receiver l4 l3 l2 with earlier receivers
 // 0 l1 l0 and 1 l1 ~l0.
-struct Part {
+struct WarpProduct {
     Sum sums[OCTETS_J][OCTETS_I][2][2][4];  // [..][polarisation of i][re, im][lane's own]
 
     __device__ __forceinline__ void clear()
@@ -511,7 +543,7 @@ struct Part {
             (&sums[0][0][0][0][0])[i] = 0;
     }
 
-    // Adds the products of one unit; `j`, `i`: the lane's parts of the first octets.
+    // Adds the products of one unit. j, i: the lane's parts of the first octets.
     __device__ __forceinline__ void add_unit(const unsigned char* j, const unsigned char* i, Lowest& lowest)
     {
         Octet columns[OCTETS_I], rows[OCTETS_J];
@@ -547,7 +579,7 @@ struct Part {
         }
     }
 
-    // The sums of the lane's baseline in a column, 0 or 1, of a pair of octets.
+    // Returns the sums of the lane's baseline in a column, 0 or 1, of a pair of octets.
     __device__ __forceinline__ Sums<Sum, 4> baseline(int row, int octet, int column) const
     {
         Sums<Sum, 4> made;
@@ -560,7 +592,7 @@ struct Part {
         return made;
     }
 
-    // `results`: of the slice and channel; first_j, first_i: the part's first receivers.
+    // Delivers all sums. results: of the slice and channel; first_j, first_i: the warp's first receivers.
     __device__ __forceinline__ void store(Result* results, int first_j, int first_i) const
     {
         const int lane = threadIdx.x % 32;
@@ -578,6 +610,11 @@ struct Part {
     }
 };
 
+// MMA mma_sync: all warps of a block copy, and all multiply; a ring of N_STAGES stages lies in shared memory, of which
+// READ_AHEAD are under way while one is used.
+// Needs     triangle.cuh (Block, block_of, first_of_slice), copy.cuh (Copier), octet.cuh (lane_offset),
+//           warp_product.cuh (WarpProduct), lowest.cuh (Lowest), lib/async.cuh (close_group, wait_for_groups)
+// Provides  nothing
 extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
     const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)
@@ -612,8 +649,8 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     const int offset_j = own_j * UNIT_BYTES + lane_offset<false>();
     const int offset_i = own_i * UNIT_BYTES + lane_offset<true>() + (square ? 0 : UNITS_J);
 
-    Part part;
-    part.clear();
+    WarpProduct product;
+    product.clear();
     Lowest lowest;
     constexpr bool BEFORE = READ_AHEAD < N_STAGES - 1;  // whether copies go where nobody reads since the last barrier
     for (int step = 0; step < READ_AHEAD; ++step)
@@ -630,7 +667,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
         if (is_needed) {
 #pragma unroll
             for (int unit = 0; unit < UNITS_PER_STAGE; ++unit) {
-                part.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
+                product.add_unit(from + unit * ALL_UNITS + offset_j, from + unit * ALL_UNITS + offset_i, lowest);
                 if constexpr (!BEFORE)  // in the shadow of the products
                     copy_unit(next, unit);
             }
@@ -644,6 +681,6 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     if (is_needed && (OVERWRITES || n_steps > 0)) {
         constexpr long long N_BASELINES = N_RECEIVERS * (N_RECEIVERS + 1ll) / 2;
         const long long of_channel = blockIdx.z * static_cast<long long>(n_channels) + blockIdx.y;
-        part.store(results + of_channel * N_BASELINES * 8, first_j, first_i);
+        product.store(results + of_channel * N_BASELINES * 8, first_j, first_i);
     }
 }

@@ -34,6 +34,37 @@ using Sum = int;  // of a launch; a slice is so short that integers fit
 using Result = int;
 using Piece = int4;  // 16 bytes of them
 
+// 4 bits become 8 in registers, twice as many: nibbles become the high halves of bytes, 16 times their value, with no
+// sign to extend.
+constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
+constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;  // sums are 2^SUM_SHIFT times too large
+
+constexpr int IN_FLIGHT = 1;  // products under way while the next one's rows are loaded
+constexpr int CHANNELS_PER_CHAIN = 8;  // channels of a block, one after another
+constexpr bool TAPERED = true;  // chains become shorter towards the last
+constexpr int BLOCKS_PER_CLUSTER = 4;  // blocks that copy for each other
+
+constexpr bool CONVERTS = false;
+constexpr int PRODUCTS_PER_STAGE = 4;
+static_assert(UNITS_PER_STAGE * PRODUCTS_PER_UNIT == PRODUCTS_PER_STAGE);
+constexpr int UNIT = RECEIVERS_J * UNIT_BYTES;  // of all receivers of a side
+constexpr int SIDE = UNITS_PER_STAGE * UNIT;
+constexpr bool IN_PLACE = CONVERTS && BITS != 4;  // converted where it lies, unless it becomes larger
+constexpr int OPERAND_AT = BITS == 4 ? 2 * SIDE : SIDE;
+constexpr int OPERAND = RECEIVERS_I * UNIT_BYTES;  // of one product
+constexpr int PAIR_UNITS = 2 / PRODUCTS_PER_UNIT;  // units that two products need
+static_assert(STAGE_BYTES == OPERAND_AT + PRODUCTS_PER_STAGE * OPERAND);
+constexpr int GROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = 2;  // warpgroups
+static_assert(N_THREADS == GROUP * (1 + CONVERTS + CONSUMERS));
+constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a divisor of PRODUCTS_PER_STAGE
+constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
+constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
+static_assert(N_STAGES * (STAGE_BYTES + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
+static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns for each polarisation");
+
+// Each file that is included says in its head what it needs of the others; the constants here are there for all.
+
 // Tensor cores, through mma.sync: a warp multiplies small matrices that lie in the registers of its 32 lanes, all of
 // which must take part. A row of A and a column of B are `bytes` of 16 or 32, whatever the type of their elements; with
 // lane l4 l3 l2 l1 l0, and byte y4 .. y0 of a row or column (y4 is absent where they have 16 bytes):
@@ -132,7 +163,10 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], c
 #endif
 }
 
-// The blocks of the product that hold a baseline, i <= j: row by row of later receivers, each row up to the diagonal.
+// The triangle of baselines, i <= j, and slices of time. Blocks take tiles of the triangle: row by row of later
+// receivers, each row up to the diagonal.
+// Needs     nothing
+// Provides  Block, block_of; first_of_slice
 struct Block {
     int first_j, first_i;  // receivers
 };
@@ -143,7 +177,8 @@ __host__ __device__ constexpr int blocks_of_row(int row, int n_receivers)
     return (end + RECEIVERS_I - 1) / RECEIVERS_I;
 }
 
-// Walks the rows: exact for any sizes of blocks, and at most 32 steps for 1024 receivers.
+// Returns the tile of block `index`. It walks the rows: exact for any sizes of tiles, and at most 32 steps for 1024
+// receivers.
 __device__ __forceinline__ Block block_of(int index, int n_receivers)
 {
     int row = 0;
@@ -153,14 +188,19 @@ __device__ __forceinline__ Block block_of(int index, int n_receivers)
     return {row * RECEIVERS_J, index * RECEIVERS_I};
 }
 
-// The first batch of slice z, of n_slices that share n_batches.
+// Returns the first batch of slice z, of n_slices that share n_batches.
 __device__ __forceinline__ int first_of_slice(int z, int n_slices, int n_batches)
 {
     return static_cast<int>(static_cast<long long>(n_batches) * z / n_slices);
 }
 
-// The piece of 16 bytes in a unit of a receiver is moved with the receiver's number, so that 8 receivers' equal pieces,
-// and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie at p1^r2 p0^r1.
+// Octets: the units of 8 receivers, in shared memory and in the registers of a warp.
+// Needs     lib/mma.cuh (load_matrices)
+// Provides  place_of; Octet, sorted, load_octet; lane_offset, receiver_of_column
+
+// Returns where a piece of 16 bytes of a receiver's unit lies. It moves with the receiver's number, so that 8
+// receivers' equal pieces, and all pieces of 2 receivers, lie in different banks: pieces p1 p0 of receiver r2 r1 r0 lie
+// at p1^r2 p0^r1.
 __device__ __forceinline__ int place_of(int receiver, int piece)
 {
     return receiver * UNIT_BYTES + (piece ^ receiver / 2 % PIECES) * 16;
@@ -173,16 +213,18 @@ struct Octet {
     unsigned words[2][2];  // [polarisation]
 };
 
-// The receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and l1 l0 1:
-// receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another. (~l0: 8
-// lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their own.)
+// Returns the receiver of an octet that column n of an operand is. Lane l1 l0 of a row of sums has columns l1 l0 0 and
+// l1 l0 1: receivers 0 l1 l0 and 1 l1 ~l0, so that for each of the two the 4 lanes of the row store one after another.
+// (~l0: 8 lanes that load 16 bytes each hold two columns, and need receivers of different parity for banks of their
+// own.)
 __host__ __device__ constexpr int receiver_of_column(int n)
 {
     return n % 2 == 0 ? n / 2 : (n / 2 ^ 1) + 4;
 }
 
-// Where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a, two of b.
-// Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b, a, b.
+// Returns where the lane's part of each octet starts. In layout blocks each piece is a matrix: two of polarisation a,
+// two of b. Those of a row are loaded in the order in which an instruction wants them in consecutive registers: a, b,
+// a, b.
 template <bool IS_COLUMN>
 __device__ __forceinline__ int lane_offset()
 {
@@ -193,7 +235,7 @@ __device__ __forceinline__ int lane_offset()
     return place_of(IS_COLUMN ? receiver_of_column(row) : row, piece);
 }
 
-// Of a piece in layout batches, where samples of both polarisations take turns.
+// Sorts a piece of layout batches, where samples of both polarisations alternate.
 __device__ __forceinline__ Octet sorted(uint4 w)
 {
     if constexpr (BITS == 16)
@@ -215,12 +257,12 @@ __device__ __forceinline__ Octet load_octet(const unsigned char* rows)
     }
 }
 
-// Products of matrices that a unit needs: 4 bits become 8 in registers, twice as many.
-constexpr int PRODUCTS_PER_UNIT = BITS == 4 ? 2 : 1;
-// Nibbles become the high halves of bytes, 16 times their value, with no sign to extend: sums are 256 times too large.
-constexpr int SUM_SHIFT = BITS == 4 ? 8 : 0;
+// Operands: words of a unit become what tensor cores multiply. Plain words are (re, im), turned ones (im, -re): the sum
+// of products of turned x with plain y is the imaginary part of x conj(y).
+// Needs     nothing
+// Provides  plain_words, turned_words
 
-// (re, im) of a polarisation, for product number `product` of the unit.
+// Makes the plain words of one polarisation of the unit, for product number `product` of PRODUCTS_PER_UNIT.
 __device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned (&unit)[2], int product)
 {
     if constexpr (BITS == 4) {  // 4 real parts, 4 imaginary ones
@@ -231,7 +273,7 @@ __device__ __forceinline__ void plain_words(unsigned (&words)[2], const unsigned
     }
 }
 
-// (im, -re): a sum of products with it is the imaginary part of x conj(y), where x is turned and y is plain.
+// Returns (im, -re).
 __device__ __forceinline__ unsigned turn(unsigned word)
 {
     if constexpr (BITS == 16)
@@ -250,7 +292,9 @@ __device__ __forceinline__ void turned_words(unsigned (&words)[2], const unsigne
     }
 }
 
-// Counts the lowest integers, -128 or -8, which have no negative.
+// Counts of the lowest integers, -128 or -8, which have no negative.
+// Needs     octet.cuh (Octet)
+// Provides  Lowest: add, report
 struct Lowest {
     unsigned count = 0;
 
@@ -266,7 +310,7 @@ struct Lowest {
         }
     }
 
-    // All lanes of the warp take part.
+    // Adds the counts of the warp to `total`. All lanes take part.
     __device__ __forceinline__ void report(unsigned long long* total)
     {
 #pragma unroll
@@ -276,6 +320,10 @@ struct Lowest {
             atomicAdd(total, static_cast<unsigned long long>(count));
     }
 };
+
+// Results: sums of baselines are added to global memory, or overwrite it.
+// Needs     nothing
+// Provides  Sums; put; deliver
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
 template <class T, int COUNT>
@@ -300,7 +348,8 @@ __device__ __forceinline__ void store(T* address, T value)
         *address = value;
 }
 
-// 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of 2^SUM_SHIFT.
+// Returns 16 bytes of results: sums number i and on, added to what was there. A sum of nibbles is a multiple of
+// 2^SUM_SHIFT.
 template <int COUNT>
 __device__ __forceinline__ float4 piece_of(float4 before, const Sums<float, COUNT>& sums, int i)
 {
@@ -321,8 +370,8 @@ __device__ __forceinline__ longlong2 piece_of(longlong2 before, const Sums<int, 
     return make_longlong2(before.x + (sums.re[i] >> SUM_SHIFT), before.y + (sums.im[i] >> SUM_SHIFT));
 }
 
-// Adds to products of some baselines, or overwrites them, where that is valid. All loads come before any use. The
-// pieces of a baseline may lie apart.
+// Adds the sums of some baselines to their results, or overwrites these, where `valid`. All loads come before any use.
+// The pieces of a baseline may lie apart.
 template <int BASELINES, int COUNT>
 __device__ __forceinline__ void put(
     Result* const (&results)[BASELINES], const Sums<Sum, COUNT> (&sums)[BASELINES], const bool (&valid)[BASELINES],
@@ -348,8 +397,9 @@ __device__ __forceinline__ void put(
 
 constexpr bool NARROW = sizeof(Result) == 4;
 
-// Where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a sector of 32
-// bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1, and 2 and 3.
+// Returns where a lane's half of a baseline starts, of 8 numbers: what the two lanes of a pair move at a time is a
+// sector of 32 bytes. The even lane has products 0 and 2 of 64-bit results, the odd one 1 and 3; of 32 bits 0 and 1,
+// and 2 and 3.
 __device__ __forceinline__ int start_of_half(bool odd)
 {
     return odd ? (NARROW ? 4 : 2) : 0;
@@ -370,8 +420,8 @@ __device__ __forceinline__ void trade(Sums<T, 2>& kept, Sums<T, 2>& received, co
     }
 }
 
-// The lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. `of_j`: the
-// results of j's first baseline. All lanes of the warp take part.
+// Delivers the lane's baseline of receivers i and j, where there is one; its neighbour has that of other_i and j. of_j:
+// the results of j's first baseline. All lanes of the warp take part.
 __device__ __forceinline__ void deliver(
     Result* of_j, const Sums<Sum, 4>& own, int i, int other_i, int j, bool odd)
 {
@@ -388,6 +438,37 @@ __device__ __forceinline__ void deliver(
         const bool valid[1] = {exists && i <= j};
         put(to, all, valid);
     }
+}
+
+// The calling thread's number, read again. The compiler does not know that it is the same: it does not compute what
+// follows from it before a loop, and keep it in registers, or in local memory, until it is used.
+__device__ __forceinline__ int thread_again()
+{
+#ifdef AUTOTUNE_HOST
+    return threadIdx.x;
+#else
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#endif
+}
+
+// Registers move between warpgroups, from a pool that holds what the launch gave all threads: afterwards each thread
+// has N. All threads of a warpgroup take part. Source: PTX ISA, "setmaxnreg", sm_90a.
+template <int N>
+__device__ __forceinline__ void give_registers()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(N));
+#endif
+}
+
+template <int N>
+__device__ __forceinline__ void take_registers()
+{
+#ifndef AUTOTUNE_HOST
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(N));
+#endif
 }
 
 // Copies of boxes of an array to shared memory by the tensor memory accelerator of sm_90 and later, and the barriers in
@@ -502,6 +583,8 @@ __device__ __forceinline__ void copy_box(
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
 // The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+// Needs     Sum, the type of the sums
+// Provides  multiply, multiply_u8, begin_products, close_products, wait_for_products, rows_of_64_bytes
 template <int N, bool ADDS = true>
 __device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 
@@ -581,6 +664,8 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
 // block is known by its rank, blockIdx.x % the blocks of a cluster, where clusters lie along x.
 // The host runs them one after another, so there a block has no others. Source: PTX ISA, "Cluster of Cooperative Thread
 // Arrays", "barrier.cluster", "mapa" and "cp.async.bulk.tensor".
+// Needs     lib/tma.cuh (TensorMap, arrive, copy_box)
+// Provides  RUN_TOGETHER, sync_cluster, arrive_at, copy_box_to
 #ifdef AUTOTUNE_HOST
 constexpr bool RUN_TOGETHER = false;
 #else
@@ -636,35 +721,10 @@ __device__ __forceinline__ void copy_box_to(
 #endif
 }
 
-// The design for Hopper: the first warpgroup of a block copies, the last two multiply; one between them may convert.
-//   stage       4 products along K of 64 later and 64 earlier receivers: UNITS_PER_STAGE units of a receiver
-//   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
-//               polarisations a, then all b; each product twice, for real and for imaginary parts
-//   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, of a receiver's
-//               polarisation a and then b, for one product: voltages as they are
-constexpr int IN_FLIGHT = 1;  // products under way while the next one's rows are loaded
-constexpr int CHANNELS_PER_CHAIN = 8;  // channels of a block, one after another
-constexpr bool TAPERED = true;  // chains become shorter towards the last
-constexpr int BLOCKS_PER_CLUSTER = 4;  // blocks that copy for each other
-
-constexpr bool CONVERTS = false;
-constexpr int PRODUCTS_PER_STAGE = 4;
-static_assert(UNITS_PER_STAGE * PRODUCTS_PER_UNIT == PRODUCTS_PER_STAGE);
-constexpr int UNIT = RECEIVERS_J * UNIT_BYTES;  // of all receivers of a side
-constexpr int SIDE = UNITS_PER_STAGE * UNIT;
-constexpr bool IN_PLACE = CONVERTS && BITS != 4;  // converted where it lies, unless it becomes larger
-constexpr int OPERAND_AT = BITS == 4 ? 2 * SIDE : SIDE;
-constexpr int OPERAND = RECEIVERS_I * UNIT_BYTES;  // of one product
-constexpr int PAIR_UNITS = 2 / PRODUCTS_PER_UNIT;  // units that two products need
-static_assert(STAGE_BYTES == OPERAND_AT + PRODUCTS_PER_STAGE * OPERAND);
-constexpr int GROUP = 128;  // threads of a warpgroup
-constexpr int CONSUMERS = 2;  // warpgroups
-static_assert(N_THREADS == GROUP * (1 + CONVERTS + CONSUMERS));
-constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a divisor of PRODUCTS_PER_STAGE
-constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
-constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
-static_assert(N_STAGES * (STAGE_BYTES + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
-static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns for each polarisation");
+// The ring of stages in shared memory, and the three barriers of each: its copies are there, its operands are
+// converted, it is released.
+// Needs     nothing
+// Provides  Ring: address, copied, converted, released, released_before, advance
 
 // The stages in the order of their use, round and round; `parity` is that of the round.
 struct Ring {
@@ -688,9 +748,13 @@ struct Ring {
     }
 };
 
-// Consecutive channels of a block. Tapered, half of the channels are in chains of CHANNELS_PER_CHAIN, half of the others
-// in chains of half of that, and so on, and the rest one by one: blocks start in this order, so that the last ones end
-// together.
+// What a block works on: a chain of channels, and in each the batches of its slice.
+// Needs     nothing
+// Provides  Chain, chain_of; Range
+
+// Consecutive channels of a block. Tapered, half of the channels are in chains of CHANNELS_PER_CHAIN, half of the
+// others in chains of half of that, and so on, and the rest one by one: blocks start in this order, so that the last
+// ones end together.
 struct Chain {
     int first, end;
 };
@@ -715,11 +779,14 @@ struct Range {
     int first_batch, n_units;
 };
 
-// The blocks of a cluster take tiles of the same channels and times, such that some of them share receivers:
-//     partners   two blocks of a cluster whose tiles have the same later receivers (same_j), or the same earlier ones
-//                (same_i); a block may have one of each: four blocks then have a square of tiles
-// Of a side that two of them share, each copies half of the units, for both: the one of the lower rank the first half.
-// Alone, a block copies whole sides, as without clusters. A block without a tile ends at once.
+// Clusters: their blocks take tiles of the same channels and times, such that some of them share receivers.
+// Needs     triangle.cuh (Block, block_of), lib/cluster.cuh (RUN_TOGETHER, arrive_at), lib/tma.cuh (arrive)
+// Provides  NOBODY; Member, member_of; Share, share_of; Sides; Release
+// Partners  two blocks of a cluster whose tiles have the same later receivers (same_j), or the same earlier ones
+//           (same_i); a block may have one of each: four blocks then have a square of tiles
+// Two blocks that need the same side each copy half of its units and multicast it to both: the one of the lower rank
+// the first half. A block without partners copies whole sides, as without clusters. A block without a tile ends at
+// once.
 constexpr int NOBODY = -1;
 
 struct Member {
@@ -730,7 +797,7 @@ struct Member {
     __device__ __forceinline__ bool has_tile() const { return BLOCKS_PER_CLUSTER == 1 || tile.first_j >= 0; }
 };
 
-// Of all blocks along x: the tile's row and its column, and the partners' ranks.
+// The row and the column of the tile of each block along x, and its partners' ranks.
 __constant__ const signed char MEMBERS[][4] = {
     {1, 0, 1, 2}, {1, 1, 0, 3}, {2, 0, 3, 0}, {2, 1, 2, 1},
     {3, 0, 1, -1}, {3, 1, 0, -1}, {3, 2, 3, -1}, {3, 3, 2, -1},
@@ -802,28 +869,16 @@ struct Release {
     }
 };
 
-// Registers move between warpgroups, from a pool that holds what the launch gave all threads.
-template <int N>
-__device__ __forceinline__ void give_registers()
-{
-#ifndef AUTOTUNE_HOST
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(N));
-#endif
-}
-
-template <int N>
-__device__ __forceinline__ void take_registers()
-{
-#ifndef AUTOTUNE_HOST
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(N));
-#endif
-}
-
+// Copies for wgmma, by one thread of a block: the units of its slice, stage after stage, by the tensor memory
+// accelerator.
+// Needs     wgmma_ring.cuh (Ring), wgmma_chain.cuh (Range), wgmma_cluster.cuh (Member, Share, share_of, Sides),
+//           lib/tma.cuh (TensorMap, arrive_and_expect, copy_box, wait), lib/cluster.cuh (copy_box_to)
+// Provides  copy_slice; await_partners
 constexpr int HALF = UNITS_PER_STAGE / (BLOCKS_PER_CLUSTER > 1 ? 2 : 1);  // units of a share; without clusters all
 constexpr bool COPIES_ALL = BLOCKS || BLOCKS_PER_CLUSTER > 1;  // units past the slice, too: they are not used
 
-// HALF the units of one side of a stage: for this block, or SHARED, for those whose ranks are bits of `blocks`. In
-// layout blocks a unit is a batch, and one box holds them.
+// Copies HALF the units of one side of a stage: to this block, or, if SHARED, to those whose ranks are bits of
+// `blocks`. In layout blocks a unit is a batch, and one box holds them.
 template <bool SHARED>
 __device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
                                           const Range& range, int unit, int channel, unsigned blocks)
@@ -846,7 +901,7 @@ __device__ __forceinline__ void copy_half(unsigned to, const TensorMap& map, uns
     }
 }
 
-// The units of a side that this block copies.
+// Copies the units of a side that are this block's to copy.
 __device__ __forceinline__ void copy_side(unsigned to, const TensorMap& map, unsigned barrier, int first_receiver,
                                           const Range& range, int unit, int channel, const Share& share)
 {
@@ -861,9 +916,10 @@ __device__ __forceinline__ void copy_side(unsigned to, const TensorMap& map, uns
     }
 }
 
-// One thread's work. Partners, too, have released a stage before this block copies to them. They may copy to this block
-// before it expects the bytes: the phase does not end without its arrival. Partners copy to each other in every stage,
-// also in the last one, so that none of them releases a stage a second time before this block has seen the first.
+// Copies all units of a slice. Partners, too, have released a stage before this block copies to them. They may copy to
+// this block before it expects the bytes: the phase does not end without its arrival. Partners copy to each other in
+// every stage, also in the last one, so that none of them releases a stage a second time before this block has seen the
+// first.
 __device__ __forceinline__ void copy_slice(
     Ring& ring, const TensorMap& map, const Member& own, const Sides& sides, const Range& range, int channel)
 {
@@ -881,7 +937,7 @@ __device__ __forceinline__ void copy_slice(
     }
 }
 
-// Until all stages are released, by partners, too: then nobody copies to this block any more, or arrives at its
+// Waits until all stages are released, by partners, too: then nobody copies to this block any more, or arrives at its
 // barriers, so that its shared memory may go; and what it has copied to partners is there.
 __device__ __forceinline__ void await_partners(Ring& ring)
 {
@@ -892,9 +948,15 @@ __device__ __forceinline__ void await_partners(Ring& ring)
     }
 }
 
-// Units of a receiver become a pair of products' operands, in the order along K in which lanes have the words of A:
-// lane l1 l0 of a row has words l1 l0 of both halves. A thread reads all units before it writes: they may lie where it
-// writes.
+// Conversion for wgmma, by a warpgroup: the units of the earlier receivers become operands that tensor cores read.
+// Needs     octet.cuh (Octet, place_of, sorted), operands.cuh (plain_words), wgmma_ring.cuh (Ring),
+//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Sides),
+//           lib/tma.cuh (arrive, publish_writes, shared_pointer, wait)
+// Provides  convert_slice
+
+// Makes the operands of a pair of products of a receiver's units, in the order along K in which lanes have the words of
+// A: lane l1 l0 of a row has words l1 l0 of both halves. A thread reads all units before it writes: they may lie where
+// it writes.
 __device__ __forceinline__ void convert_pair(
     const unsigned char* raw, unsigned char* operand, int receiver, int n_units)
 {
@@ -933,9 +995,9 @@ __device__ __forceinline__ void convert_pair(
         }
 }
 
-// Two teams take turns at the stages, so that one reads while the other writes. Both wait for all copies: these may end
-// in another order than they began, and a team that is a round ahead of one would take the parity of the round before
-// for its own.
+// Converts all units of a slice. Two teams alternate from stage to stage, so that one reads while the other writes.
+// Both wait for all copies: these may end in another order than they began, and a team that is a round ahead of one
+// would take the parity of the round before for its own.
 __device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, const Range& range)
 {
     const int receiver = threadIdx.x % RECEIVERS_I;
@@ -959,19 +1021,17 @@ __device__ __forceinline__ void convert_slice(Ring& ring, const Sides& sides, co
     }
 }
 
-// A consumer whose receivers are all past the last one keeps the ring going.
-__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
-{
-#pragma unroll 1
-    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
-        wait(ring.copied(), ring.parity);
-        release(ring.released());
-        ring.advance();
-    }
-}
+// Products by wgmma, of a consumer: a warpgroup with 32 later receivers, and N earlier ones.
+// Needs     octet.cuh (Octet, lane_offset, load_octet, place_of), operands.cuh (plain_words, turned_words),
+//           lowest.cuh (Lowest), store.cuh (Sums, put), triangle.cuh (Block), wgmma_ring.cuh (Ring),
+//           wgmma_chain.cuh (Range), wgmma_cluster.cuh (Release, Sides), lib/thread.cuh (thread_again),
+//           lib/tma.cuh (shared_pointer, wait),
+//           lib/wgmma.cuh (begin_products, close_products, multiply, rows_of_64_bytes, wait_for_products)
+// Provides  multiply_slice; skip_slice
 
-// Rows of a consumer: of each warp polarisation a of 8 later receivers, then b of the same; in layout blocks both of a
-// receiver one after the other, so that the lanes of two rows have 32 contiguous bytes of 32-bit results.
+// Returns where the row of a lane starts. A warp has polarisation a of 8 later receivers, then b of the same; in layout
+// blocks both of a receiver one after the other, so that the lanes of two rows have 32 contiguous bytes of 32-bit
+// results.
 __device__ __forceinline__ int row_offset()
 {
     const int lane = threadIdx.x % 32, matrix = lane / 8;
@@ -995,14 +1055,15 @@ struct Rows {
     }
 };
 
-// The sums of one polarisation of the earlier receivers.
+// Returns the sums of one polarisation of the earlier receivers.
 template <int N>
 __device__ __forceinline__ Sum (&half_of(Sum (&sums)[N], int pol))[N / 2]
 {
     return *reinterpret_cast<Sum(*)[N / 2]>(sums + pol * (N / 2));
 }
 
-// Products of a stage's step with N earlier receivers: real parts from plain rows, negative imaginary ones from turned.
+// Adds the products of a stage's step with N earlier receivers: real parts from plain rows, negative imaginary ones
+// from turned.
 template <int N>
 __device__ __forceinline__ void add_product(Sum (&re)[N], Sum (&im)[N], const Rows& rows, unsigned operands, int step)
 {
@@ -1029,7 +1090,7 @@ __device__ __forceinline__ void wait_for_stage(const Ring& ring)
         wait(ring.converted(), ring.parity);
 }
 
-// All units of a slice. A stage is released when the first products of the next one are under way.
+// Adds the products of all units of a slice. A stage is released when the first products of the next one are under way.
 template <int N>
 __device__ __forceinline__ void add_slice(
     Sum (&re)[N], Sum (&im)[N], Ring& ring, int n_units, unsigned row, int operand, const Release& release,
@@ -1077,6 +1138,7 @@ __device__ __forceinline__ void add_slice(
     ring.advance();
 }
 
+// Makes the results of a slice.
 template <int N>
 __device__ __forceinline__ void multiply_slice(
     Result* results, Ring& ring, const Block& block, const Sides& sides, const Range& range, int consumer,
@@ -1094,10 +1156,7 @@ __device__ __forceinline__ void multiply_slice(
     }
     if (!OVERWRITES && range.n_units == 0)
         return;
-    int thread = threadIdx.x;
-#ifndef AUTOTUNE_HOST
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));  // again, so that nothing of it lives in a register meanwhile
-#endif
+    const int thread = thread_again();  // so that nothing of it lives in a register meanwhile
     const int lane = thread % 32, first_j = block.first_j + consumer * 32 + thread / 32 % 4 * 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {  // rows 0 to 7, and 8 to 15
@@ -1124,6 +1183,30 @@ __device__ __forceinline__ void multiply_slice(
     }
 }
 
+// Stands for multiply_slice() where all receivers are past the last one: it keeps the ring going.
+__device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const Release& release)
+{
+#pragma unroll 1
+    for (int unit = 0; unit < range.n_units; unit += UNITS_PER_STAGE) {
+        wait(ring.copied(), ring.parity);
+        release(ring.released());
+        ring.advance();
+    }
+}
+
+// MMA wgmma, for sm_90a only: the first warpgroup of a block copies, the last two multiply; one between them may
+// convert.
+//   stage       4 products along K of 64 later and 64 earlier receivers: UNITS_PER_STAGE units of a receiver
+//   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
+//               polarisations a, then all b; each product twice, for real and for imaginary parts
+//   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, of a receiver's
+//               polarisation a and then b, for one product: voltages as they are
+// Needs     triangle.cuh (Block, first_of_slice), wgmma_ring.cuh (Ring), wgmma_chain.cuh (Chain, chain_of, Range),
+//           wgmma_cluster.cuh (Member, member_of, NOBODY, Sides, Release), wgmma_copy.cuh (copy_slice, await_partners),
+//           wgmma_convert.cuh (convert_slice), wgmma_multiply.cuh (multiply_slice, skip_slice), lowest.cuh (Lowest),
+//           lib/tma.cuh (TensorMap, shared_address, init_barrier, publish_barriers), lib/cluster.cuh (sync_cluster),
+//           lib/registers.cuh (give_registers, take_registers)
+// Provides  nothing
 extern "C" __global__ void __cluster_dims__(BLOCKS_PER_CLUSTER, 1, 1) __launch_bounds__(N_THREADS, 1) correlate(
     Result* __restrict__ results,
     const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used,

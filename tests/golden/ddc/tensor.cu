@@ -149,7 +149,7 @@ __device__ __forceinline__ void wait_for_groups()
 //         store.
 
 // Shape: the geometry of this variant. kernels/ddc/tensor.py derives it, under the same names, and says how; nothing
-// here is derived again, only asserted. Parts take it as their template parameter S.
+// here is derived again, only asserted. Parts take it as their template parameter Shape.
 // Words    a run       consecutive outputs: a row of the samples' matrix; a warp has 16
 //          a step      OUTPUTS_PER_STEP outputs of each row begin, a tile; N_TILES tiles are under way
 //          a part      products of a step whose samples are in registers together
@@ -272,29 +272,30 @@ struct Shape {
 };
 
 // A part of a step: the packed words that a lane loads of it, and the operands that they become.
-// Needs     S: Shape
+// Needs     Shape
 // Provides  Words, Operands; load_words, from a stage to registers
-template <class S>
-using Words = unsigned[2][S::GROUPS_PER_PART][S::WORDS_PER_GROUP];  // [row of the lane's two]
+template <class Shape>
+using Words = unsigned[2][Shape::GROUPS_PER_PART][Shape::WORDS_PER_GROUP];  // [row of the lane's two]
 
-template <class S>
-using Operands = unsigned[S::MMAS_PER_PART * S::OPERANDS_PER_SAMPLE][4];  // [product][register]
+template <class Shape>
+using Operands = unsigned[Shape::MMAS_PER_PART * Shape::OPERANDS_PER_SAMPLE][4];  // [product][register]
 
 // Loads the words of the part's first `n` products. `from`: the lane's first one of its first row.
-template <class S>
-__device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from, int n = S::MMAS_PER_PART)
+template <class Shape>
+__device__ __forceinline__ void load_words(Words<Shape>& words, const unsigned* from, int n = Shape::MMAS_PER_PART)
 {
 #pragma unroll
-    for (int i = 0; i < 2 * S::GROUPS_PER_PART * S::WORDS_PER_GROUP; ++i) {
-        const int r = i / (S::GROUPS_PER_PART * S::WORDS_PER_GROUP);
-        const int g = i / S::WORDS_PER_GROUP % S::GROUPS_PER_PART, w = i % S::WORDS_PER_GROUP;
-        if (g * S::MMAS_PER_PART < n * S::GROUPS_PER_PART)
-            words[r][g][w] = from[r * (8 * S::STAGE_PITCH * 4) + g * S::GROUP_STRIDE + w];
+    for (int i = 0; i < 2 * Shape::GROUPS_PER_PART * Shape::WORDS_PER_GROUP; ++i) {
+        const int r = i / (Shape::GROUPS_PER_PART * Shape::WORDS_PER_GROUP);
+        const int g = i / Shape::WORDS_PER_GROUP % Shape::GROUPS_PER_PART, w = i % Shape::WORDS_PER_GROUP;
+        if (g * Shape::MMAS_PER_PART < n * Shape::GROUPS_PER_PART)
+            words[r][g][w] = from[r * (8 * Shape::STAGE_PITCH * 4) + g * Shape::GROUP_STRIDE + w];
     }
 }
 
 // Decode, to halves: packed samples become halves in the registers that a product takes them from.
-// Needs     S: Shape; lib/bits.cuh, lib/opaque.cuh, part.cuh
+// Needs     Shape; lib/bits.cuh (and_xor), lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div),
+//           part.cuh (Words, Operands)
 // Provides  skew_of, sample_of: which sample meets which row of the weights
 //           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
 //           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
@@ -314,23 +315,23 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 // Where steps start at any bit of a byte, groups do, too: words are shifted into place, and samples taken one by one.
 #include <cuda_fp16.h>
 
-template <class S>
+template <class Shape>
 struct DecodeHalves {
-    static constexpr int ALIGNED_WORDS = ceil_div(S::BITS_PER_GROUP, 32);
+    static constexpr int ALIGNED_WORDS = ceil_div(Shape::BITS_PER_GROUP, 32);
     // A group is loaded from the byte on in which it starts.
-    static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
+    static constexpr int SHIFTED_WORDS = ceil_div(Shape::BITS_PER_GROUP + (Shape::STEPS_ARE_BYTES ? 0 : 7), 32);
     // A pair of samples lies in the first 5 bytes of its group: one PRMT finds its bytes in two words, wherever they
     // start.
     static constexpr bool NARROW =
-        S::STEPS_ARE_BYTES && !S::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
+        Shape::STEPS_ARE_BYTES && !Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS % 2 == 0 && SAMPLE_BITS <= 10;
     static constexpr bool SAME_BYTES = SAMPLE_BITS <= 4;  // all pairs of a group are in the same two
     static constexpr int LOW_BITS = SAMPLE_BITS < 10 ? SAMPLE_BITS : 10;  // the mantissa's
     static constexpr int TOP_BITS = SAMPLE_BITS - LOW_BITS;
     static constexpr unsigned EXPONENT = 0x6400;  // of 1024
     // Decoding leaves halves that are too large by so much.
     static constexpr unsigned BIAS = TOP_BITS == 0 ? EXPONENT | 1u << (SAMPLE_BITS - 1) : 0;
-    static_assert(S::MMAS_PER_GROUP * 4 == S::SAMPLES_PER_GROUP && S::OPERANDS_PER_SAMPLE == 1);
-    static_assert(S::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
+    static_assert(Shape::MMAS_PER_GROUP * 4 == Shape::SAMPLES_PER_GROUP && Shape::OPERANDS_PER_SAMPLE == 1);
+    static_assert(Shape::MMAS_PER_GROUP * SAMPLE_BITS % 2 == 0, "groups start alike within a word");
 
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
@@ -338,7 +339,7 @@ struct DecodeHalves {
     unsigned selectors[4];
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
+    __device__ __forceinline__ explicit DecodeHalves(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
         align_to(bit);
     }
@@ -346,31 +347,31 @@ struct DecodeHalves {
     // Returns by how many samples the block's runs start earlier, so that groups start where they should.
     __device__ __forceinline__ static int skew_of(long long first_byte)
     {
-        return S::GROUPS_START_EVEN && first_byte % 2 != 0 ? S::BYTE_PERIOD : 0;  // an odd number of bytes
+        return Shape::GROUPS_START_EVEN && first_byte % 2 != 0 ? Shape::BYTE_PERIOD : 0;  // an odd number of bytes
     }
 
     // Returns the sample of a product's row 0 (of 0 to 3: a lane), register `r` and half `h` of it (0: the low one);
     // those of the other rows follow SAMPLES_PER_GROUP samples apart.
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int h)
     {
-        const int first = product / S::MMAS_PER_GROUP * (4 * S::SAMPLES_PER_GROUP);
-        const int in_group = product % S::MMAS_PER_GROUP;
-        return S::SAMPLES_ARE_PAIRED ? first + leader_of(in_group * 2 + r) + S::BYTE_PERIOD * (1 - h)
+        const int first = product / Shape::MMAS_PER_GROUP * (4 * Shape::SAMPLES_PER_GROUP);
+        const int in_group = product % Shape::MMAS_PER_GROUP;
+        return Shape::SAMPLES_ARE_PAIRED ? first + leader_of(in_group * 2 + r) + Shape::BYTE_PERIOD * (1 - h)
                                      : first + in_group * 4 + r * 2 + 1 - h;
     }
 
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
+        shift = Shape::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
         const unsigned rest = 0x1111u * (group_bit >> 3 & 3);
-        if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0 and 4; samples 3 and 7
+        if constexpr (Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10) {  // of four bytes; samples 0, 4; samples 3, 7
             selectors[0] = opaque(rest + 0x4321u);
             selectors[1] = opaque(0x0145u + (rest & 0xff00u));
             selectors[2] = opaque(0x2345u + (rest & 0x00ffu));
-        } else if constexpr (S::SAMPLES_ARE_PAIRED) {
+        } else if constexpr (Shape::SAMPLES_ARE_PAIRED) {
 #pragma unroll
-            for (int pair = 0; pair < (SAME_BYTES ? 1 : S::SAMPLES_PER_GROUP / 2); ++pair)
+            for (int pair = 0; pair < (SAME_BYTES ? 1 : Shape::SAMPLES_PER_GROUP / 2); ++pair)
                 selectors[pair] = opaque(rest + selector_of(leader_of(pair)));
         } else if constexpr (NARROW) {
             selectors[0] = opaque(rest + selector(0));
@@ -382,19 +383,19 @@ struct DecodeHalves {
 
     // Makes halves above BIAS of the words of the part's first `n` products.
     __device__ __forceinline__ void decode(
-        Operands<S>& halves, const Words<S>& words, int n = S::MMAS_PER_PART) const
+        Operands<Shape>& halves, const Words<Shape>& words, int n = Shape::MMAS_PER_PART) const
     {
 #pragma unroll
-        for (int i = 0; i < 2 * S::GROUPS_PER_PART; ++i) {
+        for (int i = 0; i < 2 * Shape::GROUPS_PER_PART; ++i) {
             const int g = i / 2, r = i % 2;
-            if (g * S::MMAS_PER_GROUP >= n)
+            if (g * Shape::MMAS_PER_GROUP >= n)
                 continue;
-            if constexpr (S::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10)
-                decode_pairs_of_10(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
-            else if constexpr (S::SAMPLES_ARE_PAIRED)
-                decode_pairs(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+            if constexpr (Shape::SAMPLES_ARE_PAIRED && SAMPLE_BITS == 10)
+                decode_pairs_of_10(halves, g * Shape::MMAS_PER_GROUP, r, words[r][g]);
+            else if constexpr (Shape::SAMPLES_ARE_PAIRED)
+                decode_pairs(halves, g * Shape::MMAS_PER_GROUP, r, words[r][g]);
             else
-                decode_group<0>(halves, g * S::MMAS_PER_GROUP, r, words[r][g]);
+                decode_group<0>(halves, g * Shape::MMAS_PER_GROUP, r, words[r][g]);
         }
     }
 
@@ -420,9 +421,9 @@ private:
     // ---- groups of samples that are taken one by one: the two registers of product IN_GROUP of a group, and behind it
     template <int IN_GROUP>
     __device__ __forceinline__ void decode_group(
-        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+        Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
-        if constexpr (IN_GROUP < S::MMAS_PER_GROUP) {
+        if constexpr (IN_GROUP < Shape::MMAS_PER_GROUP) {
             if constexpr (NARROW) {
                 const unsigned t0 = __byte_perm(words[0], words[1], selectors[0]);
                 const unsigned t1 = __byte_perm(words[0], words[1], selectors[1]);
@@ -433,10 +434,10 @@ private:
                 unsigned whole[SHIFTED_WORDS];  // from a byte on
 #pragma unroll
                 for (int w = 0; w < SHIFTED_WORDS; ++w)
-                    whole[w] = __byte_perm(words[w], words[w + 1 < S::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
+                    whole[w] = __byte_perm(words[w], words[w + 1 < Shape::WORDS_PER_GROUP ? w + 1 : w], selectors[0]);
 #pragma unroll
                 for (int w = 0; w < ALIGNED_WORDS; ++w)
-                    aligned[w] = S::STEPS_ARE_BYTES
+                    aligned[w] = Shape::STEPS_ARE_BYTES
                         ? whole[w]
                         : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
                 constexpr int A = IN_GROUP * 4;
@@ -484,10 +485,10 @@ private:
 
     // ---- pairs of samples that start at the same bit of a byte: the registers of a group's products, from `first` on
     __device__ __forceinline__ void decode_pairs(
-        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+        Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
 #pragma unroll
-        for (int pair = 0; pair < S::SAMPLES_PER_GROUP / 2; ++pair) {
+        for (int pair = 0; pair < Shape::SAMPLES_PER_GROUP / 2; ++pair) {
             const int leader = leader_of(pair);
             const unsigned bytes = __byte_perm(words[0], words[1], selectors[SAME_BYTES ? 0 : pair]);
             halves[first + pair / 2][pair % 2 * 2 + r] =
@@ -498,28 +499,28 @@ private:
     // The four registers of two products of 10 bits, for one row: a register has bytes i, i + 1, i + 5 and i + 6 of the
     // group.
     __device__ __forceinline__ void decode_pairs_of_10(
-        Operands<S>& halves, int first, int r, const unsigned (&words)[S::WORDS_PER_GROUP]) const
+        Operands<Shape>& halves, int first, int r, const unsigned (&words)[Shape::WORDS_PER_GROUP]) const
     {
-        constexpr int LAST = S::WORDS_PER_GROUP - 1;
+        constexpr int LAST = Shape::WORDS_PER_GROUP - 1;
         const unsigned bytes_1 = __byte_perm(words[0], words[1], selectors[0]);  // 1 to 4
         const unsigned bytes_5 = __byte_perm(words[1], words[LAST], selectors[0]);  // 5 to 8
         halves[first][r] = two_halves(__byte_perm(words[0], bytes_5, selectors[1]) >> 6);
         halves[first][2 + r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x0156) >> 4);
-        halves[first + S::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
-        halves[first + S::MMAS_PER_GROUP - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
+        halves[first + Shape::MMAS_PER_GROUP - 1][r] = two_halves(__byte_perm(bytes_1, bytes_5, 0x1267) >> 2);
+        halves[first + Shape::MMAS_PER_GROUP - 1][2 + r] = two_halves(__byte_perm(bytes_1, words[LAST], selectors[2]));
     }
 
     // Returns the first sample of pair `pair` of a group.
     __host__ __device__ static constexpr int leader_of(int pair)
     {
-        return S::BYTE_PERIOD == 1 ? 2 * pair : pair;
+        return Shape::BYTE_PERIOD == 1 ? 2 * pair : pair;
     }
 
     // Selects the bytes of sample `leader`, most significant first, and of the one BYTE_PERIOD behind it; where a
     // sample lies in one byte, twice that byte.
     __host__ __device__ static constexpr unsigned selector_of(int leader)
     {
-        const int from_first_to_other = S::BYTE_PERIOD * SAMPLE_BITS / 8;
+        const int from_first_to_other = Shape::BYTE_PERIOD * SAMPLE_BITS / 8;
         return leader * SAMPLE_BITS / 8 * 0x1010u + last_byte_of(leader) * 0x0101u + from_first_to_other * 0x0011u;
     }
 
@@ -567,13 +568,13 @@ private:
 
 // Weights as two halves, each of 11 bits: h = high + low 2^-11. They are scaled by a power of two, so that the largest
 // is in [2^14, 2^15): no half overflows, and what is 2^28 times smaller is still a normal number.
-// Needs     S: Shape; D: DecodeHalves, whose sample_of says which sample meets which row
+// Needs     Shape; Decode: DecodeHalves, whose sample_of says which sample meets which row
 // Provides  WeightHalves: split, and the constants of its scale, for weights_mixed.cuh
 //           take, words_of: what a lane has of a block, as mma.sync takes it, for weights_ring.cuh and
 //           weights_fragments.cuh
 #include <cuda_fp16.h>
 
-template <class S, class D>
+template <class Shape, class Decode>
 struct WeightHalves {
     typedef ushort4 Parts;  // (re high, re low, im high, im low)
 
@@ -600,17 +601,19 @@ struct WeightHalves {
     __device__ __forceinline__ static Taken take(
         const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
     {
-        const int column = lane / 4, own = lane % 4 * S::SAMPLES_PER_GROUP;
+        const int column = lane / 4, own = lane % 4 * Shape::SAMPLES_PER_GROUP;
         const int back = own - column / 4 * DECIMATION - skew;
-        const int first = block * S::SAMPLES_PER_STEP - unit * (2 * DECIMATION);
+        const int first = block * Shape::SAMPLES_PER_STEP - unit * (2 * DECIMATION);
         const unsigned short* const parts = &weights->x + column % 4;
         Taken taken;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int of_row_0 = D::sample_of(product, i / 2, i % 2);
+            const int of_row_0 = Decode::sample_of(product, i / 2, i % 2);
             const bool is_own =
-                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
-            const unsigned place = is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS);
+                Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP
+                || own + of_row_0 < Shape::SAMPLES_PER_STEP;
+            const unsigned place =
+                is_own ? Shape::place_of_any(back + (first + of_row_0)) : Shape::place_of_weight(TAPS);
             taken.halves[i / 2][i % 2] = parts[place * 4];
         }
         return taken;
@@ -634,16 +637,17 @@ private:
 };
 
 // Weights are fetched, multiplied by the mixer's phasors, scaled and split, by the block.
-// Needs     S: Shape; W: WeightHalves or WeightBytes, which says how they are split; lib/phase.cuh
-// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its S::place_of_weight
-template <class S, class W>
+// Needs     Shape; Weights: WeightHalves or WeightBytes, which says how they are split;
+//           lib/phase.cuh (Frequency, advance, multiply, unit_vector), lib/vector.cuh (ceil_div)
+// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its Shape::place_of_weight
+template <class Shape, class Weights>
 struct MixedWeights {
-    typedef typename W::Parts Parts;
-    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, S::N_THREADS);  // at most
+    typedef typename Weights::Parts Parts;
+    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, Shape::N_THREADS);  // at most
     typedef float Fetched[WEIGHTS_PER_THREAD];
 
-    Parts weights[S::place_of_weight(TAPS) + 1];  // a zero behind the last one
-    unsigned largest[S::N_WARPS];  // of the warp's share of the weights, as bits
+    Parts weights[Shape::place_of_weight(TAPS) + 1];  // a zero behind the last one
+    unsigned largest[Shape::N_WARPS];  // of the warp's share of the weights, as bits
 
     // Fetches a thread's weights, before all else: behind samples they would wait for all of those.
     __device__ __forceinline__ static void fetch(Fetched& fetched, const float* __restrict__ weights)
@@ -667,7 +671,7 @@ struct MixedWeights {
         for (int i = 0; i < FAR; ++i)
             far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
         if (threadIdx.x == 0)
-            mixed.weights[S::place_of_weight(TAPS)] = {};  // which is no weight
+            mixed.weights[Shape::place_of_weight(TAPS)] = {};  // which is no weight
         unsigned most = 0;
 #pragma unroll
         for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
@@ -677,10 +681,10 @@ struct MixedWeights {
             mixed.largest[threadIdx.x / 32] = most;
         __syncthreads();  // the largest of each warp is there
 #pragma unroll
-        for (int w = 0; w < S::N_WARPS; ++w)
+        for (int w = 0; w < Shape::N_WARPS; ++w)
             most = max(most, mixed.largest[w]);
-        const unsigned exponent = max(most + W::ALMOST >> 23, W::LEAST_EXPONENT);
-        const float scale = __uint_as_float((254 + W::LARGEST - exponent) << 23);
+        const unsigned exponent = max(most + Weights::ALMOST >> 23, Weights::LEAST_EXPONENT);
+        const float scale = __uint_as_float((254 + Weights::LARGEST - exponent) << 23);
 #pragma unroll
         for (int i = 0; i < WEIGHTS_PER_THREAD; ++i) {
             const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
@@ -688,10 +692,11 @@ struct MixedWeights {
             const float2 phasor = multiply(near, make_float2(far_re, far_im));
             const float weight = fetched[i] * scale;
             if (is_weight(i))
-                mixed.weights[S::place_of_weight(own_weight(i))] = W::split(weight * phasor.x, weight * phasor.y);
+                mixed.weights[Shape::place_of_weight(own_weight(i))] =
+                    Weights::split(weight * phasor.x, weight * phasor.y);
         }
         __syncthreads();  // the mixed weights are complete
-        return __uint_as_float((exponent - W::LARGEST - W::SAMPLE_SCALE) << 23);
+        return __uint_as_float((exponent - Weights::LARGEST - Weights::SAMPLE_SCALE) << 23);
     }
 
     __device__ __forceinline__ static const Parts* weights_in(const unsigned char* scratch)
@@ -703,44 +708,45 @@ private:
     // Each 32 next to each other are of a warp: weight k is one of lane k % 32.
     __device__ __forceinline__ static int own_weight(int i)
     {
-        return threadIdx.x + i * S::N_THREADS;
+        return threadIdx.x + i * Shape::N_THREADS;
     }
 
     __device__ __forceinline__ static bool is_weight(int i)
     {
-        return (i + 1) * S::N_THREADS <= TAPS || own_weight(i) < TAPS;
+        return (i + 1) * Shape::N_THREADS <= TAPS || own_weight(i) < TAPS;
     }
 };
 
 // Weights as mma.sync takes them: fragments in registers, or in shared memory where there are too many.
-// Needs     S: Shape; W: WeightHalves; weights_mixed.cuh
+// Needs     Shape; Weights: WeightHalves; weights_mixed.cuh (MixedWeights)
 // Provides  WeightFragments, made by the whole block; `fragment`
-template <class S, class W>
+template <class Shape, class Weights>
 struct WeightFragments {
-    typedef MixedWeights<S, W> Mixed;
+    typedef MixedWeights<Shape, Weights> Mixed;
 
-    uint2 own[S::WEIGHTS_ARE_SHARED ? 1 : S::N_FRAGMENTS];
+    uint2 own[Shape::WEIGHTS_ARE_SHARED ? 1 : Shape::N_FRAGMENTS];
     const uint2* shared;
 
     // `scratch`: begins with the mixed weights, behind which fragments are made.
     __device__ __forceinline__ WeightFragments(unsigned char* scratch, int skew)
-        : shared(reinterpret_cast<const uint2*>(scratch + S::FRAGMENTS_AT) + threadIdx.x % 32)
+        : shared(reinterpret_cast<const uint2*>(scratch + Shape::FRAGMENTS_AT) + threadIdx.x % 32)
     {
-        uint2* const fragments = reinterpret_cast<uint2*>(scratch + S::FRAGMENTS_AT);
+        uint2* const fragments = reinterpret_cast<uint2*>(scratch + Shape::FRAGMENTS_AT);
 #pragma unroll 1
-        for (int i = threadIdx.x; i < S::N_FRAGMENTS * 32; i += S::N_THREADS) {
-            const int octet = i / 32 % S::OCTETS_PER_TILE, product = i / 32 / S::OCTETS_PER_TILE % S::MMAS_PER_STEP;
-            const int block = i / 32 / S::OCTETS_PER_TILE / S::MMAS_PER_STEP;
-            const typename W::Taken taken =
-                W::take(Mixed::weights_in(scratch), block, product, octet, i % 32, skew);
-            unsigned words[W::OCTETS_PER_UNIT][2];
-            W::words_of(words, taken, i % 32);
+        for (int i = threadIdx.x; i < Shape::N_FRAGMENTS * 32; i += Shape::N_THREADS) {
+            const int octet = i / 32 % Shape::OCTETS_PER_TILE;
+            const int product = i / 32 / Shape::OCTETS_PER_TILE % Shape::MMAS_PER_STEP;
+            const int block = i / 32 / Shape::OCTETS_PER_TILE / Shape::MMAS_PER_STEP;
+            const typename Weights::Taken taken =
+                Weights::take(Mixed::weights_in(scratch), block, product, octet, i % 32, skew);
+            unsigned words[Weights::OCTETS_PER_UNIT][2];
+            Weights::words_of(words, taken, i % 32);
             fragments[i] = make_uint2(words[0][0], words[0][1]);
         }
         __syncthreads();  // the fragments are complete
-        if constexpr (!S::WEIGHTS_ARE_SHARED) {
+        if constexpr (!Shape::WEIGHTS_ARE_SHARED) {
 #pragma unroll
-            for (int i = 0; i < S::N_FRAGMENTS; ++i)
+            for (int i = 0; i < Shape::N_FRAGMENTS; ++i)
                 own[i] = shared[i * 32];
             __syncthreads();  // all have theirs: windows may take the place of the fragments
         }
@@ -748,13 +754,13 @@ struct WeightFragments {
 
     __device__ __forceinline__ uint2 fragment(int block, int product, int octet) const
     {
-        const int i = (block * S::MMAS_PER_STEP + product) * S::OCTETS_PER_TILE + octet;
-        return S::WEIGHTS_ARE_SHARED ? shared[i * 32] : own[S::WEIGHTS_ARE_SHARED ? 0 : i];
+        const int i = (block * Shape::MMAS_PER_STEP + product) * Shape::OCTETS_PER_TILE + octet;
+        return Shape::WEIGHTS_ARE_SHARED ? shared[i * 32] : own[Shape::WEIGHTS_ARE_SHARED ? 0 : i];
     }
 };
 
 // Pipeline, by cp.async: lanes copy a warp's samples to shared memory, a stage of all its rows at a time.
-// Needs     S: Shape; lib/async.cuh
+// Needs     Shape; lib/async.cuh (copy_async, close_group, wait_for_groups), lib/vector.cuh (ceil_div)
 // Provides  CpAsyncPipeline: begin_stage, wait_for_stage; where the stage at hand starts (offset, drift, start, shift)
 // TAKES_ALL  or only what the copy engine of pipeline_tma.cuh leaves: stages near the ends of the buffer
 // A stage of a row starts at any byte, and at any bit if steps are not whole bytes; its copies start at the multiple of
@@ -764,34 +770,35 @@ struct WeightFragments {
 //         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
 
 // Returns how many copies a lane begins for a stage, with so many lanes a row.
-template <class S>
+template <class Shape>
 __host__ __device__ constexpr int copies_by(int lanes_per_row)
 {
-    return ceil_div(S::PIECES_PER_ROW, lanes_per_row) * ceil_div(S::ROWS_PER_WARP, 32 / lanes_per_row);
+    return ceil_div(Shape::PIECES_PER_ROW, lanes_per_row) * ceil_div(Shape::ROWS_PER_WARP, 32 / lanes_per_row);
 }
 
 // Returns how many lanes copy pieces of one row: the largest of few numbers that needs the fewest copies.
-template <class S>
+template <class Shape>
 __host__ __device__ constexpr int best_lanes()
 {
-    int best = S::PIECES_PER_ROW < 32 ? S::PIECES_PER_ROW : 32;
-    if (S::DRIFT != 0 && S::ROWS_PER_BOX % (32 / best) != 0)
+    int best = Shape::PIECES_PER_ROW < 32 ? Shape::PIECES_PER_ROW : 32;
+    if (Shape::DRIFT != 0 && Shape::ROWS_PER_BOX % (32 / best) != 0)
         best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
-        if (copies_by<S>(lanes) < copies_by<S>(best))
+        if (copies_by<Shape>(lanes) < copies_by<Shape>(best))
             best = lanes;
     return best;
 }
 
-template <class S, bool TAKES_ALL>
+template <class Shape, bool TAKES_ALL>
 struct CpAsyncPipeline {
-    static constexpr int LANES = best_lanes<S>();  // that copy pieces of one row
+    static constexpr int LANES = best_lanes<Shape>();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr int UNUSED_BYTES =
-        (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
-    static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
+        (Shape::STAGES_PER_RUN * Shape::STEPS_PER_STAGE - Shape::STEPS_PER_RUN) * Shape::BITS_PER_STEP / 8;
+    static constexpr int LAST_PIECES = Shape::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
     // Bytes of a row that stages take at most.
-    static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
+    static constexpr long long RUN_SPAN =
+        (Shape::STAGES_PER_RUN - 1ll) * Shape::BITS_PER_STAGE / 8 + Shape::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
     const int lane_row;
@@ -809,21 +816,23 @@ struct CpAsyncPipeline {
 
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ CpAsyncPipeline(
-        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
-        long long first_byte)
+        int lane, uint4 (*stages)[Shape::ROWS_PER_WARP][Shape::STAGE_PITCH], const unsigned char* samples,
+        long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte - S::FIRST_DRIFT & ~15ll),
+          n_bytes(n_bytes), first(first_byte - Shape::FIRST_DRIFT & ~15ll),
           is_inside(
-              first_byte >= S::FIRST_DRIFT && first_byte + (S::ROWS_PER_WARP - 1) * S::RUN_BYTES + RUN_SPAN <= n_bytes),
-          offset(static_cast<int>(first_byte - S::FIRST_DRIFT & 15)), drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT),
-          start(offset * 8 - S::BITS_PER_STAGE & 127), stage(0), slot(0)
+              first_byte >= Shape::FIRST_DRIFT
+              && first_byte + (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + RUN_SPAN <= n_bytes),
+          offset(static_cast<int>(first_byte - Shape::FIRST_DRIFT & 15)),
+          drift(Shape::FIRST_DRIFT + lane / 4 * Shape::DRIFT),
+          start(offset * 8 - Shape::BITS_PER_STAGE & 127), stage(0), slot(0)
     {
     }
 
     // Begins the copies of the next stage. Closes a group in any case, so that the number under way stays the same.
     __device__ __forceinline__ void begin_stage()
     {
-        if (stage < S::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+        if (stage < Shape::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
             if (TAKES_ALL && is_inside)
                 copy<true>();
             else
@@ -831,13 +840,13 @@ struct CpAsyncPipeline {
         }
         close_group();
         ++stage;
-        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
+        slot = slot + 1 < Shape::N_STAGES ? slot + 1 : 0;
     }
 
     // Waits for the oldest stage under way.
     __device__ __forceinline__ void wait_for_stage()
     {
-        wait_for_groups<S::N_STAGES - 1>();
+        wait_for_groups<Shape::N_STAGES - 1>();
         __syncwarp();  // for every lane
         read_next();
     }
@@ -845,48 +854,50 @@ struct CpAsyncPipeline {
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
-        if constexpr (!S::STAGES_START_ALIKE)
-            start = start + S::BITS_PER_STAGE & 127;
+        if constexpr (!Shape::STAGES_START_ALIKE)
+            start = start + Shape::BITS_PER_STAGE & 127;
     }
 
     // Returns where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return S::STAGES_START_ALIKE ? stage * (S::BITS_PER_STAGE / 8)
-                                     : (offset * 8 + stage * S::BITS_PER_STAGE) / 128 * 16;
+        return Shape::STAGES_START_ALIKE ? stage * (Shape::BITS_PER_STAGE / 8)
+                                     : (offset * 8 + stage * Shape::BITS_PER_STAGE) / 128 * 16;
     }
 
     // Returns by how many words the stage that is read starts further than the first one, where stages are whole words.
-    __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
+    __device__ __forceinline__ int shift() const { return Shape::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
     // Begins the copies of a stage; what lies outside of the buffer becomes 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
-        constexpr int ROW_COPIES = ceil_div(S::ROWS_PER_WARP, ROWS_AT_ONCE);
-        static_assert((S::ROWS_PER_WARP - 1) * S::RUN_BYTES + S::PIECES_PER_ROW * 16 < FAR, "places are ints");
-        const int pieces = stage + 1 < S::STAGES_PER_RUN ? S::PIECES_PER_ROW : LAST_PIECES;
-        const long long from = first + start_of_stage() + lane_row * S::BOX_PITCH + lane_piece * 16;
+        constexpr int ROW_COPIES = ceil_div(Shape::ROWS_PER_WARP, ROWS_AT_ONCE);
+        static_assert(
+            (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + Shape::PIECES_PER_ROW * 16 < FAR, "places are ints");
+        const int pieces = stage + 1 < Shape::STAGES_PER_RUN ? Shape::PIECES_PER_ROW : LAST_PIECES;
+        const long long from = first + start_of_stage() + lane_row * Shape::BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
-        uint4* const to = stages + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH);
+        uint4* const to = stages + slot * (Shape::ROWS_PER_WARP * Shape::STAGE_PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll
-        for (int i = 0; i < copies_by<S>(LANES); ++i) {
+        for (int i = 0; i < copies_by<Shape>(LANES); ++i) {
             const int r = i % ROW_COPIES * ROWS_AT_ONCE, p = i / ROW_COPIES * LANES;
             // All lanes have a piece to copy, but for the last rows and the last pieces.
-            if ((r + ROWS_AT_ONCE > S::ROWS_PER_WARP && lane_row + r >= S::ROWS_PER_WARP)
+            if ((r + ROWS_AT_ONCE > Shape::ROWS_PER_WARP && lane_row + r >= Shape::ROWS_PER_WARP)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
             const int further =
-                r % S::ROWS_PER_BOX * S::BOX_PITCH + r / S::ROWS_PER_BOX * (S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16;
+                r % Shape::ROWS_PER_BOX * Shape::BOX_PITCH +
+                r / Shape::ROWS_PER_BOX * (Shape::ROWS_PER_BOX * Shape::RUN_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * S::STAGE_PITCH + p, address + further);
+                copy_async(to + r * Shape::STAGE_PITCH + p, address + further);
             } else {
                 // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
                 const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * S::STAGE_PITCH + p, address + further, n);
+                copy_async(to + r * Shape::STAGE_PITCH + p, address + further, n);
             }
         }
     }
@@ -898,16 +909,17 @@ private:
 };
 
 // Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
-// Needs     S: Shape; lib/phase.cuh, lib/vector.cuh
+// Needs     Shape; lib/phase.cuh (Frequency, Phase, advance, multiply, unit_vector),
+//           lib/vector.cuh (Floats, load_floats, store_floats)
 // Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
 // Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
 //           bytes.
 // Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
 //           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
 //           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
-template <class S>
+template <class Shape>
 struct Epilogue {
-    static constexpr int OUTPUTS_PER_PHASOR = S::OUTPUTS_PER_WINDOW < 32 ? S::OUTPUTS_PER_WINDOW : 32;
+    static constexpr int OUTPUTS_PER_PHASOR = Shape::OUTPUTS_PER_WINDOW < 32 ? Shape::OUTPUTS_PER_WINDOW : 32;
     static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
     static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
     static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
@@ -916,8 +928,8 @@ struct Epilogue {
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
     // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
     // alone.
-    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
-    static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
+    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : Shape::ROWS_PER_WARP / ROWS_PER_STORE;
+    static_assert(Shape::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
 
     // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
     // bytes; fewer, if only they are a whole number of bytes of samples.
@@ -975,9 +987,9 @@ struct Epilogue {
         : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
           first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
           end(static_cast<int>(
-              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * S::OUTPUTS_PER_RUN))))),
-          is_whole(begin == 0 && end == n_rows * S::OUTPUTS_PER_RUN), pair(pair),
-          to(row + (first - lead) + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first)
+              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * Shape::OUTPUTS_PER_RUN))))),
+          is_whole(begin == 0 && end == n_rows * Shape::OUTPUTS_PER_RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_PER_ROW * Shape::OUTPUTS_PER_RUN + pair.first)
     {
     }
 
@@ -985,43 +997,44 @@ struct Epilogue {
     __device__ __forceinline__ void drain(int at)
     {
         if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
-            const int row = lane % S::ROWS_PER_WARP, second = lane / S::ROWS_PER_WARP;
-            const long long output = first + lead + row * S::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
-            float* const phasors = window + row * S::WINDOW_PITCH + 2 * S::OUTPUTS_PER_WINDOW + second * 2;
+            const int row = lane % Shape::ROWS_PER_WARP, second = lane / Shape::ROWS_PER_WARP;
+            const long long output = first + lead + row * Shape::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
+            float* const phasors = window + row * Shape::WINDOW_PITCH + 2 * Shape::OUTPUTS_PER_WINDOW + second * 2;
             *reinterpret_cast<float2*>(phasors) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
         __syncwarp();  // the window and its phasors are complete
-        const float* const outputs = window + lane / LANES_PER_ROW * S::WINDOW_PITCH;
+        const float* const outputs = window + lane / LANES_PER_ROW * Shape::WINDOW_PITCH;
 #pragma unroll
-        for (int part = 0; part < S::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
+        for (int part = 0; part < Shape::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
             const int phasor = 2 * (at / OUTPUTS_PER_PHASOR + part) % 4;
-            const float* const phasors = outputs + 2 * S::OUTPUTS_PER_WINDOW + phasor;
+            const float* const phasors = outputs + 2 * Shape::OUTPUTS_PER_WINDOW + phasor;
             const float* const from = outputs + part * (2 * OUTPUTS_PER_PHASOR) + pair.first * 2;
             const int offset = at + part * OUTPUTS_PER_PHASOR;
-            if (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0 && offset + pair.first >= S::OUTPUTS_PER_RUN)
+            if (Shape::OUTPUTS_PER_RUN % Shape::OUTPUTS_PER_WINDOW != 0
+                && offset + pair.first >= Shape::OUTPUTS_PER_RUN)
                 continue;  // the run ends in this window; what is behind it was never put
             if (pair.is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
-                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE)
-                    if (r + ROWS_PER_STORE < S::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
-                        const Floats<4> y = load_floats<4>(from + r * S::WINDOW_PITCH);
-                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * S::WINDOW_PITCH);
-                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * S::WINDOW_PITCH);
-                        store_floats<4>(&to[offset + r * S::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
+                for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE)
+                    if (r + ROWS_PER_STORE < Shape::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * Shape::WINDOW_PITCH);
+                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * Shape::WINDOW_PITCH);
+                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * Shape::WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * Shape::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
                     }
             } else {
-                const int output = offset + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first - begin;
-                const bool has_second = S::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
-                    || offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;
+                const int output = offset + lane / LANES_PER_ROW * Shape::OUTPUTS_PER_RUN + pair.first - begin;
+                const bool has_second = Shape::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
+                    || offset + pair.first + pair.apart < Shape::OUTPUTS_PER_RUN;
 #pragma unroll UNPAIRED_STORES
-                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE) {
-                    const float2* const two = reinterpret_cast<const float2*>(from + r * S::WINDOW_PITCH);
-                    const float2 a = rotated<0>(two[0], phasors + r * S::WINDOW_PITCH);
-                    const float2 b = rotated<1>(two[pair.apart], phasors + r * S::WINDOW_PITCH);
-                    if (is_stored(output + r * S::OUTPUTS_PER_RUN))
-                        to[offset + r * S::OUTPUTS_PER_RUN] = a;
-                    if (has_second && is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart))
-                        to[offset + r * S::OUTPUTS_PER_RUN + pair.apart] = b;
+                for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * Shape::WINDOW_PITCH);
+                    const float2 a = rotated<0>(two[0], phasors + r * Shape::WINDOW_PITCH);
+                    const float2 b = rotated<1>(two[pair.apart], phasors + r * Shape::WINDOW_PITCH);
+                    if (is_stored(output + r * Shape::OUTPUTS_PER_RUN))
+                        to[offset + r * Shape::OUTPUTS_PER_RUN] = a;
+                    if (has_second && is_stored(output + r * Shape::OUTPUTS_PER_RUN + pair.apart))
+                        to[offset + r * Shape::OUTPUTS_PER_RUN + pair.apart] = b;
                 }
             }
         }
@@ -1034,7 +1047,7 @@ private:
     __device__ __forceinline__ bool is_inside(int offset) const
     {
         return offset >= begin
-            && (n_rows - 1) * S::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, S::OUTPUTS_PER_RUN) <= end;
+            && (n_rows - 1) * Shape::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, Shape::OUTPUTS_PER_RUN) <= end;
     }
 
     // `output`: from the first one in the baseband on.
@@ -1076,125 +1089,131 @@ __device__ __forceinline__ Tile multiply_add(const unsigned (&a)[4], uint2 b, co
 }
 
 // Mainloop, by mma.sync: part after part; the next part is decoded while tensor cores multiply this one.
-// Needs     S: Shape; D: DecodeHalves; F: WeightFragments; P: CpAsyncPipeline; E: Epilogue; part.cuh, mma_sync.cuh
+// Needs     Shape; Decode: DecodeHalves; Fragments: WeightFragments; Pipeline: CpAsyncPipeline; Output: Epilogue;
+//           part.cuh (Words, Operands, load_words), mma_sync.cuh (Tile, multiply_add)
 // Provides  MainloopSync: run, for a warp, once
 // A tile moves to the place before its own with the product that adds to it, since sums may be written to other
 // registers than they are read from: place 0 is done.
-template <class S, class D, class F, class P, class E>
+template <class Shape, class Decode, class Fragments, class Pipeline, class Output>
 struct MainloopSync {
-    typedef Tile Tiles[S::N_TILES][S::OCTETS_PER_TILE];
-    static_assert(S::BITS_PER_STEP % 32 == 0 && S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP);
-    static_assert(S::STEPS_PER_STAGE % S::STEPS_PER_ITERATION == 0, "whole iterations a stage");
-    static_assert(S::STEPS_PER_WINDOW % S::STEPS_PER_ITERATION == 0, "whole iterations a window");
-    static_assert(S::DRIFT == 0, "rows start alike within 16 bytes");
+    typedef Tile Tiles[Shape::N_TILES][Shape::OCTETS_PER_TILE];
+    static_assert(Shape::BITS_PER_STEP % 32 == 0);
+    static_assert(Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP);
+    static_assert(Shape::STEPS_PER_STAGE % Shape::STEPS_PER_ITERATION == 0, "whole iterations a stage");
+    static_assert(Shape::STEPS_PER_WINDOW % Shape::STEPS_PER_ITERATION == 0, "whole iterations a window");
+    static_assert(Shape::DRIFT == 0, "rows start alike within 16 bytes");
 
-    Words<S> words;  // of the next part
-    Operands<S> part;  // the one at hand
+    Words<Shape> words;  // of the next part
+    Operands<Shape> part;  // the one at hand
     Tiles tiles = {};  // sums
 
     // Takes the runs of a warp, step after step. `lane_words`: the lane's first word of its first row of the first
     // stage.
     __device__ __forceinline__ void run(
-        P& pipeline, E& epilogue, const D& decode, const unsigned* lane_words, const F& weights)
+        Pipeline& pipeline, Output& epilogue, const Decode& decode, const unsigned* lane_words,
+        const Fragments& weights)
     {
         pipeline.wait_for_stage();
         const unsigned* from = lane_words;
-        load_words<S>(words, from);
+        load_words<Shape>(words, from);
         decode_part(part, words, decode);
         int slot = 0;
-        int stage_end = S::STEPS_PER_STAGE - S::WARM_UP_STEPS;
+        int stage_end = Shape::STEPS_PER_STAGE - Shape::WARM_UP_STEPS;
 #pragma unroll 1
-        for (int step = -S::WARM_UP_STEPS; step < S::END_STEP;) {
+        for (int step = -Shape::WARM_UP_STEPS; step < Shape::END_STEP;) {
 #pragma unroll
-            for (int i = 0; i < S::STEPS_PER_ITERATION * S::PARTS_PER_STEP; ++i) {
-                Operands<S> next;
-                if (i + 1 < S::STEPS_PER_ITERATION * S::PARTS_PER_STEP) {
-                    load_words<S>(words, from + (i + 1) * S::PART_STRIDE);
+            for (int i = 0; i < Shape::STEPS_PER_ITERATION * Shape::PARTS_PER_STEP; ++i) {
+                Operands<Shape> next;
+                if (i + 1 < Shape::STEPS_PER_ITERATION * Shape::PARTS_PER_STEP) {
+                    load_words<Shape>(words, from + (i + 1) * Shape::PART_STRIDE);
                 } else {
-                    from += S::STEPS_PER_ITERATION * S::PARTS_PER_STEP * S::PART_STRIDE;
-                    if (step + S::STEPS_PER_ITERATION == S::END_STEP) {
+                    from += Shape::STEPS_PER_ITERATION * Shape::PARTS_PER_STEP * Shape::PART_STRIDE;
+                    if (step + Shape::STEPS_PER_ITERATION == Shape::END_STEP) {
                         from = lane_words + slot * STAGE_WORDS;  // what becomes of these words is not used
-                    } else if (step + S::STEPS_PER_ITERATION == stage_end) {
+                    } else if (step + Shape::STEPS_PER_ITERATION == stage_end) {
                         __syncwarp();  // nobody reads the stage any more
                         pipeline.begin_stage();
                         pipeline.wait_for_stage();
-                        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
+                        slot = slot + 1 < Shape::N_STAGES ? slot + 1 : 0;
                         from = lane_words + slot * STAGE_WORDS + pipeline.shift();
-                        stage_end += S::STEPS_PER_STAGE;
+                        stage_end += Shape::STEPS_PER_STAGE;
                     }
-                    load_words<S>(words, from);
+                    load_words<Shape>(words, from);
                 }
-                multiply_part(tiles, part, weights, i % S::PARTS_PER_STEP);
+                multiply_part(tiles, part, weights, i % Shape::PARTS_PER_STEP);
                 decode_part(next, words, decode);
-                if (i % S::PARTS_PER_STEP == S::PARTS_PER_STEP - 1)
-                    put(epilogue, tiles[0], step, i / S::PARTS_PER_STEP);
+                if (i % Shape::PARTS_PER_STEP == Shape::PARTS_PER_STEP - 1)
+                    put(epilogue, tiles[0], step, i / Shape::PARTS_PER_STEP);
 #pragma unroll
-                for (int w = 0; w < S::MMAS_PER_PART * 4; ++w)
+                for (int w = 0; w < Shape::MMAS_PER_PART * 4; ++w)
                     part[w / 4][w % 4] = next[w / 4][w % 4];
             }
-            step += S::STEPS_PER_ITERATION;
-            if (step > 0 && step % S::STEPS_PER_WINDOW == 0)
-                epilogue.drain(step * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+            step += Shape::STEPS_PER_ITERATION;
+            if (step > 0 && step % Shape::STEPS_PER_WINDOW == 0)
+                epilogue.drain(step * Shape::OUTPUTS_PER_STEP - Shape::OUTPUTS_PER_WINDOW);
         }
     }
 
 private:
-    static constexpr int STAGE_WORDS = S::ROWS_PER_WARP * S::STAGE_PITCH * 4;
+    static constexpr int STAGE_WORDS = Shape::ROWS_PER_WARP * Shape::STAGE_PITCH * 4;
 
-    __device__ __forceinline__ static void decode_part(Operands<S>& operands, const Words<S>& words, const D& decode)
+    __device__ __forceinline__ static void decode_part(
+        Operands<Shape>& operands, const Words<Shape>& words, const Decode& decode)
     {
         decode.decode(operands, words);
 #pragma unroll
-        for (int i = 0; i < S::MMAS_PER_PART * 4; ++i)
-            operands[i / 4][i % 4] = D::unbiased(operands[i / 4][i % 4]);
+        for (int i = 0; i < Shape::MMAS_PER_PART * 4; ++i)
+            operands[i / 4][i % 4] = Decode::unbiased(operands[i / 4][i % 4]);
     }
 
     // Adds part number `part` of a step, MMAS_PER_PART fragments of samples times its weights, to all tiles. What the
     // first product of a step adds to is the tile in the place behind; behind the last there is a new one.
     __device__ __forceinline__ static void multiply_part(
-        Tiles& tiles, const Operands<S>& samples, const F& weights, int part)
+        Tiles& tiles, const Operands<Shape>& samples, const Fragments& weights, int part)
     {
         constexpr Tile NEW = {};
-        if constexpr (S::MMAS_PER_CHAIN == 0) {
+        if constexpr (Shape::MMAS_PER_CHAIN == 0) {
 #pragma unroll
-            for (int k = 0; k < S::MMAS_PER_PART; ++k) {
+            for (int k = 0; k < Shape::MMAS_PER_PART; ++k) {
 #pragma unroll
-                for (int i = 0; i < S::N_TILES * S::OCTETS_PER_TILE; ++i) {
-                    const int t = i / S::OCTETS_PER_TILE, o = i % S::OCTETS_PER_TILE;
-                    const uint2 b = weights.fragment(S::N_TILES - 1 - t, part * S::MMAS_PER_PART + k, o);
+                for (int i = 0; i < Shape::N_TILES * Shape::OCTETS_PER_TILE; ++i) {
+                    const int t = i / Shape::OCTETS_PER_TILE, o = i % Shape::OCTETS_PER_TILE;
+                    const uint2 b = weights.fragment(Shape::N_TILES - 1 - t, part * Shape::MMAS_PER_PART + k, o);
                     const int from = part == 0 && k == 0 ? t + 1 : t;
-                    tiles[t][o] = multiply_add(samples[k], b, from < S::N_TILES ? tiles[from % S::N_TILES][o] : NEW);
+                    tiles[t][o] =
+                        multiply_add(samples[k], b, from < Shape::N_TILES ? tiles[from % Shape::N_TILES][o] : NEW);
                 }
             }
         } else {
 #pragma unroll
-            for (int i = 0; i < S::N_TILES * S::OCTETS_PER_TILE; ++i) {
-                const int t = i / S::OCTETS_PER_TILE, o = i % S::OCTETS_PER_TILE;
+            for (int i = 0; i < Shape::N_TILES * Shape::OCTETS_PER_TILE; ++i) {
+                const int t = i / Shape::OCTETS_PER_TILE, o = i % Shape::OCTETS_PER_TILE;
                 Tile chain = NEW;
 #pragma unroll
-                for (int k = 0; k < S::MMAS_PER_PART; ++k) {
-                    const uint2 b = weights.fragment(S::N_TILES - 1 - t, part * S::MMAS_PER_PART + k, o);
+                for (int k = 0; k < Shape::MMAS_PER_PART; ++k) {
+                    const uint2 b = weights.fragment(Shape::N_TILES - 1 - t, part * Shape::MMAS_PER_PART + k, o);
                     chain = multiply_add(samples[k], b, chain);
                 }
                 const int from = part == 0 ? t + 1 : t;
 #pragma unroll
                 for (int c = 0; c < 4; ++c)
-                    tiles[t][o].at[c] = (from < S::N_TILES ? tiles[from % S::N_TILES][o].at[c] : 0.0f) + chain.at[c];
+                    tiles[t][o].at[c] =
+                        (from < Shape::N_TILES ? tiles[from % Shape::N_TILES][o].at[c] : 0.0f) + chain.at[c];
             }
         }
     }
 
     // Puts the tile of step `step` + `u` into the window: a lane has one part of one output of an octet, for two rows.
     __device__ __forceinline__ static void put(
-        const E& epilogue, const Tile (&tile)[S::OCTETS_PER_TILE], int step, int u)
+        const Output& epilogue, const Tile (&tile)[Shape::OCTETS_PER_TILE], int step, int u)
     {
-        const int first = (step & (S::STEPS_PER_WINDOW - 1)) * (2 * S::OUTPUTS_PER_STEP);
-        float* const at = epilogue.window + epilogue.lane / 4 * S::WINDOW_PITCH + epilogue.lane % 4 + first;
+        const int first = (step & (Shape::STEPS_PER_WINDOW - 1)) * (2 * Shape::OUTPUTS_PER_STEP);
+        float* const at = epilogue.window + epilogue.lane / 4 * Shape::WINDOW_PITCH + epilogue.lane % 4 + first;
 #pragma unroll
-        for (int o = 0; o < S::OCTETS_PER_TILE; ++o) {
-            const int place = (u * S::OUTPUTS_PER_STEP + 2 * o) * 2;
+        for (int o = 0; o < Shape::OCTETS_PER_TILE; ++o) {
+            const int place = (u * Shape::OUTPUTS_PER_STEP + 2 * o) * 2;
             at[place] = tile[o].at[0] + tile[o].at[1] * 0x1p-11f;
-            at[place + 8 * S::WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
+            at[place + 8 * Shape::WINDOW_PITCH] = tile[o].at[2] + tile[o].at[3] * 0x1p-11f;
         }
     }
 };

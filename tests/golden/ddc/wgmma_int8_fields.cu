@@ -256,7 +256,7 @@ __device__ __forceinline__ void copy_box(
 // wgmma_int8  bytes, exact sums in int32 (accumulators_bytes.cuh has their columns).
 
 // Shape: the geometry of this variant. kernels/ddc/tensor.py derives it, under the same names, and says how; nothing
-// here is derived again, only asserted. Parts take it as their template parameter S.
+// here is derived again, only asserted. Parts take it as their template parameter Shape.
 // Words    a run       consecutive outputs: a row of the samples' matrix; a warp has 16
 //          a step      OUTPUTS_PER_STEP outputs of each row begin, a tile; N_TILES tiles are under way
 //          a part      products of a step whose samples are in registers together
@@ -379,29 +379,29 @@ struct Shape {
 };
 
 // A part of a step: the packed words that a lane loads of it, and the operands that they become.
-// Needs     S: Shape
+// Needs     Shape
 // Provides  Words, Operands; load_words, from a stage to registers
-template <class S>
-using Words = unsigned[2][S::GROUPS_PER_PART][S::WORDS_PER_GROUP];  // [row of the lane's two]
+template <class Shape>
+using Words = unsigned[2][Shape::GROUPS_PER_PART][Shape::WORDS_PER_GROUP];  // [row of the lane's two]
 
-template <class S>
-using Operands = unsigned[S::MMAS_PER_PART * S::OPERANDS_PER_SAMPLE][4];  // [product][register]
+template <class Shape>
+using Operands = unsigned[Shape::MMAS_PER_PART * Shape::OPERANDS_PER_SAMPLE][4];  // [product][register]
 
 // Loads the words of the part's first `n` products. `from`: the lane's first one of its first row.
-template <class S>
-__device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from, int n = S::MMAS_PER_PART)
+template <class Shape>
+__device__ __forceinline__ void load_words(Words<Shape>& words, const unsigned* from, int n = Shape::MMAS_PER_PART)
 {
 #pragma unroll
-    for (int i = 0; i < 2 * S::GROUPS_PER_PART * S::WORDS_PER_GROUP; ++i) {
-        const int r = i / (S::GROUPS_PER_PART * S::WORDS_PER_GROUP);
-        const int g = i / S::WORDS_PER_GROUP % S::GROUPS_PER_PART, w = i % S::WORDS_PER_GROUP;
-        if (g * S::MMAS_PER_PART < n * S::GROUPS_PER_PART)
-            words[r][g][w] = from[r * (8 * S::STAGE_PITCH * 4) + g * S::GROUP_STRIDE + w];
+    for (int i = 0; i < 2 * Shape::GROUPS_PER_PART * Shape::WORDS_PER_GROUP; ++i) {
+        const int r = i / (Shape::GROUPS_PER_PART * Shape::WORDS_PER_GROUP);
+        const int g = i / Shape::WORDS_PER_GROUP % Shape::GROUPS_PER_PART, w = i % Shape::WORDS_PER_GROUP;
+        if (g * Shape::MMAS_PER_PART < n * Shape::GROUPS_PER_PART)
+            words[r][g][w] = from[r * (8 * Shape::STAGE_PITCH * 4) + g * Shape::GROUP_STRIDE + w];
     }
 }
 
 // Decode, to bytes, sample by sample: each is shifted to the top of a word of its own.
-// Needs     S: Shape; lib/opaque.cuh, part.cuh
+// Needs     Shape; lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div), part.cuh (Words, Operands)
 // Provides  as decode_bytes.cuh, for steps that start at any bit and for parts of any number of products
 // A word's top byte is the sample's first one; of samples of more than 8 bits the second one, unsigned, has the rest in
 // its own top bits. So samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
@@ -411,23 +411,24 @@ __device__ __forceinline__ void load_words(Words<S>& words, const unsigned* from
 // products, and 32 of odd ones, for four.)
 // A group of 2 bits is two bytes, which fill a register twice, once moved by half a byte: that has four of its samples
 // on top of bytes, and moved by one more sample it has the others.
-template <class S>
+template <class Shape>
 struct DecodeFields {
     static constexpr int ALIGNED_WORDS = ceil_div(SAMPLE_BITS, 4);
     // A group is loaded from the byte on in which it starts.
-    static constexpr int SHIFTED_WORDS = ceil_div(S::BITS_PER_GROUP + (S::STEPS_ARE_BYTES ? 0 : 7), 32);
-    static_assert(S::SAMPLES_PER_GROUP == 8 && S::MMAS_PER_GROUP == 1 && S::GROUPS_PER_PART == S::MMAS_PER_PART);
+    static constexpr int SHIFTED_WORDS = ceil_div(Shape::BITS_PER_GROUP + (Shape::STEPS_ARE_BYTES ? 0 : 7), 32);
+    static_assert(Shape::SAMPLES_PER_GROUP == 8 && Shape::MMAS_PER_GROUP == 1);
+    static_assert(Shape::GROUPS_PER_PART == Shape::MMAS_PER_PART);
 
     int bit;  // of the lane's first group, in its row of a stage
     int shift;  // by which groups start behind a whole byte, where steps do
     unsigned selector;  // of the four bytes of a word in two, the first one on top
-    unsigned top_bits[S::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
+    unsigned top_bits[Shape::OPERANDS_PER_SAMPLE];  // those of each byte that are its own
 
     // `rest`: where in its first 16 bytes a row starts.
-    __device__ __forceinline__ explicit DecodeFields(int rest) : bit(rest * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP)
+    __device__ __forceinline__ explicit DecodeFields(int rest) : bit(rest * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP)
     {
 #pragma unroll
-        for (int i = 0; i < S::OPERANDS_PER_SAMPLE; ++i) {
+        for (int i = 0; i < Shape::OPERANDS_PER_SAMPLE; ++i) {
             const int n_bits = SAMPLE_BITS - 8 * i < 8 ? SAMPLE_BITS - 8 * i : 8;
             top_bits[i] = opaque((0xff00u >> n_bits & 0xff) * 0x01010101u);
         }
@@ -445,21 +446,21 @@ struct DecodeFields {
     __host__ __device__ static constexpr int sample_of(unsigned product, int r, int b)
     {
         const int in_group = SAMPLE_BITS == 2 ? 4 * (1 - b % 2) + b / 2 * 2 + r : r * 4 + b;
-        return product * (4 * S::SAMPLES_PER_GROUP) + in_group;
+        return product * (4 * Shape::SAMPLES_PER_GROUP) + in_group;
     }
 
     // Gets ready for groups that start at this bit of their row.
     __device__ __forceinline__ void align_to(int group_bit)
     {
-        shift = S::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
+        shift = Shape::STEPS_ARE_BYTES ? 0 : opaque(group_bit & 7);
         selector = opaque(0x0123u + 0x1111u * (group_bit >> 3 & 3));
     }
 
     // Makes bytes of the words of the part's first `n` products: samples in the top bits, whatever is below them.
-    __device__ __forceinline__ void decode(Operands<S>& bytes, const Words<S>& words, int n) const
+    __device__ __forceinline__ void decode(Operands<Shape>& bytes, const Words<Shape>& words, int n) const
     {
 #pragma unroll
-        for (int i = 0; i < 2 * S::GROUPS_PER_PART; ++i) {
+        for (int i = 0; i < 2 * Shape::GROUPS_PER_PART; ++i) {
             const int g = i / 2, row = i % 2;
             if (g >= n)
                 continue;
@@ -467,17 +468,17 @@ struct DecodeFields {
 #pragma unroll
             for (int w = 0; w < SHIFTED_WORDS; ++w)
                 whole[w] = __byte_perm(
-                    words[row][g][w], words[row][g][w + 1 < S::WORDS_PER_GROUP ? w + 1 : w], selector);
+                    words[row][g][w], words[row][g][w + 1 < Shape::WORDS_PER_GROUP ? w + 1 : w], selector);
 #pragma unroll
             for (int w = 0; w < ALIGNED_WORDS; ++w)
-                group[w] = S::STEPS_ARE_BYTES
+                group[w] = Shape::STEPS_ARE_BYTES
                     ? whole[w]
                     : __funnelshift_l(w + 1 < SHIFTED_WORDS ? whole[w + 1] : 0, whole[w], shift);
             if constexpr (SAMPLE_BITS == 2) {
                 decode_two_bits(bytes + g, row, group[0]);
             } else {
-                decode_register<0>(bytes + g * S::OPERANDS_PER_SAMPLE, row, group);
-                decode_register<1>(bytes + g * S::OPERANDS_PER_SAMPLE, row, group);
+                decode_register<0>(bytes + g * Shape::OPERANDS_PER_SAMPLE, row, group);
+                decode_register<1>(bytes + g * Shape::OPERANDS_PER_SAMPLE, row, group);
             }
         }
     }
@@ -486,7 +487,7 @@ struct DecodeFields {
     // of the operand among those of the part.
     __device__ __forceinline__ unsigned finished(unsigned bytes, int number) const
     {
-        const unsigned own = top_bits[number % S::OPERANDS_PER_SAMPLE];
+        const unsigned own = top_bits[number % Shape::OPERANDS_PER_SAMPLE];
 #ifdef AUTOTUNE_HOST
         return bytes & own;
 #else
@@ -515,7 +516,7 @@ private:
         // Second bytes, and first ones.
         const unsigned low = __byte_perm(a, b, 0x7362), high = __byte_perm(c, d, 0x7362);
         bytes[0][2 * R + row] = __byte_perm(low, high, 0x7632);
-        if constexpr (S::OPERANDS_PER_SAMPLE > 1)
+        if constexpr (Shape::OPERANDS_PER_SAMPLE > 1)
             bytes[1][2 * R + row] = __byte_perm(low, high, 0x5410);
     }
 
@@ -534,10 +535,10 @@ private:
 // Weights as integers of 24 bits, and these as three signed bytes: h = byte 0 + byte 1 2^8 + byte 2 2^16. They are
 // scaled by a power of two, so that the largest is in [2^22, 2^23), less what bytes 0 and 1 may take from byte 2. Sums
 // of such products are exact.
-// Needs     S: Shape; D: DecodeBytes or DecodeFields, whose sample_of says which sample meets which row
+// Needs     Shape; Decode: DecodeBytes or DecodeFields, whose sample_of says which sample meets which row
 // Provides  WeightBytes: as weights_as_halves.cuh; BYTES_PER_WEIGHT and COLUMNS_PER_BYTE, of a tile's columns
 // Columns of a tile: bytes 0 to BYTES_PER_WEIGHT - 1 of the weights, each of both parts of up to four outputs.
-template <class S, class D>
+template <class Shape, class Decode>
 struct WeightBytes {
     typedef uint2 Parts;  // of the real and the imaginary part: its bytes, 0 in the lowest bits, and 0 in the highest
 
@@ -545,13 +546,14 @@ struct WeightBytes {
     static constexpr unsigned ALMOST = 65795;  // floats that are by so much below a power of two count as above it
     // The exponent of a largest weight of 2^-97, below which the scale of sums would underflow.
     static constexpr unsigned LEAST_EXPONENT = 30;
-    static constexpr int SAMPLE_SCALE = 8 * S::OPERANDS_PER_SAMPLE - SAMPLE_BITS;  // exponent of what samples are times
-    static constexpr int BYTES_PER_WEIGHT = S::COLUMNS_PER_OUTPUT / 2;
-    static constexpr int OCTETS_PER_UNIT = S::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // which have whole outputs
-    static constexpr int COLUMNS_PER_BYTE = S::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
+    // The exponent of what samples are multiplied by.
+    static constexpr int SAMPLE_SCALE = 8 * Shape::OPERANDS_PER_SAMPLE - SAMPLE_BITS;
+    static constexpr int BYTES_PER_WEIGHT = Shape::COLUMNS_PER_OUTPUT / 2;
+    static constexpr int OCTETS_PER_UNIT = Shape::OUTPUTS_PER_STEP == 2 ? 2 : BYTES_PER_WEIGHT;  // of whole outputs
+    static constexpr int COLUMNS_PER_BYTE = Shape::OUTPUTS_PER_STEP == 2 ? 4 : 8;  // from byte to byte
     static constexpr bool ALTERNATES_REGISTERS = true;  // see words_of
     // The upper byte of a sample is worth 2^8 times as much, so it is multiplied with columns that start earlier.
-    static constexpr int COLUMNS_EARLIER = S::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
+    static constexpr int COLUMNS_EARLIER = Shape::OPERANDS_PER_SAMPLE > 1 ? COLUMNS_PER_BYTE : 0;
     static_assert(TAPS < 1 << 15, "no sum of 383 x 128 for each tap overflows");
 
     __device__ __forceinline__ static Parts split(float re, float im)
@@ -569,17 +571,19 @@ struct WeightBytes {
         const Parts* weights, int block, unsigned product, int unit, int lane, int skew)
     {
         constexpr int OUTPUTS = COLUMNS_PER_BYTE / 2;  // of an octet
-        constexpr int REGISTER_SAMPLES = D::sample_of(0, 1, 0) - D::sample_of(0, 0, 0);  // of all products
-        const int own = lane % 4 * S::SAMPLES_PER_GROUP + (lane / 4 % 2 != 0 ? REGISTER_SAMPLES : 0);
+        constexpr int REGISTER_SAMPLES = Decode::sample_of(0, 1, 0) - Decode::sample_of(0, 0, 0);  // of all products
+        const int own = lane % 4 * Shape::SAMPLES_PER_GROUP + (lane / 4 % 2 != 0 ? REGISTER_SAMPLES : 0);
         const int back = own - lane / 8 % OUTPUTS * DECIMATION - skew;
-        const int first = block * S::SAMPLES_PER_STEP - unit * (4 * DECIMATION);
+        const int first = block * Shape::SAMPLES_PER_STEP - unit * (4 * DECIMATION);
         Taken taken;
 #pragma unroll
         for (int b = 0; b < 4; ++b) {
-            const int of_row_0 = D::sample_of(product, 0, b);
+            const int of_row_0 = Decode::sample_of(product, 0, b);
             const bool is_own =
-                S::MMAS_PER_STEP * S::SAMPLES_PER_MMA == S::SAMPLES_PER_STEP || own + of_row_0 < S::SAMPLES_PER_STEP;
-            taken.weights[b] = weights[is_own ? S::place_of_any(back + (first + of_row_0)) : S::place_of_weight(TAPS)];
+                Shape::MMAS_PER_STEP * Shape::SAMPLES_PER_MMA == Shape::SAMPLES_PER_STEP
+                || own + of_row_0 < Shape::SAMPLES_PER_STEP;
+            taken.weights[b] =
+                weights[is_own ? Shape::place_of_any(back + (first + of_row_0)) : Shape::place_of_weight(TAPS)];
         }
         return taken;
     }
@@ -611,7 +615,7 @@ private:
 };
 
 // Accumulators of bytes, by wgmma_int8: exact sums in int32, those of byte i of the weights worth 2^8i.
-// Needs     S: Shape; W: WeightBytes, which says in which columns they are
+// Needs     Shape; Weights: WeightBytes, which says in which columns they are
 // Provides  as accumulators_halves.cuh
 // A column for each of the three bytes of the weights, of the real and of the imaginary part of each output, byte after
 // byte of a tile of up to four outputs. Samples of more than 8 bits are two bytes, and have columns of zeros behind
@@ -619,13 +623,13 @@ private:
 // start a byte earlier. Tiles of two outputs have such zeros in any case, for whole octets.
 // A lane's numbers are of its first row, the warp's row `lane` / 4, and, if it has numbers of two, of the row 8
 // further.
-template <class S, class W>
+template <class Shape, class Weights>
 struct AccumulatorsBytes {
     typedef int Sum;
-    static constexpr int TILE_ROWS = S::OUTPUTS_PER_STEP == 2 ? 1 : 2;
-    static constexpr int NUMBERS_PER_TILE = S::OUTPUTS_PER_STEP;  // both parts of an output, of TILE_ROWS rows
+    static constexpr int TILE_ROWS = Shape::OUTPUTS_PER_STEP == 2 ? 1 : 2;
+    static constexpr int NUMBERS_PER_TILE = Shape::OUTPUTS_PER_STEP;  // both parts of an output, of TILE_ROWS rows
     // Two bytes of a number add up in an int.
-    static constexpr bool TWO_ADD_UP = 257ll * (S::OPERANDS_PER_SAMPLE == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;
+    static constexpr bool TWO_ADD_UP = 257ll * (Shape::OPERANDS_PER_SAMPLE == 1 ? 128 : 383) * 128 * TAPS < 1ll << 31;
 
     __device__ __forceinline__ static int first_row_of(int lane)
     {
@@ -650,7 +654,7 @@ struct AccumulatorsBytes {
     // Whole warps call it: lanes have two bytes of both rows' numbers in tiles of two outputs, and trade them.
     __device__ __forceinline__ static void numbers_of(float (&numbers)[NUMBERS_PER_TILE], const Sum* tile, int lane)
     {
-        constexpr int BYTES = W::BYTES_PER_WEIGHT;
+        constexpr int BYTES = Weights::BYTES_PER_WEIGHT;
         if constexpr (TILE_ROWS == 2) {
 #pragma unroll
             for (int i = 0; i < NUMBERS_PER_TILE; ++i) {
@@ -693,16 +697,17 @@ typedef WeightBytes<Shape, Decode> Weights;
 typedef AccumulatorsBytes<Shape, Weights> Accumulators;
 
 // Weights are fetched, multiplied by the mixer's phasors, scaled and split, by the block.
-// Needs     S: Shape; W: WeightHalves or WeightBytes, which says how they are split; lib/phase.cuh
-// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its S::place_of_weight
-template <class S, class W>
+// Needs     Shape; Weights: WeightHalves or WeightBytes, which says how they are split;
+//           lib/phase.cuh (Frequency, advance, multiply, unit_vector), lib/vector.cuh (ceil_div)
+// Provides  MixedWeights: fetch, then mix, to shared memory; weights_in, each at its Shape::place_of_weight
+template <class Shape, class Weights>
 struct MixedWeights {
-    typedef typename W::Parts Parts;
-    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, S::N_THREADS);  // at most
+    typedef typename Weights::Parts Parts;
+    static constexpr int WEIGHTS_PER_THREAD = ceil_div(TAPS, Shape::N_THREADS);  // at most
     typedef float Fetched[WEIGHTS_PER_THREAD];
 
-    Parts weights[S::place_of_weight(TAPS) + 1];  // a zero behind the last one
-    unsigned largest[S::N_WARPS];  // of the warp's share of the weights, as bits
+    Parts weights[Shape::place_of_weight(TAPS) + 1];  // a zero behind the last one
+    unsigned largest[Shape::N_WARPS];  // of the warp's share of the weights, as bits
 
     // Fetches a thread's weights, before all else: behind samples they would wait for all of those.
     __device__ __forceinline__ static void fetch(Fetched& fetched, const float* __restrict__ weights)
@@ -726,7 +731,7 @@ struct MixedWeights {
         for (int i = 0; i < FAR; ++i)
             far[i] = unit_vector(advance(frequency, own_weight(lane + 32 * i) - lane));
         if (threadIdx.x == 0)
-            mixed.weights[S::place_of_weight(TAPS)] = {};  // which is no weight
+            mixed.weights[Shape::place_of_weight(TAPS)] = {};  // which is no weight
         unsigned most = 0;
 #pragma unroll
         for (int i = 0; i < WEIGHTS_PER_THREAD; ++i)
@@ -736,10 +741,10 @@ struct MixedWeights {
             mixed.largest[threadIdx.x / 32] = most;
         __syncthreads();  // the largest of each warp is there
 #pragma unroll
-        for (int w = 0; w < S::N_WARPS; ++w)
+        for (int w = 0; w < Shape::N_WARPS; ++w)
             most = max(most, mixed.largest[w]);
-        const unsigned exponent = max(most + W::ALMOST >> 23, W::LEAST_EXPONENT);
-        const float scale = __uint_as_float((254 + W::LARGEST - exponent) << 23);
+        const unsigned exponent = max(most + Weights::ALMOST >> 23, Weights::LEAST_EXPONENT);
+        const float scale = __uint_as_float((254 + Weights::LARGEST - exponent) << 23);
 #pragma unroll
         for (int i = 0; i < WEIGHTS_PER_THREAD; ++i) {
             const float far_re = __shfl_sync(0xffffffff, far[i / 32].x, i % 32);
@@ -747,10 +752,11 @@ struct MixedWeights {
             const float2 phasor = multiply(near, make_float2(far_re, far_im));
             const float weight = fetched[i] * scale;
             if (is_weight(i))
-                mixed.weights[S::place_of_weight(own_weight(i))] = W::split(weight * phasor.x, weight * phasor.y);
+                mixed.weights[Shape::place_of_weight(own_weight(i))] =
+                    Weights::split(weight * phasor.x, weight * phasor.y);
         }
         __syncthreads();  // the mixed weights are complete
-        return __uint_as_float((exponent - W::LARGEST - W::SAMPLE_SCALE) << 23);
+        return __uint_as_float((exponent - Weights::LARGEST - Weights::SAMPLE_SCALE) << 23);
     }
 
     __device__ __forceinline__ static const Parts* weights_in(const unsigned char* scratch)
@@ -762,17 +768,18 @@ private:
     // Each 32 next to each other are of a warp: weight k is one of lane k % 32.
     __device__ __forceinline__ static int own_weight(int i)
     {
-        return threadIdx.x + i * S::N_THREADS;
+        return threadIdx.x + i * Shape::N_THREADS;
     }
 
     __device__ __forceinline__ static bool is_weight(int i)
     {
-        return (i + 1) * S::N_THREADS <= TAPS || own_weight(i) < TAPS;
+        return (i + 1) * Shape::N_THREADS <= TAPS || own_weight(i) < TAPS;
     }
 };
 
 // Weights as wgmma takes them: a ring of blocks in shared memory.
-// Needs     S: Shape; W: WeightHalves or WeightBytes; lib/tma.cuh (publish_writes), weights_mixed.cuh
+// Needs     Shape; Weights: WeightHalves or WeightBytes; lib/tma.cuh (publish_writes),
+//           weights_mixed.cuh (MixedWeights)
 // Provides  WeightRing, in shared memory: fill, by the whole block; address, and the descriptor of a product's blocks
 // Blocks    of each product of a step, with L = N_TILES: 0, L-1, L-2 .. 1, 0, L-1 .. 2, so that blocks (v - i) mod L
 //           for i = 0 .. L-1 follow each other, whatever v is; or, where sums move, L-1, L-2 .. 0 once. A block is
@@ -799,59 +806,60 @@ template <>
 struct ZerosBehind<false> {
 };
 
-template <class S>
-struct RingBlocks : ZerosBefore<(S::OPERANDS_PER_SAMPLE > 1)> {
-    unsigned words[S::MMAS_PER_STEP][2][S::BLOCKS_IN_RING][S::OCTETS_PER_TILE][32];  // [product][piece][block][octet]
+template <class Shape>
+struct RingBlocks : ZerosBefore<(Shape::OPERANDS_PER_SAMPLE > 1)> {
+    // [product][piece][block][octet]
+    unsigned words[Shape::MMAS_PER_STEP][2][Shape::BLOCKS_IN_RING][Shape::OCTETS_PER_TILE][32];
 };
 
-template <class S, class W>
-struct WeightRing : RingBlocks<S>, ZerosBehind<(S::FILL_OCTETS > 0)> {
-    typedef MixedWeights<S, W> Mixed;
-    static constexpr int PIECE_WORDS = S::BLOCKS_IN_RING * S::OCTETS_PER_TILE * 32;  // of a product's first pieces
+template <class Shape, class Weights>
+struct WeightRing : RingBlocks<Shape>, ZerosBehind<(Shape::FILL_OCTETS > 0)> {
+    typedef MixedWeights<Shape, Weights> Mixed;
+    static constexpr int PIECE_WORDS = Shape::BLOCKS_IN_RING * Shape::OCTETS_PER_TILE * 32;  // of first pieces
 
     // Fills the ring from the mixed weights in `scratch`, which are not needed any more when it returns.
     __device__ __forceinline__ void fill(const unsigned char* scratch, int skew, int warp, int lane)
     {
-        constexpr int UNITS = S::OCTETS_PER_TILE / W::OCTETS_PER_UNIT;
-        const int first = W::ALTERNATES_REGISTERS ? lane / 4 % 2 * PIECE_WORDS + lane : lane;
-        const int second = W::ALTERNATES_REGISTERS ? first ^ 4 : PIECE_WORDS + lane;
+        constexpr int UNITS = Shape::OCTETS_PER_TILE / Weights::OCTETS_PER_UNIT;
+        const int first = Weights::ALTERNATES_REGISTERS ? lane / 4 % 2 * PIECE_WORDS + lane : lane;
+        const int second = Weights::ALTERNATES_REGISTERS ? first ^ 4 : PIECE_WORDS + lane;
         // Each block once, for both its places. The weights of a unit are loaded before the words of the one before it
         // are stored: the compiler cannot tell that these do not change them.
-        int at = warp % S::N_TILES, product = warp / S::N_TILES;
-        typename W::Taken taken = W::take(Mixed::weights_in(scratch), block_at(at), product, 0, lane, skew);
+        int at = warp % Shape::N_TILES, product = warp / Shape::N_TILES;
+        typename Weights::Taken taken = Weights::take(Mixed::weights_in(scratch), block_at(at), product, 0, lane, skew);
 #pragma unroll 1
-        for (int i = warp; i < S::MMAS_PER_STEP * S::N_TILES; i += S::N_WARPS) {
+        for (int i = warp; i < Shape::MMAS_PER_STEP * Shape::N_TILES; i += Shape::N_WARPS) {
             unsigned(*const to)[32] = this->words[product][0][at];
-            const bool is_twice = !S::SUMS_MOVE && at < S::N_TILES - 1;
+            const bool is_twice = !Shape::SUMS_MOVE && at < Shape::N_TILES - 1;
             const int block = block_at(at), of = product;
-            at += S::N_WARPS % S::N_TILES, product += S::N_WARPS / S::N_TILES;
-            if (at >= S::N_TILES)
-                at -= S::N_TILES, ++product;
+            at += Shape::N_WARPS % Shape::N_TILES, product += Shape::N_WARPS / Shape::N_TILES;
+            if (at >= Shape::N_TILES)
+                at -= Shape::N_TILES, ++product;
 #pragma unroll
             for (int unit = 0; unit < UNITS; ++unit) {
                 const bool is_last = unit + 1 == UNITS;  // behind the last block, what follows is not used
-                const typename W::Taken next = W::take(
+                const typename Weights::Taken next = Weights::take(
                     Mixed::weights_in(scratch), is_last ? block_at(at) : block, is_last ? product : of,
                     is_last ? 0 : unit + 1, lane, skew);
-                unsigned made[W::OCTETS_PER_UNIT][2];
-                W::words_of(made, taken, lane);
+                unsigned made[Weights::OCTETS_PER_UNIT][2];
+                Weights::words_of(made, taken, lane);
 #pragma unroll
-                for (int o = 0; o < W::OCTETS_PER_UNIT; ++o) {
-                    unsigned* const octet = to[unit * W::OCTETS_PER_UNIT + o];
+                for (int o = 0; o < Weights::OCTETS_PER_UNIT; ++o) {
+                    unsigned* const octet = to[unit * Weights::OCTETS_PER_UNIT + o];
                     octet[first] = made[o][0];
                     octet[second] = made[o][1];
                     if (is_twice) {
-                        octet[S::N_TILES * S::OCTETS_PER_TILE * 32 + first] = made[o][0];
-                        octet[S::N_TILES * S::OCTETS_PER_TILE * 32 + second] = made[o][1];
+                        octet[Shape::N_TILES * Shape::OCTETS_PER_TILE * 32 + first] = made[o][0];
+                        octet[Shape::N_TILES * Shape::OCTETS_PER_TILE * 32 + second] = made[o][1];
                     }
                 }
                 taken = next;
             }
         }
-        if constexpr (S::OPERANDS_PER_SAMPLE > 1)
+        if constexpr (Shape::OPERANDS_PER_SAMPLE > 1)
             if (threadIdx.x < 32)
                 this->before[threadIdx.x] = 0;
-        if constexpr (S::FILL_OCTETS > 0)
+        if constexpr (Shape::FILL_OCTETS > 0)
             if (threadIdx.x < 32)
                 this->behind[threadIdx.x] = 0;
         publish_writes();
@@ -871,7 +879,7 @@ struct WeightRing : RingBlocks<S>, ZerosBehind<(S::FILL_OCTETS > 0)> {
         unsigned ring, int product, int block, int before = 0)
     {
         constexpr unsigned PIECE = PIECE_WORDS * 4 / 16, OCTET = 128 / 16;
-        const int columns = (product * 2 * S::BLOCKS_IN_RING + block) * (S::OCTETS_PER_TILE * 8) - before;
+        const int columns = (product * 2 * Shape::BLOCKS_IN_RING + block) * (Shape::OCTETS_PER_TILE * 8) - before;
         return static_cast<unsigned long long>(OCTET) << 32 | (ring + ((PIECE << 16) + columns));
     }
 
@@ -879,12 +887,12 @@ private:
     // Returns the block of weights at place `at` of them, and again N_TILES further on.
     __device__ __forceinline__ static int block_at(int at)
     {
-        return S::SUMS_MOVE ? S::N_TILES - 1 - at : at == 0 ? 0 : S::N_TILES - at;
+        return Shape::SUMS_MOVE ? Shape::N_TILES - 1 - at : at == 0 ? 0 : Shape::N_TILES - at;
     }
 };
 
 // Pipeline, by cp.async: lanes copy a warp's samples to shared memory, a stage of all its rows at a time.
-// Needs     S: Shape; lib/async.cuh
+// Needs     Shape; lib/async.cuh (copy_async, close_group, wait_for_groups), lib/vector.cuh (ceil_div)
 // Provides  CpAsyncPipeline: begin_stage, wait_for_stage; where the stage at hand starts (offset, drift, start, shift)
 // TAKES_ALL  or only what the copy engine of pipeline_tma.cuh leaves: stages near the ends of the buffer
 // A stage of a row starts at any byte, and at any bit if steps are not whole bytes; its copies start at the multiple of
@@ -894,34 +902,35 @@ private:
 //         one before it. Where they do, a box is of 8 rows, which the next 8 follow alike.
 
 // Returns how many copies a lane begins for a stage, with so many lanes a row.
-template <class S>
+template <class Shape>
 __host__ __device__ constexpr int copies_by(int lanes_per_row)
 {
-    return ceil_div(S::PIECES_PER_ROW, lanes_per_row) * ceil_div(S::ROWS_PER_WARP, 32 / lanes_per_row);
+    return ceil_div(Shape::PIECES_PER_ROW, lanes_per_row) * ceil_div(Shape::ROWS_PER_WARP, 32 / lanes_per_row);
 }
 
 // Returns how many lanes copy pieces of one row: the largest of few numbers that needs the fewest copies.
-template <class S>
+template <class Shape>
 __host__ __device__ constexpr int best_lanes()
 {
-    int best = S::PIECES_PER_ROW < 32 ? S::PIECES_PER_ROW : 32;
-    if (S::DRIFT != 0 && S::ROWS_PER_BOX % (32 / best) != 0)
+    int best = Shape::PIECES_PER_ROW < 32 ? Shape::PIECES_PER_ROW : 32;
+    if (Shape::DRIFT != 0 && Shape::ROWS_PER_BOX % (32 / best) != 0)
         best = 16;  // so that rows copied together are of one box
     for (int lanes = 16; lanes >= 4; lanes /= 2)
-        if (copies_by<S>(lanes) < copies_by<S>(best))
+        if (copies_by<Shape>(lanes) < copies_by<Shape>(best))
             best = lanes;
     return best;
 }
 
-template <class S, bool TAKES_ALL>
+template <class Shape, bool TAKES_ALL>
 struct CpAsyncPipeline {
-    static constexpr int LANES = best_lanes<S>();  // that copy pieces of one row
+    static constexpr int LANES = best_lanes<Shape>();  // that copy pieces of one row
     static constexpr int ROWS_AT_ONCE = 32 / LANES;
     static constexpr int UNUSED_BYTES =
-        (S::STAGES_PER_RUN * S::STEPS_PER_STAGE - S::STEPS_PER_RUN) * S::BITS_PER_STEP / 8;
-    static constexpr int LAST_PIECES = S::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
+        (Shape::STAGES_PER_RUN * Shape::STEPS_PER_STAGE - Shape::STEPS_PER_RUN) * Shape::BITS_PER_STEP / 8;
+    static constexpr int LAST_PIECES = Shape::PIECES_PER_ROW - UNUSED_BYTES / 16;  // of a row's last stage
     // Bytes of a row that stages take at most.
-    static constexpr long long RUN_SPAN = (S::STAGES_PER_RUN - 1ll) * S::BITS_PER_STAGE / 8 + S::STAGE_PITCH * 16;
+    static constexpr long long RUN_SPAN =
+        (Shape::STAGES_PER_RUN - 1ll) * Shape::BITS_PER_STAGE / 8 + Shape::STAGE_PITCH * 16;
     static constexpr int FAR = 1 << 30;
 
     const int lane_row;
@@ -939,21 +948,23 @@ struct CpAsyncPipeline {
 
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ CpAsyncPipeline(
-        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
-        long long first_byte)
+        int lane, uint4 (*stages)[Shape::ROWS_PER_WARP][Shape::STAGE_PITCH], const unsigned char* samples,
+        long long n_bytes, long long first_byte)
         : lane_row(lane / LANES), lane_piece(lane % LANES), stages(&stages[0][lane_row][lane_piece]), samples(samples),
-          n_bytes(n_bytes), first(first_byte - S::FIRST_DRIFT & ~15ll),
+          n_bytes(n_bytes), first(first_byte - Shape::FIRST_DRIFT & ~15ll),
           is_inside(
-              first_byte >= S::FIRST_DRIFT && first_byte + (S::ROWS_PER_WARP - 1) * S::RUN_BYTES + RUN_SPAN <= n_bytes),
-          offset(static_cast<int>(first_byte - S::FIRST_DRIFT & 15)), drift(S::FIRST_DRIFT + lane / 4 * S::DRIFT),
-          start(offset * 8 - S::BITS_PER_STAGE & 127), stage(0), slot(0)
+              first_byte >= Shape::FIRST_DRIFT
+              && first_byte + (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + RUN_SPAN <= n_bytes),
+          offset(static_cast<int>(first_byte - Shape::FIRST_DRIFT & 15)),
+          drift(Shape::FIRST_DRIFT + lane / 4 * Shape::DRIFT),
+          start(offset * 8 - Shape::BITS_PER_STAGE & 127), stage(0), slot(0)
     {
     }
 
     // Begins the copies of the next stage. Closes a group in any case, so that the number under way stays the same.
     __device__ __forceinline__ void begin_stage()
     {
-        if (stage < S::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
+        if (stage < Shape::STAGES_PER_RUN && (LANES * ROWS_AT_ONCE == 32 || lane_row < ROWS_AT_ONCE)) {
             if (TAKES_ALL && is_inside)
                 copy<true>();
             else
@@ -961,13 +972,13 @@ struct CpAsyncPipeline {
         }
         close_group();
         ++stage;
-        slot = slot + 1 < S::N_STAGES ? slot + 1 : 0;
+        slot = slot + 1 < Shape::N_STAGES ? slot + 1 : 0;
     }
 
     // Waits for the oldest stage under way.
     __device__ __forceinline__ void wait_for_stage()
     {
-        wait_for_groups<S::N_STAGES - 1>();
+        wait_for_groups<Shape::N_STAGES - 1>();
         __syncwarp();  // for every lane
         read_next();
     }
@@ -975,48 +986,50 @@ struct CpAsyncPipeline {
     // The next stage is read.
     __device__ __forceinline__ void read_next()
     {
-        if constexpr (!S::STAGES_START_ALIKE)
-            start = start + S::BITS_PER_STAGE & 127;
+        if constexpr (!Shape::STAGES_START_ALIKE)
+            start = start + Shape::BITS_PER_STAGE & 127;
     }
 
     // Returns where the copies of the next stage start, from those of the first one.
     __device__ __forceinline__ int start_of_stage() const
     {
-        return S::STAGES_START_ALIKE ? stage * (S::BITS_PER_STAGE / 8)
-                                     : (offset * 8 + stage * S::BITS_PER_STAGE) / 128 * 16;
+        return Shape::STAGES_START_ALIKE ? stage * (Shape::BITS_PER_STAGE / 8)
+                                     : (offset * 8 + stage * Shape::BITS_PER_STAGE) / 128 * 16;
     }
 
     // Returns by how many words the stage that is read starts further than the first one, where stages are whole words.
-    __device__ __forceinline__ int shift() const { return S::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
+    __device__ __forceinline__ int shift() const { return Shape::STAGES_START_ALIKE ? 0 : start - offset * 8 >> 5; }
 
 private:
     // Begins the copies of a stage; what lies outside of the buffer becomes 0.
     template <bool IS_INSIDE>
     __device__ __forceinline__ void copy()
     {
-        constexpr int ROW_COPIES = ceil_div(S::ROWS_PER_WARP, ROWS_AT_ONCE);
-        static_assert((S::ROWS_PER_WARP - 1) * S::RUN_BYTES + S::PIECES_PER_ROW * 16 < FAR, "places are ints");
-        const int pieces = stage + 1 < S::STAGES_PER_RUN ? S::PIECES_PER_ROW : LAST_PIECES;
-        const long long from = first + start_of_stage() + lane_row * S::BOX_PITCH + lane_piece * 16;
+        constexpr int ROW_COPIES = ceil_div(Shape::ROWS_PER_WARP, ROWS_AT_ONCE);
+        static_assert(
+            (Shape::ROWS_PER_WARP - 1) * Shape::RUN_BYTES + Shape::PIECES_PER_ROW * 16 < FAR, "places are ints");
+        const int pieces = stage + 1 < Shape::STAGES_PER_RUN ? Shape::PIECES_PER_ROW : LAST_PIECES;
+        const long long from = first + start_of_stage() + lane_row * Shape::BOX_PITCH + lane_piece * 16;
         const int begin = capped(-from), end = capped(n_bytes - from);  // of the buffer, from the lane's first piece
-        uint4* const to = stages + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH);
+        uint4* const to = stages + slot * (Shape::ROWS_PER_WARP * Shape::STAGE_PITCH);
         const unsigned char* const address = samples + from;
 #pragma unroll
-        for (int i = 0; i < copies_by<S>(LANES); ++i) {
+        for (int i = 0; i < copies_by<Shape>(LANES); ++i) {
             const int r = i % ROW_COPIES * ROWS_AT_ONCE, p = i / ROW_COPIES * LANES;
             // All lanes have a piece to copy, but for the last rows and the last pieces.
-            if ((r + ROWS_AT_ONCE > S::ROWS_PER_WARP && lane_row + r >= S::ROWS_PER_WARP)
+            if ((r + ROWS_AT_ONCE > Shape::ROWS_PER_WARP && lane_row + r >= Shape::ROWS_PER_WARP)
                 || (p + LANES > LAST_PIECES && lane_piece + p >= pieces))
                 continue;
             const int further =
-                r % S::ROWS_PER_BOX * S::BOX_PITCH + r / S::ROWS_PER_BOX * (S::ROWS_PER_BOX * S::RUN_BYTES) + p * 16;
+                r % Shape::ROWS_PER_BOX * Shape::BOX_PITCH +
+                r / Shape::ROWS_PER_BOX * (Shape::ROWS_PER_BOX * Shape::RUN_BYTES) + p * 16;
             if constexpr (IS_INSIDE) {
-                copy_async(to + r * S::STAGE_PITCH + p, address + further);
+                copy_async(to + r * Shape::STAGE_PITCH + p, address + further);
             } else {
                 // Below 0 behind the buffer, and too much before it. A copy of no bytes may point anywhere.
                 const int left = end - further;
                 const int n = static_cast<unsigned>(left) > static_cast<unsigned>(end - begin) ? 0 : min(left, 16);
-                copy_async(to + r * S::STAGE_PITCH + p, address + further, n);
+                copy_async(to + r * Shape::STAGE_PITCH + p, address + further, n);
             }
         }
     }
@@ -1029,17 +1042,18 @@ private:
 
 // Pipeline, by the copy engine of sm_90 (TMA): all rows of a warp's stage at once, as one or two boxes of an array
 // whose rows are BOX_PITCH apart, and longer than that.
-// Needs     S: Shape; lib/tma.cuh, pipeline_cp_async.cuh
+// Needs     Shape; lib/tma.cuh (TensorMap, arrive_and_expect, copy_box, init_barrier, publish_barriers, shared_address,
+//           wait), lib/async.cuh (wait_for_groups), pipeline_cp_async.cuh (CpAsyncPipeline)
 // Provides  TmaPipeline: begin_stage, follow_stage, wait_for_stage, wait_for_begun; `pieces` says where stages start
 // Where a box could reach out of the buffer, lanes copy pieces (pipeline_cp_async.cuh); and on the host, which looks
 // for races only where no barriers in shared memory are used.
-template <class S>
+template <class Shape>
 struct TmaPipeline {
-    static constexpr int BOX_BYTES = S::ROWS_PER_BOX * S::STAGE_PITCH * 16;
-    static constexpr int STAGE_BYTES = S::ROWS_PER_WARP * S::STAGE_PITCH * 16;
+    static constexpr int BOX_BYTES = Shape::ROWS_PER_BOX * Shape::STAGE_PITCH * 16;
+    static constexpr int STAGE_BYTES = Shape::ROWS_PER_WARP * Shape::STAGE_PITCH * 16;
     static_assert(BOX_BYTES % 128 == 0, "boxes start at multiples of 128 bytes");
 
-    CpAsyncPipeline<S, false> pieces;
+    CpAsyncPipeline<Shape, false> pieces;
     const bool leads;  // the lane that has boxes copied
     const TensorMap* const map;
     const unsigned to;  // the first stage
@@ -1049,16 +1063,16 @@ struct TmaPipeline {
 
     // `first_byte`: of the warp's first row.
     __device__ __forceinline__ TmaPipeline(
-        int lane, uint4 (*stages)[S::ROWS_PER_WARP][S::STAGE_PITCH], const unsigned char* samples, long long n_bytes,
-        long long first_byte, unsigned long long* barriers, const TensorMap& map)
+        int lane, uint4 (*stages)[Shape::ROWS_PER_WARP][Shape::STAGE_PITCH], const unsigned char* samples,
+        long long n_bytes, long long first_byte, unsigned long long* barriers, const TensorMap& map)
         : pieces(lane, stages, samples, n_bytes, first_byte), leads(lane == 0), map(&map), to(shared_address(stages)),
-          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / S::BOX_PITCH)),
-          x(static_cast<int>(pieces.first % S::BOX_PITCH / 4))
+          barriers(shared_address(barriers)), y(static_cast<int>(pieces.first / Shape::BOX_PITCH)),
+          x(static_cast<int>(pieces.first % Shape::BOX_PITCH / 4))
     {
 #ifndef AUTOTUNE_HOST
         if (leads) {
 #pragma unroll
-            for (int i = 0; i < S::N_STAGES; ++i)
+            for (int i = 0; i < Shape::N_STAGES; ++i)
                 init_barrier(this->barriers + 8 * i, 1);
             publish_barriers();
         }
@@ -1082,20 +1096,20 @@ struct TmaPipeline {
             return;
         }
 #ifndef AUTOTUNE_HOST
-        if (pieces.stage < S::STAGES_PER_RUN && leads) {
+        if (pieces.stage < Shape::STAGES_PER_RUN && leads) {
             const unsigned barrier = barriers + 8 * pieces.slot;
             const int start = x + pieces.start_of_stage() / 4 + zero;
             const unsigned stage = to + pieces.slot * STAGE_BYTES;
             arrive_and_expect(barrier, STAGE_BYTES);
 #pragma unroll
-            for (int b = 0; b < S::ROWS_PER_WARP / S::ROWS_PER_BOX; ++b)
+            for (int b = 0; b < Shape::ROWS_PER_WARP / Shape::ROWS_PER_BOX; ++b)
                 copy_box(
                     stage + b * BOX_BYTES, map, barrier,
-                    start + b * static_cast<int>(S::ROWS_PER_BOX * S::RUN_BYTES / 4), y);
+                    start + b * static_cast<int>(Shape::ROWS_PER_BOX * Shape::RUN_BYTES / 4), y);
         }
 #endif
         ++pieces.stage;
-        pieces.slot = pieces.slot + 1 < S::N_STAGES ? pieces.slot + 1 : 0;
+        pieces.slot = pieces.slot + 1 < Shape::N_STAGES ? pieces.slot + 1 : 0;
     }
 
     // Waits for the first N_STAGES stages, none of which is read.
@@ -1103,7 +1117,8 @@ struct TmaPipeline {
     {
         wait_for_groups<0>();
 #ifndef AUTOTUNE_HOST
-        for (int i = 0; i < (S::N_STAGES < S::STAGES_PER_RUN ? S::N_STAGES : S::STAGES_PER_RUN) && by_boxes(); ++i)
+        constexpr int N_BEGUN = Shape::N_STAGES < Shape::STAGES_PER_RUN ? Shape::N_STAGES : Shape::STAGES_PER_RUN;
+        for (int i = 0; i < N_BEGUN && by_boxes(); ++i)
             wait(barriers + 8 * i, 0);
 #endif
     }
@@ -1133,16 +1148,17 @@ private:
 };
 
 // Epilogue: a warp's window of finished outputs in shared memory, rotated by the mixer's phasors and stored.
-// Needs     S: Shape; lib/phase.cuh, lib/vector.cuh
+// Needs     Shape; lib/phase.cuh (Frequency, Phase, advance, multiply, unit_vector),
+//           lib/vector.cuh (Floats, load_floats, store_floats)
 // Provides  Epilogue: lead_of, Pair; `window`, which the mainloop fills, and drain
 // Leads     Runs start `lead` outputs before output 0 of a polarisation, so that stores start at multiples of 128
 //           bytes.
 // Phasors   e^(2 pi i (f D j + phase)) of output j. A window is [ROWS_PER_WARP][OUTPUTS_PER_WINDOW], and behind each
 //           row the phasors of two of its outputs, OUTPUTS_PER_PHASOR apart. The first of every OUTPUTS_PER_PHASOR
 //           outputs has such a phasor; how far the others are from it, the lanes that take them know (Pair).
-template <class S>
+template <class Shape>
 struct Epilogue {
-    static constexpr int OUTPUTS_PER_PHASOR = S::OUTPUTS_PER_WINDOW < 32 ? S::OUTPUTS_PER_WINDOW : 32;
+    static constexpr int OUTPUTS_PER_PHASOR = Shape::OUTPUTS_PER_WINDOW < 32 ? Shape::OUTPUTS_PER_WINDOW : 32;
     static constexpr int LANES_PER_ROW = OUTPUTS_PER_PHASOR / 2;  // that store outputs of one row, two each
     static constexpr int ROWS_PER_STORE = 32 / LANES_PER_ROW;
     static constexpr int BITS_PER_OUTPUT = DECIMATION * SAMPLE_BITS;
@@ -1151,8 +1167,8 @@ struct Epilogue {
         BITS_PER_OUTPUT % 8 == 0 ? 1 : BITS_PER_OUTPUT % 4 == 0 ? 2 : BITS_PER_OUTPUT % 2 == 0 ? 4 : 8;
     // The code of so many stores one by one is written out: where all are pairs, those are for both ends of a row
     // alone.
-    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : S::ROWS_PER_WARP / ROWS_PER_STORE;
-    static_assert(S::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
+    static constexpr int UNPAIRED_STORES = LEAD_UNIT == 1 ? 1 : Shape::ROWS_PER_WARP / ROWS_PER_STORE;
+    static_assert(Shape::OUTPUTS_PER_RUN % 2 == 0, "pairs of outputs; a last window may be cut");
 
     // Returns how many outputs runs start before a row's first, so that the first of them lies at a multiple of 128
     // bytes; fewer, if only they are a whole number of bytes of samples.
@@ -1210,9 +1226,9 @@ struct Epilogue {
         : lane(lane), window(window), frequency(frequency), phase(phase - advance(frequency, lead * DECIMATION)),
           first(first - lead), lead(lead), n_rows(n_rows), begin(first < lead ? static_cast<int>(lead - first) : 0),
           end(static_cast<int>(
-              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * S::OUTPUTS_PER_RUN))))),
-          is_whole(begin == 0 && end == n_rows * S::OUTPUTS_PER_RUN), pair(pair),
-          to(row + (first - lead) + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first)
+              max(0ll, min(n_out + lead - first, static_cast<long long>(n_rows * Shape::OUTPUTS_PER_RUN))))),
+          is_whole(begin == 0 && end == n_rows * Shape::OUTPUTS_PER_RUN), pair(pair),
+          to(row + (first - lead) + lane / LANES_PER_ROW * Shape::OUTPUTS_PER_RUN + pair.first)
     {
     }
 
@@ -1220,43 +1236,44 @@ struct Epilogue {
     __device__ __forceinline__ void drain(int at)
     {
         if (at % (2 * OUTPUTS_PER_PHASOR) == 0) {
-            const int row = lane % S::ROWS_PER_WARP, second = lane / S::ROWS_PER_WARP;
-            const long long output = first + lead + row * S::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
-            float* const phasors = window + row * S::WINDOW_PITCH + 2 * S::OUTPUTS_PER_WINDOW + second * 2;
+            const int row = lane % Shape::ROWS_PER_WARP, second = lane / Shape::ROWS_PER_WARP;
+            const long long output = first + lead + row * Shape::OUTPUTS_PER_RUN + at + second * OUTPUTS_PER_PHASOR;
+            float* const phasors = window + row * Shape::WINDOW_PITCH + 2 * Shape::OUTPUTS_PER_WINDOW + second * 2;
             *reinterpret_cast<float2*>(phasors) = unit_vector(phase + advance(frequency, output * DECIMATION));
         }
         __syncwarp();  // the window and its phasors are complete
-        const float* const outputs = window + lane / LANES_PER_ROW * S::WINDOW_PITCH;
+        const float* const outputs = window + lane / LANES_PER_ROW * Shape::WINDOW_PITCH;
 #pragma unroll
-        for (int part = 0; part < S::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
+        for (int part = 0; part < Shape::OUTPUTS_PER_WINDOW / OUTPUTS_PER_PHASOR; ++part) {
             const int phasor = 2 * (at / OUTPUTS_PER_PHASOR + part) % 4;
-            const float* const phasors = outputs + 2 * S::OUTPUTS_PER_WINDOW + phasor;
+            const float* const phasors = outputs + 2 * Shape::OUTPUTS_PER_WINDOW + phasor;
             const float* const from = outputs + part * (2 * OUTPUTS_PER_PHASOR) + pair.first * 2;
             const int offset = at + part * OUTPUTS_PER_PHASOR;
-            if (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0 && offset + pair.first >= S::OUTPUTS_PER_RUN)
+            if (Shape::OUTPUTS_PER_RUN % Shape::OUTPUTS_PER_WINDOW != 0
+                && offset + pair.first >= Shape::OUTPUTS_PER_RUN)
                 continue;  // the run ends in this window; what is behind it was never put
             if (pair.is_paired && (is_whole || is_inside(offset))) {
 #pragma unroll
-                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE)
-                    if (r + ROWS_PER_STORE < S::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
-                        const Floats<4> y = load_floats<4>(from + r * S::WINDOW_PITCH);
-                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * S::WINDOW_PITCH);
-                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * S::WINDOW_PITCH);
-                        store_floats<4>(&to[offset + r * S::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
+                for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE)
+                    if (r + ROWS_PER_STORE < Shape::ROWS_PER_WARP || r + lane / LANES_PER_ROW < n_rows) {
+                        const Floats<4> y = load_floats<4>(from + r * Shape::WINDOW_PITCH);
+                        const float2 a = rotated<0>(make_float2(y.at[0], y.at[1]), phasors + r * Shape::WINDOW_PITCH);
+                        const float2 b = rotated<1>(make_float2(y.at[2], y.at[3]), phasors + r * Shape::WINDOW_PITCH);
+                        store_floats<4>(&to[offset + r * Shape::OUTPUTS_PER_RUN].x, {a.x, a.y, b.x, b.y});
                     }
             } else {
-                const int output = offset + lane / LANES_PER_ROW * S::OUTPUTS_PER_RUN + pair.first - begin;
-                const bool has_second = S::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
-                    || offset + pair.first + pair.apart < S::OUTPUTS_PER_RUN;
+                const int output = offset + lane / LANES_PER_ROW * Shape::OUTPUTS_PER_RUN + pair.first - begin;
+                const bool has_second = Shape::OUTPUTS_PER_RUN % OUTPUTS_PER_PHASOR == 0
+                    || offset + pair.first + pair.apart < Shape::OUTPUTS_PER_RUN;
 #pragma unroll UNPAIRED_STORES
-                for (int r = 0; r < S::ROWS_PER_WARP; r += ROWS_PER_STORE) {
-                    const float2* const two = reinterpret_cast<const float2*>(from + r * S::WINDOW_PITCH);
-                    const float2 a = rotated<0>(two[0], phasors + r * S::WINDOW_PITCH);
-                    const float2 b = rotated<1>(two[pair.apart], phasors + r * S::WINDOW_PITCH);
-                    if (is_stored(output + r * S::OUTPUTS_PER_RUN))
-                        to[offset + r * S::OUTPUTS_PER_RUN] = a;
-                    if (has_second && is_stored(output + r * S::OUTPUTS_PER_RUN + pair.apart))
-                        to[offset + r * S::OUTPUTS_PER_RUN + pair.apart] = b;
+                for (int r = 0; r < Shape::ROWS_PER_WARP; r += ROWS_PER_STORE) {
+                    const float2* const two = reinterpret_cast<const float2*>(from + r * Shape::WINDOW_PITCH);
+                    const float2 a = rotated<0>(two[0], phasors + r * Shape::WINDOW_PITCH);
+                    const float2 b = rotated<1>(two[pair.apart], phasors + r * Shape::WINDOW_PITCH);
+                    if (is_stored(output + r * Shape::OUTPUTS_PER_RUN))
+                        to[offset + r * Shape::OUTPUTS_PER_RUN] = a;
+                    if (has_second && is_stored(output + r * Shape::OUTPUTS_PER_RUN + pair.apart))
+                        to[offset + r * Shape::OUTPUTS_PER_RUN + pair.apart] = b;
                 }
             }
         }
@@ -1269,7 +1286,7 @@ private:
     __device__ __forceinline__ bool is_inside(int offset) const
     {
         return offset >= begin
-            && (n_rows - 1) * S::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, S::OUTPUTS_PER_RUN) <= end;
+            && (n_rows - 1) * Shape::OUTPUTS_PER_RUN + min(offset + OUTPUTS_PER_PHASOR, Shape::OUTPUTS_PER_RUN) <= end;
     }
 
     // `output`: from the first one in the baseband on.
@@ -1292,6 +1309,8 @@ typedef Accumulators::Sum Sum;
 // with 16 rows a warp; B is N columns of 32 bytes in shared memory; sums are added to where they are. They go on while
 // the threads do, which must leave the registers of A and of the sums alone until they have waited.
 // The host multiplies at once. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+// Needs     Sum, the type of the sums
+// Provides  multiply, multiply_u8, begin_products, close_products, wait_for_products, rows_of_64_bytes
 template <int N, bool ADDS = true>
 __device__ __forceinline__ void multiply(Sum (&sums)[N / 2], const unsigned (&a)[4], unsigned long long b);
 
@@ -1371,26 +1390,26 @@ __device__ __forceinline__ unsigned long long rows_of_64_bytes(unsigned address)
 }
 
 // MMA, by wgmma: the products of a warpgroup with all blocks that a step meets, and its sums.
-// Needs     S: Shape; A: Accumulators; lib/wgmma.cuh
+// Needs     Shape; Accumulators; lib/wgmma.cuh (multiply, multiply_u8, wait_for_products)
 // Provides  Wgmma: Sums; product, and product_of_lower for the lower bytes of samples; wait, for all products;
 //           finish, which makes operands of what decoding left; put_tile and put_place, from sums to the window
-template <class S, class A>
+template <class Shape, class Accumulators>
 struct Wgmma {
-    typedef typename A::Sum Sum;
-    typedef Sum Sums[S::COLUMNS_PER_MMA / 2];  // [N_TILES][OCTETS_PER_TILE][4]: tiles
-    static constexpr int SUMS_PER_TILE = S::OCTETS_PER_TILE * 4;
+    typedef typename Accumulators::Sum Sum;
+    typedef Sum Sums[Shape::COLUMNS_PER_MMA / 2];  // [N_TILES][OCTETS_PER_TILE][4]: tiles
+    static constexpr int SUMS_PER_TILE = Shape::OCTETS_PER_TILE * 4;
 
     // Adds to the sums, or begins them.
     template <bool ADDS>
     __device__ __forceinline__ static void product(Sums& sums, const unsigned (&a)[4], unsigned long long b)
     {
-        multiply<S::COLUMNS_PER_MMA, ADDS>(sums, a, b);
+        multiply<Shape::COLUMNS_PER_MMA, ADDS>(sums, a, b);
     }
 
     // Adds those of the lower bytes of samples, which have no sign.
     __device__ __forceinline__ static void product_of_lower(Sums& sums, const unsigned (&a)[4], unsigned long long b)
     {
-        multiply_u8<S::COLUMNS_PER_MMA>(sums, a, b);
+        multiply_u8<Shape::COLUMNS_PER_MMA>(sums, a, b);
     }
 
     // Waits for the products. To the compiler they are over where they start: what uses the sums must not move to
@@ -1399,16 +1418,16 @@ struct Wgmma {
     {
         wait_for_products<0>();
 #pragma unroll
-        for (int i = 0; i < S::COLUMNS_PER_MMA / 2; ++i)
-            A::pin(sums[i]);
+        for (int i = 0; i < Shape::COLUMNS_PER_MMA / 2; ++i)
+            Accumulators::pin(sums[i]);
     }
 
     // Makes the first `n` of N operands, which products take: decoding leaves its last instruction to here. ptxas lets
     // products go on while the next samples are decoded only if their registers are written by an instruction that it
     // cannot leave out, behind any branch.
-    template <int N, class D>
+    template <int N, class Decode>
     __device__ __forceinline__ static void finish(
-        unsigned (&taken)[N][4], const unsigned (&decoded)[N][4], const D& decode, int n = N)
+        unsigned (&taken)[N][4], const unsigned (&decoded)[N][4], const Decode& decode, int n = N)
     {
 #pragma unroll
         for (int i = 0; i < N * 4; ++i) {
@@ -1421,11 +1440,11 @@ struct Wgmma {
     // Puts the outputs of a tile into the window; `to`: the lane's first one of its first row.
     __device__ __forceinline__ static void put_tile(float* to, const Sum* tile, int lane)
     {
-        float numbers[A::NUMBERS_PER_TILE];
-        A::numbers_of(numbers, tile, lane);
+        float numbers[Accumulators::NUMBERS_PER_TILE];
+        Accumulators::numbers_of(numbers, tile, lane);
 #pragma unroll
-        for (int i = 0; i < A::NUMBERS_PER_TILE; ++i)
-            to[A::row_of(i) * (8 * S::WINDOW_PITCH) + A::place_of(i)] = numbers[i];
+        for (int i = 0; i < Accumulators::NUMBERS_PER_TILE; ++i)
+            to[Accumulators::row_of(i) * (8 * Shape::WINDOW_PITCH) + Accumulators::place_of(i)] = numbers[i];
     }
 
     // Puts those of the tile at PLACE; zeros are left for the next tile.
@@ -1441,8 +1460,10 @@ struct Wgmma {
 };
 
 // Mainloop, rolled: the code of one step, for chains that are cut (CHAIN 8) and for bytes; runs overlap.
-// Needs     S: Shape; D: Decode..; W: Weight..; R: WeightRing; M: Wgmma; A: Accumulators; P: TmaPipeline; E: Epilogue;
-//           lib/opaque.cuh, lib/wgmma.cuh, part.cuh
+// Needs     Shape; Decode: DecodeHalves, DecodeBytes or DecodeFields; Weights: WeightHalves or WeightBytes;
+//           Ring: WeightRing; Mma: Wgmma; Accumulators; Pipeline: TmaPipeline; Output: Epilogue;
+//           lib/opaque.cuh (opaque), lib/wgmma.cuh (begin_products, close_products, wait_for_products),
+//           lib/vector.cuh (ceil_div), part.cuh (Words, Operands, load_words)
 // Provides  MainloopRolled: run, for a warpgroup; skip, instead of it
 // Chains  Products of halves are cut into chains of MMAS_PER_CHAIN at most: a chain has registers of its own, and
 //         float32 adds it to the sums, and moves these as it adds a step's last one. Products of bytes are exact, and
@@ -1460,91 +1481,94 @@ struct Wgmma {
 //         the samples of the next run end and do not begin: overlap-add. The first WARM_UP_STEPS steps of a row leave
 //         what it has of the run before it behind its window; at the end each row adds what the next one left to the
 //         outputs that are still open. The last row of a block is there for that alone: the next block begins with it.
-template <class S, class D, class W, class R, class M, class A, class P, class E>
+template <
+    class Shape, class Decode, class Weights, class Ring, class Mma, class Accumulators, class Pipeline, class Output>
 struct MainloopRolled {
-    typedef typename M::Sum Sum;
-    typedef typename M::Sums Sums;
-    typedef Sum DoneTile[M::SUMS_PER_TILE];
-    static constexpr bool CUTS_CHAINS = S::MMAS_PER_CHAIN > 0;
-    static constexpr int PARTS_PER_CHAIN = S::MMAS_PER_CHAIN / S::MMAS_PER_PART;
-    static_assert(S::PARTS_PER_STEP >= 2, "words are loaded two parts ahead");
-    static_assert(S::RUNS_OVERLAP && S::END_STEP > 0, "what a run leaves open ends in the next one");
-    static_assert(!CUTS_CHAINS || (S::MMAS_PER_CHAIN % S::MMAS_PER_PART == 0 && S::SUMS_MOVE),
+    typedef typename Mma::Sum Sum;
+    typedef typename Mma::Sums Sums;
+    typedef Sum DoneTile[Mma::SUMS_PER_TILE];
+    static constexpr bool CUTS_CHAINS = Shape::MMAS_PER_CHAIN > 0;
+    static constexpr int PARTS_PER_CHAIN = Shape::MMAS_PER_CHAIN / Shape::MMAS_PER_PART;
+    static_assert(Shape::PARTS_PER_STEP >= 2, "words are loaded two parts ahead");
+    static_assert(Shape::RUNS_OVERLAP && Shape::END_STEP > 0, "what a run leaves open ends in the next one");
+    static_assert(!CUTS_CHAINS || (Shape::MMAS_PER_CHAIN % Shape::MMAS_PER_PART == 0 && Shape::SUMS_MOVE),
         "whole parts a chain, and sums that move as it is added");
 
     // Takes the runs of a warpgroup, step after step. `rows`: the lane's first row of the first stage.
     __device__ __forceinline__ static void run(
-        P& pipeline, E& epilogue, D& decode, const unsigned* rows, float* lane_window, unsigned ring)
+        Pipeline& pipeline, Output& epilogue, Decode& decode, const unsigned* rows, float* lane_window, unsigned ring)
     {
         Stages stages(pipeline, rows, decode.bit);
         Sums sums = {};
-        Operands<S> decoded;
-        Words<S> words;
+        Operands<Shape> decoded;
+        Words<Shape> words;
         const unsigned* from = stages.words();
-        load_words<S>(words, from, S::mmas_of_part(0));
-        decode.decode(decoded, words, S::mmas_of_part(0));
-        load_words<S>(words, from + S::PART_STRIDE, S::mmas_of_part(1));
-        float* to = lane_window + (S::WARM_UP_STEPS > 0 ? S::OVERLAP_AT : 0);
-        int window_end = S::WARM_UP_STEPS > 0 ? 0 : S::STEPS_PER_WINDOW;
+        load_words<Shape>(words, from, Shape::mmas_of_part(0));
+        decode.decode(decoded, words, Shape::mmas_of_part(0));
+        load_words<Shape>(words, from + Shape::PART_STRIDE, Shape::mmas_of_part(1));
+        float* to = lane_window + (Shape::WARM_UP_STEPS > 0 ? Shape::OVERLAP_AT : 0);
+        int window_end = Shape::WARM_UP_STEPS > 0 ? 0 : Shape::STEPS_PER_WINDOW;
         // The compiler cannot tell that it is 0: it would keep a zero for each register of a tile, and move them
         // all from there.
         Sum zero = 0;
-        if constexpr (!S::SUMS_MOVE)
+        if constexpr (!Shape::SUMS_MOVE)
             zero = opaque(static_cast<int>(blockIdx.z));
         int block = 0;  // of weights, that the first place meets
 #pragma unroll 1
-        for (int step = -S::WARM_UP_STEPS; step < S::END_STEP;) {
+        for (int step = -Shape::WARM_UP_STEPS; step < Shape::END_STEP;) {
             DoneTile done;
             take_step(done, sums, decoded, words, from, stages, step, ring, block, decode);
-            if constexpr (S::SUMS_MOVE) {
-                M::put_tile(to, done, epilogue.lane);
+            if constexpr (Shape::SUMS_MOVE) {
+                Mma::put_tile(to, done, epilogue.lane);
             } else {
-                put_place_of<0, S::N_TILES - 1>(block, to, sums, epilogue.lane, zero);
-                block = block > 0 ? block - 1 : S::N_TILES - 1;
+                put_place_of<0, Shape::N_TILES - 1>(block, to, sums, epilogue.lane, zero);
+                block = block > 0 ? block - 1 : Shape::N_TILES - 1;
             }
-            to += 2 * S::OUTPUTS_PER_STEP;
+            to += 2 * Shape::OUTPUTS_PER_STEP;
             if (++step == window_end) {
                 if (step == 0)
                     rows_have_left();
                 else
-                    epilogue.drain(step * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+                    epilogue.drain(step * Shape::OUTPUTS_PER_STEP - Shape::OUTPUTS_PER_WINDOW);
                 to = lane_window;
-                window_end += S::STEPS_PER_WINDOW;
+                window_end += Shape::STEPS_PER_WINDOW;
             }
         }
         // There is no row behind the block's last one; what becomes of that one is not stored.
-        const float* const overlap = lane_window + S::OVERLAP_AT + S::WINDOW_PITCH;
-        const int n_behind = epilogue.n_rows - A::first_row_of(epilogue.lane);  // rows, from the lane's first one on
-        const float* const first = overlap - (n_behind < 1) * S::WINDOW_PITCH;
-        put_overlap<0>(epilogue, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * S::WINDOW_PITCH}, sums);
+        const float* const overlap = lane_window + Shape::OVERLAP_AT + Shape::WINDOW_PITCH;
+        // Rows, from the lane's first one on.
+        const int n_behind = epilogue.n_rows - Accumulators::first_row_of(epilogue.lane);
+        const float* const first = overlap - (n_behind < 1) * Shape::WINDOW_PITCH;
+        put_overlap<0>(epilogue, lane_window, {first, overlap + (n_behind < 9 ? 7 : 8) * Shape::WINDOW_PITCH}, sums);
     }
 
     // Stands for `run` where no outputs are needed: the other warpgroups have the tensor cores for themselves. What is
     // added to the row before the warp's `window` is not stored either.
     __device__ __forceinline__ static void skip(float* window, int lane)
     {
-        if (S::WARM_UP_STEPS > 0) {
-            for (int i = lane; i < 2 * S::OUTPUTS_PER_STEP * S::WARM_UP_STEPS; i += 32)
-                window[S::OVERLAP_AT + i] = 0.0f;
+        if (Shape::WARM_UP_STEPS > 0) {
+            for (int i = lane; i < 2 * Shape::OUTPUTS_PER_STEP * Shape::WARM_UP_STEPS; i += 32)
+                window[Shape::OVERLAP_AT + i] = 0.0f;
             rows_have_left();
         }
     }
 
 private:
     static constexpr int LAST_GROUPS =  // of a step's last part
-        ceil_div(S::mmas_of_part(S::PARTS_PER_STEP - 1) * S::GROUPS_PER_PART, S::MMAS_PER_PART);
+        ceil_div(Shape::mmas_of_part(Shape::PARTS_PER_STEP - 1) * Shape::GROUPS_PER_PART, Shape::MMAS_PER_PART);
 
     // The stages of a warp, which it loads words from one after the other.
     struct Stages {
-        P& pipeline;
+        Pipeline& pipeline;
         const unsigned* const rows;  // the lane's first row of the first one
         int slot;  // of the one at hand
         unsigned parity;
         int end;  // the step behind it
         int bit;  // of the lane's first group of a step, in its row
 
-        __device__ __forceinline__ Stages(P& pipeline, const unsigned* rows, int bit)
-            : pipeline(pipeline), rows(rows), slot(0), parity(0), end(S::STEPS_PER_STAGE - S::WARM_UP_STEPS), bit(bit)
+        __device__ __forceinline__ Stages(Pipeline& pipeline, const unsigned* rows, int bit)
+            : pipeline(pipeline), rows(rows), slot(0), parity(0),
+              end(Shape::STEPS_PER_STAGE - Shape::WARM_UP_STEPS), bit(bit)
         {
             pipeline.wait_for_stage(slot, parity);
         }
@@ -1552,29 +1576,29 @@ private:
         // Returns the lane's words of the step.
         __device__ __forceinline__ const unsigned* words() const
         {
-            return rows + slot * (S::ROWS_PER_WARP * S::STAGE_PITCH * 4) + (bit >> 5);
+            return rows + slot * (Shape::ROWS_PER_WARP * Shape::STAGE_PITCH * 4) + (bit >> 5);
         }
 
         // Returns the words of the step behind `step`, whose last part's are `words_of_last`.
-        __device__ __forceinline__ const unsigned* next_step(int step, const Words<S>& words_of_last)
+        __device__ __forceinline__ const unsigned* next_step(int step, const Words<Shape>& words_of_last)
         {
-            if (step == S::END_STEP - 1)
+            if (step == Shape::END_STEP - 1)
                 return words();  // what becomes of these is not used
-            bit += S::BITS_PER_STEP;
+            bit += Shape::BITS_PER_STEP;
             if (step + 1 == end) {
                 __syncwarp();  // nobody reads the stage any more
                 unsigned loaded = 0;
 #pragma unroll
-                for (int i = 0; i < 2 * LAST_GROUPS * S::WORDS_PER_GROUP; ++i) {
-                    const int g = i / S::WORDS_PER_GROUP % LAST_GROUPS;
-                    loaded |= words_of_last[i / (LAST_GROUPS * S::WORDS_PER_GROUP)][g][i % S::WORDS_PER_GROUP];
+                for (int i = 0; i < 2 * LAST_GROUPS * Shape::WORDS_PER_GROUP; ++i) {
+                    const int g = i / Shape::WORDS_PER_GROUP % LAST_GROUPS;
+                    loaded |= words_of_last[i / (LAST_GROUPS * Shape::WORDS_PER_GROUP)][g][i % Shape::WORDS_PER_GROUP];
                 }
                 pipeline.follow_stage(loaded);
-                if (++slot == S::N_STAGES)
+                if (++slot == Shape::N_STAGES)
                     slot = 0, parity ^= 1;
                 pipeline.wait_for_stage(slot, parity);
-                end += S::STEPS_PER_STAGE;
-                bit = pipeline.pieces.start + pipeline.pieces.drift * 8 + threadIdx.x % 4 * S::BITS_PER_GROUP;
+                end += Shape::STEPS_PER_STAGE;
+                bit = pipeline.pieces.start + pipeline.pieces.drift * 8 + threadIdx.x % 4 * Shape::BITS_PER_GROUP;
             }
             return words();
         }
@@ -1584,56 +1608,57 @@ private:
     // first of them are then `done`. decoded: the operands of its first part; words: of its second; from: where its
     // words are. All three are then the next step's.
     __device__ __forceinline__ static void take_step(
-        DoneTile& done, Sums& sums, Operands<S>& decoded, Words<S>& words, const unsigned*& from, Stages& stages,
-        int step, unsigned ring, int block, D& decode)
+        DoneTile& done, Sums& sums, Operands<Shape>& decoded, Words<Shape>& words, const unsigned*& from,
+        Stages& stages, int step, unsigned ring, int block, Decode& decode)
     {
         Sums chain;
-        Operands<S> taken[2];
+        Operands<Shape> taken[2];
 #pragma unroll
-        for (int part = 0; part < S::PARTS_PER_STEP; ++part) {
-            if (part == S::PARTS_PER_STEP - 2)
+        for (int part = 0; part < Shape::PARTS_PER_STEP; ++part) {
+            if (part == Shape::PARTS_PER_STEP - 2)
                 from = stages.next_step(step, words);
-            M::finish(taken[part % 2], decoded, decode, S::mmas_of_part(part) * S::OPERANDS_PER_SAMPLE);
+            Mma::finish(taken[part % 2], decoded, decode, Shape::mmas_of_part(part) * Shape::OPERANDS_PER_SAMPLE);
             begin_products();
 #pragma unroll
-            for (int k = 0; k < S::MMAS_PER_PART; ++k) {
-                if (k >= S::mmas_of_part(part))
+            for (int k = 0; k < Shape::MMAS_PER_PART; ++k) {
+                if (k >= Shape::mmas_of_part(part))
                     continue;
-                const unsigned (&operand)[4] = taken[part % 2][k * S::OPERANDS_PER_SAMPLE];
-                const int product = part * S::MMAS_PER_PART + k;
-                const unsigned long long blocks = R::blocks_of(ring, product, block, W::COLUMNS_EARLIER);
+                const unsigned (&operand)[4] = taken[part % 2][k * Shape::OPERANDS_PER_SAMPLE];
+                const int product = part * Shape::MMAS_PER_PART + k;
+                const unsigned long long blocks = Ring::blocks_of(ring, product, block, Weights::COLUMNS_EARLIER);
                 if constexpr (CUTS_CHAINS) {
                     if (part % PARTS_PER_CHAIN == 0 && k == 0)
-                        M::template product<false>(chain, operand, blocks);
+                        Mma::template product<false>(chain, operand, blocks);
                     else
-                        M::template product<true>(chain, operand, blocks);
+                        Mma::template product<true>(chain, operand, blocks);
                 } else {
-                    M::template product<true>(sums, operand, blocks);
-                    if constexpr (S::OPERANDS_PER_SAMPLE > 1)
-                        M::product_of_lower(sums, taken[part % 2][k * 2 + 1], R::blocks_of(ring, product, block));
+                    Mma::template product<true>(sums, operand, blocks);
+                    if constexpr (Shape::OPERANDS_PER_SAMPLE > 1)
+                        Mma::product_of_lower(sums, taken[part % 2][k * 2 + 1], Ring::blocks_of(ring, product, block));
                 }
             }
             close_products();
-            if (S::BITS_PER_STEP % 32 != 0 && part == S::PARTS_PER_STEP - 1)
+            if (Shape::BITS_PER_STEP % 32 != 0 && part == Shape::PARTS_PER_STEP - 1)
                 decode.align_to(stages.bit);  // the next step's first part
-            decode.decode(decoded, words, S::mmas_of_part((part + 1) % S::PARTS_PER_STEP));  // while the products go on
-            const int loaded = (part + 2) % S::PARTS_PER_STEP;
-            load_words<S>(words, from + loaded * S::PART_STRIDE, S::mmas_of_part(loaded));
+            // While the products go on.
+            decode.decode(decoded, words, Shape::mmas_of_part((part + 1) % Shape::PARTS_PER_STEP));
+            const int loaded = (part + 2) % Shape::PARTS_PER_STEP;
+            load_words<Shape>(words, from + loaded * Shape::PART_STRIDE, Shape::mmas_of_part(loaded));
             if constexpr (CUTS_CHAINS) {
-                if (part % PARTS_PER_CHAIN == PARTS_PER_CHAIN - 1 || part == S::PARTS_PER_STEP - 1) {
-                    M::wait(chain);
-                    if (part == S::PARTS_PER_STEP - 1) {
+                if (part % PARTS_PER_CHAIN == PARTS_PER_CHAIN - 1 || part == Shape::PARTS_PER_STEP - 1) {
+                    Mma::wait(chain);
+                    if (part == Shape::PARTS_PER_STEP - 1) {
                         move_sums(done, sums, chain);
                     } else {
 #pragma unroll
-                        for (int i = 0; i < S::COLUMNS_PER_MMA / 2; ++i)
+                        for (int i = 0; i < Shape::COLUMNS_PER_MMA / 2; ++i)
                             sums[i] += chain[i];
                     }
                     continue;
                 }
-            } else if (part == S::PARTS_PER_STEP - 1) {
-                M::wait(sums);
-                if constexpr (S::SUMS_MOVE)
+            } else if (part == Shape::PARTS_PER_STEP - 1) {
+                Mma::wait(sums);
+                if constexpr (Shape::SUMS_MOVE)
                     move_sums(done, sums, chain);
                 continue;
             }
@@ -1646,16 +1671,16 @@ private:
     __device__ __forceinline__ static void move_sums(DoneTile& done, Sums& sums, const Sums& chain)
     {
 #pragma unroll
-        for (int i = 0; i < S::N_TILES * M::SUMS_PER_TILE; ++i) {
-            Sum& to = i < M::SUMS_PER_TILE ? done[i] : sums[i - M::SUMS_PER_TILE];
+        for (int i = 0; i < Shape::N_TILES * Mma::SUMS_PER_TILE; ++i) {
+            Sum& to = i < Mma::SUMS_PER_TILE ? done[i] : sums[i - Mma::SUMS_PER_TILE];
             if constexpr (CUTS_CHAINS)
                 to = sums[i] + chain[i];
             else
                 to = sums[i];
         }
 #pragma unroll
-        for (int i = 0; i < M::SUMS_PER_TILE; ++i)
-            sums[(S::N_TILES - 1) * M::SUMS_PER_TILE + i] = 0;
+        for (int i = 0; i < Mma::SUMS_PER_TILE; ++i)
+            sums[(Shape::N_TILES - 1) * Mma::SUMS_PER_TILE + i] = 0;
     }
 
     // Puts the outputs that are done when blocks from `block` on have been met, which is from FIRST to LAST: few
@@ -1664,7 +1689,7 @@ private:
     __device__ __forceinline__ static void put_place_of(int block, float* to, Sums& sums, int lane, Sum zero)
     {
         if constexpr (FIRST == LAST) {
-            M::template put_place<(S::N_TILES - FIRST + 1) % S::N_TILES>(to, sums, lane, zero);
+            Mma::template put_place<(Shape::N_TILES - FIRST + 1) % Shape::N_TILES>(to, sums, lane, zero);
         } else {
             constexpr int MIDDLE = (FIRST + LAST) / 2;
             if (block <= MIDDLE)
@@ -1679,23 +1704,25 @@ private:
     // lane.
     template <int TILE>
     __device__ __forceinline__ static void put_overlap(
-        E& epilogue, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
+        Output& epilogue, float* lane_window, const float* const (&overlap)[2], const Sums& sums)
     {
-        if constexpr (TILE < S::WARM_UP_STEPS) {
-            constexpr int STEP_OF = S::END_STEP + TILE;
-            constexpr int PLACE = S::SUMS_MOVE ? TILE : (S::STEPS_PER_RUN + 1 + TILE) % S::N_TILES;
-            float* const to = lane_window + STEP_OF % S::STEPS_PER_WINDOW * (2 * S::OUTPUTS_PER_STEP);
-            float numbers[A::NUMBERS_PER_TILE];
-            A::numbers_of(numbers, sums + PLACE * M::SUMS_PER_TILE, epilogue.lane);
+        if constexpr (TILE < Shape::WARM_UP_STEPS) {
+            constexpr int STEP_OF = Shape::END_STEP + TILE;
+            constexpr int PLACE = Shape::SUMS_MOVE ? TILE : (Shape::STEPS_PER_RUN + 1 + TILE) % Shape::N_TILES;
+            float* const to = lane_window + STEP_OF % Shape::STEPS_PER_WINDOW * (2 * Shape::OUTPUTS_PER_STEP);
+            float numbers[Accumulators::NUMBERS_PER_TILE];
+            Accumulators::numbers_of(numbers, sums + PLACE * Mma::SUMS_PER_TILE, epilogue.lane);
 #pragma unroll
-            for (int i = 0; i < A::NUMBERS_PER_TILE; ++i)
-                to[A::row_of(i) * (8 * S::WINDOW_PITCH) + A::place_of(i)] =
-                    numbers[i] + overlap[A::row_of(i)][TILE * (2 * S::OUTPUTS_PER_STEP) + A::place_of(i)];
-            if constexpr ((STEP_OF + 1) % S::STEPS_PER_WINDOW == 0)
-                epilogue.drain((STEP_OF + 1) * S::OUTPUTS_PER_STEP - S::OUTPUTS_PER_WINDOW);
+            for (int i = 0; i < Accumulators::NUMBERS_PER_TILE; ++i) {
+                const int row = Accumulators::row_of(i), place = Accumulators::place_of(i);
+                to[row * (8 * Shape::WINDOW_PITCH) + place] =
+                    numbers[i] + overlap[row][TILE * (2 * Shape::OUTPUTS_PER_STEP) + place];
+            }
+            if constexpr ((STEP_OF + 1) % Shape::STEPS_PER_WINDOW == 0)
+                epilogue.drain((STEP_OF + 1) * Shape::OUTPUTS_PER_STEP - Shape::OUTPUTS_PER_WINDOW);
             put_overlap<TILE + 1>(epilogue, lane_window, overlap, sums);
-        } else if constexpr (S::OUTPUTS_PER_RUN % S::OUTPUTS_PER_WINDOW != 0) {
-            epilogue.drain(S::OUTPUTS_PER_RUN / S::OUTPUTS_PER_WINDOW * S::OUTPUTS_PER_WINDOW);
+        } else if constexpr (Shape::OUTPUTS_PER_RUN % Shape::OUTPUTS_PER_WINDOW != 0) {
+            epilogue.drain(Shape::OUTPUTS_PER_RUN / Shape::OUTPUTS_PER_WINDOW * Shape::OUTPUTS_PER_WINDOW);
         }
     }
 

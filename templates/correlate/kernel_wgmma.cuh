@@ -1,4 +1,5 @@
-// The design for Hopper: the first warpgroup of a block copies, the last two multiply; one between them may convert.
+// MMA wgmma, for sm_90a only: the first warpgroup of a block copies, the last two multiply; one between them may
+// convert.
 //   stage       4 products along K of 64 later and 64 earlier receivers: UNITS_PER_STAGE units of a receiver
 //   consumer    64 rows: both polarisations of 32 later receivers; 2 x N columns: of N earlier receivers, first all
 //               polarisations a, then all b; each product twice, for real and for imaginary parts
@@ -9,85 +10,12 @@
 //   operand     what the tensor cores read of the earlier receivers: rows of 64 bytes, swizzled, of a receiver's
 //               polarisation a and then b, for one product: voltages as they are
 {% endif %}
-constexpr int IN_FLIGHT = {{ config.IN_FLIGHT }};  // products under way while the next one's rows are loaded
-constexpr int CHANNELS_PER_CHAIN = {{ config.CHAIN }};  // channels of a block, one after another
-constexpr bool TAPERED = {{ "true" if config.get("TAPER", 0) else "false" }};  // chains become shorter towards the last
-constexpr int BLOCKS_PER_CLUSTER = {{ shape.blocks_per_cluster }};  // blocks that copy for each other
-
-constexpr bool CONVERTS = {{ shape.converts | lower }};
-constexpr int PRODUCTS_PER_STAGE = 4;
-static_assert(UNITS_PER_STAGE * PRODUCTS_PER_UNIT == PRODUCTS_PER_STAGE);
-constexpr int UNIT = RECEIVERS_J * UNIT_BYTES;  // of all receivers of a side
-constexpr int SIDE = UNITS_PER_STAGE * UNIT;
-constexpr bool IN_PLACE = CONVERTS && BITS != 4;  // converted where it lies, unless it becomes larger
-constexpr int OPERAND_AT = BITS == 4 ? 2 * SIDE : SIDE;
-constexpr int OPERAND = RECEIVERS_I * UNIT_BYTES;  // of one product
-constexpr int PAIR_UNITS = 2 / PRODUCTS_PER_UNIT;  // units that two products need
-static_assert(STAGE_BYTES == OPERAND_AT + PRODUCTS_PER_STAGE * OPERAND);
-constexpr int GROUP = 128;  // threads of a warpgroup
-constexpr int CONSUMERS = 2;  // warpgroups
-static_assert(N_THREADS == GROUP * (1 + CONVERTS + CONSUMERS));
-constexpr int BUFFERS = IN_FLIGHT == 1 ? 2 : 4;  // of a thread's part of A: a divisor of PRODUCTS_PER_STAGE
-constexpr int PRODUCER_REGISTERS = 24, CONVERTER_REGISTERS = PAIR_UNITS == 2 ? 72 : 56;  // of a thread, multiples of 8
-constexpr int CONSUMER_REGISTERS = CONVERTS ? (512 - PRODUCER_REGISTERS - CONVERTER_REGISTERS) / CONSUMERS : 240;
-static_assert(N_STAGES * (STAGE_BYTES + 24) == SHARED_BYTES, "as the launch has it: each stage has three barriers");
-static_assert(RECEIVERS_J == 64 && RECEIVERS_I == 64, "rows of two consumers, and columns for each polarisation");
-
-// The stages in the order of their use, round and round; `parity` is that of the round.
-struct Ring {
-    unsigned base;  // of shared memory
-    int stage = 0;
-    unsigned parity = 0;
-
-    __device__ __forceinline__ explicit Ring(unsigned base) : base(base) {}
-    __device__ __forceinline__ unsigned address() const { return base + stage * STAGE_BYTES; }
-    __device__ __forceinline__ unsigned copied() const { return base + N_STAGES * STAGE_BYTES + stage * 24; }
-    __device__ __forceinline__ unsigned converted() const { return copied() + 8; }
-    __device__ __forceinline__ unsigned released() const { return copied() + 16; }
-    __device__ __forceinline__ unsigned released_before() const  // that of the stage before
-    {
-        return base + N_STAGES * STAGE_BYTES + (stage == 0 ? N_STAGES - 1 : stage - 1) * 24 + 16;
-    }
-    __device__ __forceinline__ void advance()
-    {
-        if (++stage == N_STAGES)
-            stage = 0, parity ^= 1;
-    }
-};
-
-// Consecutive channels of a block. Tapered, half of the channels are in chains of CHANNELS_PER_CHAIN, half of the others
-// in chains of half of that, and so on, and the rest one by one: blocks start in this order, so that the last ones end
-// together.
-struct Chain {
-    int first, end;
-};
-
-__device__ __forceinline__ Chain chain_of(int index, int n_channels)
-{
-    int length = CHANNELS_PER_CHAIN, first = 0;
-    if constexpr (TAPERED) {
-        for (; length > 1; length /= 2) {
-            const int n = (n_channels - first) / 2 / length;
-            if (index < n)
-                break;
-            index -= n, first += n * length;
-        }
-    }
-    first += index * length;
-    return {first, min(first + length, n_channels)};
-}
-
-// The batches of a slice, in units.
-struct Range {
-    int first_batch, n_units;
-};
-
-{% include "correlate/wgmma_cluster.cuh" %}
-
-{% include "correlate/wgmma_load.cuh" %}
-
-{% include "correlate/wgmma_multiply.cuh" %}
-
+// Needs     triangle.cuh (Block, first_of_slice), wgmma_ring.cuh (Ring), wgmma_chain.cuh (Chain, chain_of, Range),
+//           wgmma_cluster.cuh (Member, member_of, NOBODY, Sides, Release), wgmma_copy.cuh (copy_slice, await_partners),
+//           wgmma_convert.cuh (convert_slice), wgmma_multiply.cuh (multiply_slice, skip_slice), lowest.cuh (Lowest),
+//           lib/tma.cuh (TensorMap, shared_address, init_barrier, publish_barriers), lib/cluster.cuh (sync_cluster),
+//           lib/registers.cuh (give_registers, take_registers)
+// Provides  nothing
 {% if shape.blocks_per_cluster > 1 %}
 extern "C" __global__ void __cluster_dims__(BLOCKS_PER_CLUSTER, 1, 1) __launch_bounds__(N_THREADS, 1) correlate(
 {% else %}
