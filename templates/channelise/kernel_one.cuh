@@ -92,7 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, {{ config.MIN_BLOCKS }}) c
             __syncthreads();  // z is complete
 {% endif %}
 {% if config.SAMPLES == "ahead" %}
-            // What is filtered next, if it is known: the second polarisation, or the following part, from round 1 on.
+            // What is filtered next, if that is known, is fetched: the second polarisation, or, from round 1 on, the next
+            // part.
             if (round + 1 < ROUNDS)
                 stream.fetch(round + 1, plan.starts[round + 1].of[0]);
             else if (ROUNDS > 1)

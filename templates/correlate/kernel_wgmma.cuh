@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
         Lowest lowest;
         for (int channel = chain.first; channel < chain.end; ++channel) {
             Result* to = results + (blockIdx.z * static_cast<long long>(n_channels) + channel) * n_baselines * 8;
-            // Of the diagonal, the first consumer's rows need the first half of the columns only
+            // On the diagonal, the first consumer's rows need the first half of the columns only.
             if (block.first_j + consumer * 32 >= N_RECEIVERS)
                 skip_slice(ring, range, release);
             else if (block.first_j == block.first_i && consumer == 0)

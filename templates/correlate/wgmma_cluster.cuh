@@ -68,7 +68,7 @@ struct Sides {
     }
 };
 
-// How a warp of a consumer tells all who copy to its block that it has read a stage: a lane each tells one block.
+// A warp of a consumer tells all who copy to its block that it has read a stage: each of three lanes tells one block.
 struct Release {
     int rank;  // of that block
 

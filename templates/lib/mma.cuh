@@ -69,7 +69,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[N], const void* 
 #endif
 }
 
-// The same of elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
+// The same for elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
 template <int N>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], const void* row)
 {

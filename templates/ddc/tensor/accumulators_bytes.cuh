@@ -1,6 +1,6 @@
 // Accumulators of bytes, by wgmma_int8: exact sums in int32, those of byte i of the weights worth 2^8i.
 // Needs     Shape; Weights: WeightBytes, which says in which columns they are
-// Provides  as accumulators_halves.cuh
+// Provides  AccumulatorsBytes: as AccumulatorsHalves of accumulators_halves.cuh
 // A column for each of the three bytes of the weights, of the real and of the imaginary part of each output, byte after
 // byte of a tile of up to four outputs. Samples of more than 8 bits are two bytes, and have columns of zeros behind
 // these: the lower byte is multiplied with all, and the upper one, which is worth 2^8 times as much, with those that

@@ -1,7 +1,7 @@
 // Accumulators of halves, by wgmma: float32, whose columns are the high and the low part of the same number.
 // Needs     Shape
-// Provides  Accumulators: Sum; which numbers of a finished tile a lane has (first_row_of, first_number_of, row_of,
-//           place_of), and numbers_of, which makes them of its sums; pin
+// Provides  AccumulatorsHalves: Sum; which numbers of a finished tile a lane has (first_row_of, first_number_of,
+//           row_of, place_of), and numbers_of, which makes them of its sums; pin
 // A lane's numbers are of its first row, the warp's row `lane` / 4, and of the row 8 further.
 template <class Shape>
 struct AccumulatorsHalves {

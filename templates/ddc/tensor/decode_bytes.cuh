@@ -1,6 +1,7 @@
 // Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
 // Needs     Shape; lib/opaque.cuh (opaque), part.cuh (Words, Operands)
-// Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
+// Provides  DecodeBytes: as DecodeHalves of decode_halves.cuh. What `decode` leaves has other bits below each byte's
+//           own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
 // SAMPLE_BITS). Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of

@@ -1,6 +1,7 @@
 // Decode, to bytes, sample by sample: each is shifted to the top of a word of its own.
 // Needs     Shape; lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div), part.cuh (Words, Operands)
-// Provides  as decode_bytes.cuh, for steps that start at any bit and for parts of any number of products
+// Provides  DecodeFields: as DecodeBytes of decode_bytes.cuh, for steps that start at any bit, and for parts of any
+//           number of products
 // A word's top byte is the sample's first one; of samples of more than 8 bits the second one, unsigned, has the rest in
 // its own top bits. So samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
 // Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of each four.

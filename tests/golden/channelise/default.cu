@@ -204,7 +204,7 @@ public:
         }
     }
 
-    // The point that begins in a, which b follows.
+    // Returns the point that begins in a, which b follows.
     __device__ __forceinline__ float2 point(unsigned a, unsigned b) const
     {
         if constexpr (NARROW) {
@@ -223,7 +223,8 @@ private:
     Field first, second;
 };
 
-// A word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it soon.
+// Loads a word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it
+// soon.
 __device__ __forceinline__ unsigned load_word(const unsigned* from)
 {
 #ifdef AUTOTUNE_HOST
@@ -277,7 +278,7 @@ public:
         }
     }
 
-    // Whether the words of a point lie before the end.
+    // Returns whether the words of a point lie before the end.
     __device__ __forceinline__ bool is_inside(int row) const
     {
         return (row * static_cast<long long>(ROW_WORDS) + 1 + second) * 4 <= left;
@@ -1380,7 +1381,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) channelise(
                 shared.ticket = ticket;
             add_sums<THREADS>(  // a barrier: z is complete
                 total_power + round * POLS_AT_ONCE, shared.sums + round * POLS_AT_ONCE, power);
-            // What is filtered next, if it is known: the second polarisation, or the following part, from round 1 on.
+            // What is filtered next, if that is known, is fetched: the second polarisation, or, from round 1 on, the next
+            // part.
             if (round + 1 < ROUNDS)
                 stream.fetch(round + 1, plan.starts[round + 1].of[0]);
             else if (ROUNDS > 1)

@@ -204,7 +204,7 @@ public:
         }
     }
 
-    // The point that begins in a, which b follows.
+    // Returns the point that begins in a, which b follows.
     __device__ __forceinline__ float2 point(unsigned a, unsigned b) const
     {
         if constexpr (NARROW) {
@@ -223,7 +223,8 @@ private:
     Field first, second;
 };
 
-// A word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it soon.
+// Loads a word of samples. What surrounds it, up to 256 bytes, comes to the L2 cache with it: other blocks want it
+// soon.
 __device__ __forceinline__ unsigned load_word(const unsigned* from)
 {
 #ifdef AUTOTUNE_HOST
@@ -277,7 +278,7 @@ public:
         }
     }
 
-    // Whether the words of a point lie before the end.
+    // Returns whether the words of a point lie before the end.
     __device__ __forceinline__ bool is_inside(int row) const
     {
         return (row * static_cast<long long>(ROW_WORDS) + 1 + second) * 4 <= left;

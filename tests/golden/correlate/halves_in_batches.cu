@@ -123,7 +123,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[N], const void* 
 #endif
 }
 
-// The same of elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
+// The same for elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
 template <int N>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], const void* row)
 {
@@ -644,7 +644,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     const int warp = threadIdx.x / 32;
     const int own_j = warp % WARPS_J * OCTETS_J * 8, own_i = warp / WARPS_J * OCTETS_I * 8;  // receivers of the block
     const int first_j = block.first_j + own_j, first_i = block.first_i + own_i;
-    // Of a warp whose receivers are all above the diagonal, or past the last one, only the copies are needed.
+    // A warp whose receivers are all above the diagonal, or past the last one, only copies.
     const bool is_needed = first_i < first_j + OCTETS_J * 8 && first_i < N_RECEIVERS && first_j < N_RECEIVERS;
     const int offset_j = own_j * UNIT_BYTES + lane_offset<false>();
     const int offset_i = own_i * UNIT_BYTES + lane_offset<true>() + (square ? 0 : UNITS_J);

@@ -136,7 +136,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[N], const void* 
 #endif
 }
 
-// The same of elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
+// The same for elements of 16 bits, transposed: a lane takes elements l1 l0 0 and l1 l0 1 of column l4 l3 l2.
 template <int N>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&words)[N], const void* row)
 {
@@ -842,7 +842,7 @@ struct Sides {
     }
 };
 
-// How a warp of a consumer tells all who copy to its block that it has read a stage: a lane each tells one block.
+// A warp of a consumer tells all who copy to its block that it has read a stage: each of three lanes tells one block.
 struct Release {
     int rank;  // of that block
 
@@ -1259,7 +1259,7 @@ extern "C" __global__ void __cluster_dims__(BLOCKS_PER_CLUSTER, 1, 1) __launch_b
         Lowest lowest;
         for (int channel = chain.first; channel < chain.end; ++channel) {
             Result* to = results + (blockIdx.z * static_cast<long long>(n_channels) + channel) * n_baselines * 8;
-            // Of the diagonal, the first consumer's rows need the first half of the columns only
+            // On the diagonal, the first consumer's rows need the first half of the columns only.
             if (block.first_j + consumer * 32 >= N_RECEIVERS)
                 skip_slice(ring, range, release);
             else if (block.first_j == block.first_i && consumer == 0)

@@ -296,8 +296,8 @@ __device__ __forceinline__ void load_words(Words<Shape>& words, const unsigned* 
 // Decode, to halves: packed samples become halves in the registers that a product takes them from.
 // Needs     Shape; lib/bits.cuh (and_xor), lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div),
 //           part.cuh (Words, Operands)
-// Provides  skew_of, sample_of: which sample meets which row of the weights
-//           DecodeHalves(rest), align_to, bit: where a lane's first group starts in its row of a stage
+// Provides  DecodeHalves: skew_of, sample_of: which sample meets which row of the weights
+//           its constructor, align_to, bit: where a lane's first group starts in its row of a stage
 //           decode, then finished: words -> halves above BIAS -> halves. `unbiased` is finished for mma_sync
 // Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes SAMPLES_PER_GROUP
 // consecutive ones, whole bytes, from each MMAS_PER_GROUP products.

@@ -402,7 +402,8 @@ __device__ __forceinline__ void load_words(Words<Shape>& words, const unsigned* 
 
 // Decode, to bytes, sample by sample: each is shifted to the top of a word of its own.
 // Needs     Shape; lib/opaque.cuh (opaque), lib/vector.cuh (ceil_div), part.cuh (Words, Operands)
-// Provides  as decode_bytes.cuh, for steps that start at any bit and for parts of any number of products
+// Provides  DecodeFields: as DecodeBytes of decode_bytes.cuh, for steps that start at any bit, and for parts of any
+//           number of products
 // A word's top byte is the sample's first one; of samples of more than 8 bits the second one, unsigned, has the rest in
 // its own top bits. So samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE - SAMPLE_BITS).
 // Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of each four.
@@ -616,7 +617,7 @@ private:
 
 // Accumulators of bytes, by wgmma_int8: exact sums in int32, those of byte i of the weights worth 2^8i.
 // Needs     Shape; Weights: WeightBytes, which says in which columns they are
-// Provides  as accumulators_halves.cuh
+// Provides  AccumulatorsBytes: as AccumulatorsHalves of accumulators_halves.cuh
 // A column for each of the three bytes of the weights, of the real and of the imaginary part of each output, byte after
 // byte of a tile of up to four outputs. Samples of more than 8 bits are two bytes, and have columns of zeros behind
 // these: the lower byte is multiplied with all, and the upper one, which is worth 2^8 times as much, with those that

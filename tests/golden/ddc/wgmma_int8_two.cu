@@ -402,7 +402,8 @@ __device__ __forceinline__ void load_words(Words<Shape>& words, const unsigned* 
 
 // Decode, to bytes: four samples at a time become bytes in the registers that a product takes them from.
 // Needs     Shape; lib/opaque.cuh (opaque), part.cuh (Words, Operands)
-// Provides  as decode_halves.cuh. What `decode` leaves has other bits below each byte's own; `finished` takes them away
+// Provides  DecodeBytes: as DecodeHalves of decode_halves.cuh. What `decode` leaves has other bits below each byte's
+//           own; `finished` takes them away
 // A sample becomes one byte, or two if it has more than 8 bits. The first one has the top bits of the sample, the
 // second one, unsigned, the others, each in its own top bits: samples are multiplied by 2^(8 OPERANDS_PER_SAMPLE -
 // SAMPLE_BITS). Any sample of a step may meet any row of the weights: lane l1 l0 of a row takes group l1 l0 of
@@ -630,7 +631,7 @@ private:
 
 // Accumulators of bytes, by wgmma_int8: exact sums in int32, those of byte i of the weights worth 2^8i.
 // Needs     Shape; Weights: WeightBytes, which says in which columns they are
-// Provides  as accumulators_halves.cuh
+// Provides  AccumulatorsBytes: as AccumulatorsHalves of accumulators_halves.cuh
 // A column for each of the three bytes of the weights, of the real and of the imaginary part of each output, byte after
 // byte of a tile of up to four outputs. Samples of more than 8 bits are two bytes, and have columns of zeros behind
 // these: the lower byte is multiplied with all, and the upper one, which is worth 2^8 times as much, with those that
