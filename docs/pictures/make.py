@@ -11,6 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PICTURES = (
     "chain",
+    "channelise_flow",
+    "channelise_part",
     "ddc_efficiency",
     "ddc_tile",
     "ddc_timeline",
