@@ -4,7 +4,7 @@
 //   grid = (groups of columns, fastest, and parts; polarisations)
 // Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
 //           transform.cuh (reversed, transform), lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
-// Provides  Between, from_between, place_between
+// Provides  channelise_columns; Between, from_between, place_between
 {% if config.BETWEEN == "half" %}
 #include <cuda_fp16.h>
 

@@ -6,7 +6,7 @@
 // Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
 //           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
-// Provides  nothing
+// Provides  channelise
 struct Plan {  // what a block knows of a part
     Part part;
     Phasors phasors;

@@ -5,7 +5,7 @@
 // Needs     part.cuh (Part, part_at), kernel_columns.cuh (Between, from_between, place_between),
 //           row.cuh (Rows, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           voltages.cuh (Output), lib/thread.cuh (thread_again)
-// Provides  nothing
+// Provides  channelise
 constexpr int BLOCKS_OF_PART = PART_SPECTRA / SPECTRA;
 constexpr int N_GROUPS = {{ shape.n_pair_groups }};  // of pairs; a block has the rows of one
 

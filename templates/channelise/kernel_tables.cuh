@@ -3,7 +3,7 @@
 //   splits    float2 [N_ALL_PAIRS]            e^(i pi k / N) of the first bin k of each pair
 //   polar     float4 [N_POLS][N_ALL_PAIRS]    (size, angle) of the gains of both bins of each pair
 // Needs     pairs.cuh (bins_of), samples.cuh (SAMPLE_SCALE)
-// Provides  nothing
+// Provides  channelise_tables
 
 // Returns e^(2 pi i cycles).
 __device__ __forceinline__ float2 phasor(float cycles)

@@ -1,6 +1,7 @@
 // Parts: each heap's spectra are cut into parts of PART_SPECTRA, which blocks share out.
 // Needs     nothing
 // Provides  Part; part_at
+
 // A range of spectra of one heap: one part, or the piece of it that a block handles. Those numbered [from, to) are
 // made.
 struct Part {

@@ -1,6 +1,7 @@
 // Total power: the squares of samples, added up by a thread, and then over a block.
 // Needs     samples.cuh (SAMPLE_SCALE)
 // Provides  add_squares; whole; add_sums
+
 // Adds the squares of a point's samples. If Squares is float, it holds their sum exactly.
 __device__ __forceinline__ void add_squares(Squares& sum, float2 point)
 {

@@ -1,7 +1,7 @@
 // Samples in global memory become points: two samples are the parts of a complex one, as floats.
 // Needs     lib/bits.cuh (and_xor)
 // Provides  SAMPLE_SCALE; Column: at, is_inside; fetch_bytes
-constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // of the floats: integers times it
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // what a sample of 1 becomes
 constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
 constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // and in the 23 bits of a mantissa, if the right bytes are taken
 constexpr bool IN_PLACE = {{ "true" if config.UNPACKING == "in_place" else "false" }};

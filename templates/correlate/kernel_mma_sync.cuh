@@ -2,7 +2,7 @@
 // READ_AHEAD are under way while one is used.
 // Needs     triangle.cuh (Block, block_of, first_of_slice), copy.cuh (Copier), octet.cuh (lane_offset),
 //           warp_product.cuh (WarpProduct), lowest.cuh (Lowest), lib/async.cuh (close_group, wait_for_groups)
-// Provides  nothing
+// Provides  correlate
 extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
 {% if problem.count_lowest %}

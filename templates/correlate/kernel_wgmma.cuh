@@ -15,7 +15,7 @@
 //           wgmma_convert.cuh (convert_slice), wgmma_multiply.cuh (multiply_slice, skip_slice), lowest.cuh (Lowest),
 //           lib/tma.cuh (TensorMap, shared_address, init_barrier, publish_barriers), lib/cluster.cuh (sync_cluster),
 //           lib/registers.cuh (give_registers, take_registers)
-// Provides  nothing
+// Provides  correlate
 {% if shape.blocks_per_cluster > 1 %}
 extern "C" __global__ void __cluster_dims__(BLOCKS_PER_CLUSTER, 1, 1) __launch_bounds__(N_THREADS, 1) correlate(
 {% else %}

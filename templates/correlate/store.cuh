@@ -3,9 +3,9 @@
 // Provides  Sums; put; deliver
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
-template <class T, int COUNT>
+template <class Number, int COUNT>
 struct Sums {
-    T re[COUNT], im[COUNT];
+    Number re[COUNT], im[COUNT];
 };
 
 template <class T>

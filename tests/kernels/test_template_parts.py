@@ -174,7 +174,7 @@ def findings(part: Part, text: str) -> list[str]:
     found = []
     declared = names_of(part.family.folder)
     words = set(re.findall(r"\w+", head.provides))
-    if head.provides.strip() != "nothing" and not declared[part.file] & words:
+    if not declared[part.file] & words:
         found.append("it provides nothing that it declares")
     named = {name for names in head.needs.values() for name in names}
     for file, names in declared.items():

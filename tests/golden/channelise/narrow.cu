@@ -124,6 +124,7 @@ __device__ __forceinline__ int thread_again()
 // Parts: each heap's spectra are cut into parts of PART_SPECTRA, which blocks share out.
 // Needs     nothing
 // Provides  Part; part_at
+
 // A range of spectra of one heap: one part, or the piece of it that a block handles. Those numbered [from, to) are
 // made.
 struct Part {
@@ -161,7 +162,7 @@ __device__ __forceinline__ Part part_at(
 // Samples in global memory become points: two samples are the parts of a complex one, as floats.
 // Needs     lib/bits.cuh (and_xor)
 // Provides  SAMPLE_SCALE; Column: at, is_inside; fetch_bytes
-constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // of the floats: integers times it
+constexpr float SAMPLE_SCALE = COMPLEX ? 1.0f : 1.0f / (1 << SAMPLE_BITS % 32);  // what a sample of 1 becomes
 constexpr bool NARROW = SAMPLE_BITS <= 12;  // two samples lie in four bytes, wherever they begin
 constexpr bool IN_BYTES = SAMPLE_BITS <= 8;  // and in the 23 bits of a mantissa, if the right bytes are taken
 constexpr bool IN_PLACE = true;
@@ -306,6 +307,7 @@ private:
 // Total power: the squares of samples, added up by a thread, and then over a block.
 // Needs     samples.cuh (SAMPLE_SCALE)
 // Provides  add_squares; whole; add_sums
+
 // Adds the squares of a point's samples. If Squares is float, it holds their sum exactly.
 __device__ __forceinline__ void add_squares(Squares& sum, float2 point)
 {
@@ -1241,7 +1243,7 @@ private:
 //   splits    float2 [N_ALL_PAIRS]            e^(i pi k / N) of the first bin k of each pair
 //   polar     float4 [N_POLS][N_ALL_PAIRS]    (size, angle) of the gains of both bins of each pair
 // Needs     pairs.cuh (bins_of), samples.cuh (SAMPLE_SCALE)
-// Provides  nothing
+// Provides  channelise_tables
 
 // Returns e^(2 pi i cycles).
 __device__ __forceinline__ float2 phasor(float cycles)
@@ -1305,7 +1307,7 @@ extern "C" __global__ void __launch_bounds__(256) channelise_tables(
 // Needs     part.cuh (Part, part_at), stream.cuh (Starts, Stream), power.cuh (add_sums),
 //           row.cuh (Rows, row_of, transform_row), phasor.cuh (Phasors, Phasor), finish.cuh (FirstVoltages, Finish),
 //           lib/thread.cuh (thread_again), lib/vector.cuh (ceil_div)
-// Provides  nothing
+// Provides  channelise
 struct Plan {  // what a block knows of a part
     Part part;
     Phasors phasors;

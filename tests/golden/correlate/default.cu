@@ -313,9 +313,9 @@ struct Lowest {
 // Provides  Sums; put; deliver
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
-template <class T, int COUNT>
+template <class Number, int COUNT>
 struct Sums {
-    T re[COUNT], im[COUNT];
+    Number re[COUNT], im[COUNT];
 };
 
 template <class T>
@@ -614,7 +614,7 @@ struct WarpProduct {
 // READ_AHEAD are under way while one is used.
 // Needs     triangle.cuh (Block, block_of, first_of_slice), copy.cuh (Copier), octet.cuh (lane_offset),
 //           warp_product.cuh (WarpProduct), lowest.cuh (Lowest), lib/async.cuh (close_group, wait_for_groups)
-// Provides  nothing
+// Provides  correlate
 extern "C" __global__ void __launch_bounds__(N_THREADS) correlate(
     Result* __restrict__ results,
     const unsigned char* __restrict__ voltages, int n_channels, int n_batches, int first_batch, int n_used)

@@ -326,9 +326,9 @@ struct Lowest {
 // Provides  Sums; put; deliver
 
 // Sums of COUNT products of a baseline; number p + 2 q is of polarisation p of the earlier receiver and q of the later.
-template <class T, int COUNT>
+template <class Number, int COUNT>
 struct Sums {
-    T re[COUNT], im[COUNT];
+    Number re[COUNT], im[COUNT];
 };
 
 template <class T>
@@ -1194,7 +1194,7 @@ __device__ __forceinline__ void skip_slice(Ring& ring, const Range& range, const
 //           wgmma_convert.cuh (convert_slice), wgmma_multiply.cuh (multiply_slice, skip_slice), lowest.cuh (Lowest),
 //           lib/tma.cuh (TensorMap, shared_address, init_barrier, publish_barriers), lib/cluster.cuh (sync_cluster),
 //           lib/registers.cuh (give_registers, take_registers)
-// Provides  nothing
+// Provides  correlate
 extern "C" __global__ void __launch_bounds__(N_THREADS, 1) correlate(
     Result* __restrict__ results,
     unsigned long long* __restrict__ n_lowest,
