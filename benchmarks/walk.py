@@ -244,6 +244,7 @@ def walk(device: str) -> Walk:
 def _steps(parts: list[dict[str, Any]]) -> Iterator[Step]:
     """Yields the steps of a walk: the loop enters a module once, however often it comes back to it."""
     seen: set[tuple[str, str, str]] = set()
+    last = ("", "", "")  # how often a wait looks again is a matter of time
     for part in parts:
         by = "python"
         for module in part["via"]:
@@ -253,9 +254,10 @@ def _steps(parts: list[dict[str, Any]]) -> Iterator[Step]:
             by = module
         for module, number in part["visits"]:
             step = (part["role"], module, part["visits"][number][0] if number >= 0 else by)
-            if step not in seen or module == HOPS:
+            if step not in seen or (module == HOPS and step != last):
                 seen.add(step)
                 yield Step(*step)
+            last = step
 
 
 def main() -> int:
