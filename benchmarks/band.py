@@ -22,13 +22,13 @@ import numpy as np
 from engines import BITS, PACKET, RATE_HZ, delays, settings_of
 from replay import Recorder, Work, content, timed
 
-from autotune.engines.activity import Activity
-from autotune.engines.band import Band
-from autotune.engines.choice import AUTO, FILTER_BANKS, Kernels
-from autotune.engines.gains import Gains
-from autotune.engines.gpu_backend import GpuBackend
-from autotune.engines.sample_buffers import Loaded
-from autotune.engines.stream import SampleInfo, Samples
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f.band import Band
+from autotune.engines.f.sample_buffers import Loaded
+from autotune.engines.kernels.choice import AUTO, FILTER_BANKS, Kernels
+from autotune.engines.machine.activity import Activity
+from autotune.engines.machine.gpu import GpuBackend
+from autotune.engines.streams.samples import SampleInfo, Samples
 
 N_RECORDED = 24  # chunks: each buffer of voltages has its turn equally often
 N_ROUNDS = 10  # times that they are given in a repetition

@@ -22,17 +22,18 @@ from typing import Any
 import cupy
 import numpy as np
 
-from autotune.engines.activity import Span
-from autotune.engines.choice import AUTO, FILTER_BANKS, Kernels
-from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_chain import Output
-from autotune.engines.f_engine import FEngine
-from autotune.engines.fx_engine import FXEngine
-from autotune.engines.gains import Gains
-from autotune.engines.gpu_backend import GpuBackend
-from autotune.engines.stream import Batches, SampleInfo, Samples, VoltageInfo
-from autotune.engines.voltages import BandSettings
-from autotune.engines.x_engine import XEngine
+from autotune.engines.corrections.delays import DelayModel, Piece
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f.chain import Output
+from autotune.engines.f.engine import FEngine
+from autotune.engines.f.voltages import BandSettings
+from autotune.engines.fx.engine import FXEngine
+from autotune.engines.kernels.choice import AUTO, FILTER_BANKS, Kernels
+from autotune.engines.machine.activity import Span
+from autotune.engines.machine.gpu import GpuBackend
+from autotune.engines.streams.samples import SampleInfo, Samples
+from autotune.engines.streams.voltages import Batches, VoltageInfo
+from autotune.engines.x.engine import XEngine
 
 BITS, PACKET, HEAP, TAPS, RATE_HZ = 10, 4096, 256, 16, 1712e6
 N_KEPT_SPANS = 400

@@ -17,7 +17,7 @@ import numpy as np
 
 from autotune.core.config import Config
 from autotune.core.definition import Kernel
-from autotune.engines.backend import Backend, DeviceArray, Event, Launcher, Stream, Transform
+from autotune.engines.machine.backend import Backend, DeviceArray, Event, Launcher, Stream, Transform
 
 EVENT = "event"
 
@@ -33,7 +33,7 @@ Work = Sequence[Call]  # of one chunk of samples; it ends with an event
 
 
 class Recorder:
-    """Implements ``autotune.engines.backend.Backend`` by another backend."""
+    """Implements ``autotune.engines.machine.backend.Backend`` by another backend."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -80,7 +80,7 @@ class Recorder:
 
 
 class RecordedStream:
-    """Implements ``autotune.engines.backend.Stream`` by another stream, ``own``."""
+    """Implements ``autotune.engines.machine.backend.Stream`` by another stream, ``own``."""
 
     def __init__(self, recorder: Recorder, own: Stream) -> None:
         self._recorder, self.own = recorder, own
@@ -109,7 +109,7 @@ class RecordedStream:
 
 
 class RecordedLauncher:
-    """Implements ``autotune.engines.backend.Launcher`` by another launcher."""
+    """Implements ``autotune.engines.machine.backend.Launcher`` by another launcher."""
 
     def __init__(self, recorder: Recorder, name: str, own: Launcher) -> None:
         self._recorder, self._name, self._own, self.config = recorder, name, own, own.config

@@ -11,18 +11,18 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from autotune.engines.activity import Activity
-from autotune.engines.backend import Event
-from autotune.engines.band import Band
-from autotune.engines.choice import CHAIN, Kernels
-from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.gains import Gains
-from autotune.engines.host_backend import HostBackend
-from autotune.engines.sample_buffers import Loaded
-from autotune.engines.stream import SampleInfo, Samples
-from autotune.engines.voltages import BandSettings, Voltages
+from autotune.engines.corrections.delays import DelayModel, Piece
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f.band import Band
+from autotune.engines.f.sample_buffers import Loaded
+from autotune.engines.f.voltages import BandSettings, Voltages
+from autotune.engines.kernels.choice import CHAIN, Kernels
+from autotune.engines.machine.activity import Activity
+from autotune.engines.machine.backend import Event
+from autotune.engines.machine.host import HostBackend
+from autotune.engines.streams.samples import SampleInfo, Samples
 
-from .engines.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
+from .engines.f.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
 
 FILES = sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))
 

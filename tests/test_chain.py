@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autotune.devices import Target, find_device
-from autotune.engines.filters import low_pass, prototype
+from autotune.engines.f.filters import low_pass, prototype
 
 from .sky import (
     ROUNDOFF,

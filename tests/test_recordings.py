@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from autotune.engines import voltages, x_stage
-from autotune.engines.f_plan import Batch, FPlan
+from autotune.engines.f import voltages
+from autotune.engines.f.plan import Batch, FPlan
 from autotune.engines.files import turned
 from autotune.engines.jobs import stations
+from autotune.engines.x import stage as x_stage
 
 from .engines.test_plan_mutants import mutated
 from .recordings.compared import faults
@@ -61,7 +62,7 @@ def an_odd_shift_of_a_falling_band_is_forgotten(patch: pytest.MonkeyPatch) -> No
 
 
 def one_dump_more_is_made(patch: pytest.MonkeyPatch) -> None:
-    wrong = mutated("x_plan", "int(came[-1]) + 1  #", "len(present)  #")
+    wrong = mutated("x.plan", "int(came[-1]) + 1  #", "len(present)  #")
     for name in ("XPlan", "Dump", "Correlate"):
         patch.setattr(x_stage, name, getattr(wrong, name))
 

@@ -16,7 +16,7 @@ from autotune.kernels.accumulate import Accumulate
 from autotune.kernels.correlate import Correlate
 
 from autotune.devices import Target, find_device
-from autotune.engines.filters import prototype
+from autotune.engines.f.filters import prototype
 
 from .interferometer import Sky, Source, Theory, baselines, compared, matrices, shared
 from .sky import Figure, Outputs, Setting, channelised, correlations, launched, quantised_voltages

@@ -18,7 +18,7 @@ from autotune.engines.plots.visibility_summary import MISSING, VisibilitySummary
 from autotune.engines.sky.expected import theory_of
 from autotune.engines.sky.geometry import RANDOM, array_positions
 from autotune.engines.sky.spec import Antenna, PointSource, Sky
-from autotune.engines.stream import VisibilityInfo
+from autotune.engines.streams.visibilities import VisibilityInfo
 
 HERE = Path(__file__).with_suffix(".svg")
 N, C, N_DUMPS, SPECTRA, RATE_HZ = 3, 20, 18, 1 << 14, 4e6

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from autotune import unpack_samples
-from autotune.engines.delays import DelayModel
-from autotune.engines.f_plan import Batch, FPlan, FShape, Run
-from autotune.engines.x_plan import Correlate, Dump, XPlan
+from autotune.engines.corrections.delays import DelayModel
+from autotune.engines.f.plan import Batch, FPlan, FShape, Run
+from autotune.engines.x.plan import Correlate, Dump, XPlan
 
 BITS = 10
 RUBBISH = 0xA5  # what a buffer holds where nothing came

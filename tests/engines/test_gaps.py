@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotune.engines.choice import Kernels
-from autotune.engines.delays import DelayModel
-from autotune.engines.f_chain import Output, bank, voltage_info
-from autotune.engines.fx_engine import FXEngine
-from autotune.engines.gains import Gains
-from autotune.engines.host_backend import HostBackend
-from autotune.engines.memory import ArraySource, KeptVisibilities, KeptVoltages
-from autotune.engines.stream import Samples
+from autotune.engines.corrections.delays import DelayModel
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f.chain import Output, bank, voltage_info
+from autotune.engines.fx.engine import FXEngine
+from autotune.engines.kernels.choice import Kernels
+from autotune.engines.machine.host import HostBackend
+from autotune.engines.streams.memory import ArraySource, KeptVisibilities, KeptVoltages
+from autotune.engines.streams.samples import Samples
 
-from .test_band import PACKET
-from .test_f_engine import INFO, N_PACKETS, SETTINGS, engine, packed
-from .test_fx_engine import BATCH, THRESHOLD, outputs
-from .test_narrow_band import SETTINGS as NARROW
+from .f.test_band import PACKET
+from .f.test_engine import INFO, N_PACKETS, SETTINGS, engine, packed
+from .f.test_narrow_band import SETTINGS as NARROW
+from .fx.test_engine import BATCH, THRESHOLD, outputs
 
 AFTER = 50  # packets before the gap
 GAPS = [1, 3, 300, 1 << 38]  # packets: the last one is hours at any rate

@@ -16,73 +16,83 @@ N_TRIES = 10  # examples are drawn at random: a rare fault may need more of them
 
 # What is wrong: the module, its text, the text that takes its place, and the tests that must find it.
 HEAPS = {
-    "coarse delays are rounded down": ("delays", "round(delay_here / quantum)", "int(delay_here // quantum)"),
-    "times are floats": ("delays", "Delayed(start - coarse", "Delayed(int(float(start)) - coarse"),
-    "a piece begins late": ("delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
-    "the next piece is not seen": ("delays", "number + 1 < len(pieces)", "False"),
-    "rates are forgotten": ("delays", "piece.delay + piece.rate * ", "piece.delay + 0 * "),
-    "changes of the coarse delay do not cut": ("delays", "!= coarse:", "!= coarse and False:"),
-    "the first coarse delay holds one spectrum too long": ("delays", "n = int(np.argmax(", "n = 1 + int(np.argmax("),
-    "flags of the head are forgotten": ("f_plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
-    "only one polarisation cuts": ("f_plan", "min(len(d.fine) for d in delayed)", "len(delayed[0].fine)"),
-    "holes do not cut": ("f_plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
-    "the last packet does not count": ("f_plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
-    "one polarisation suffices": ("f_plan", "present[n_lost:] &= sums[", "present[n_lost:] = sums["),
+    "coarse delays are rounded down": (
+        "corrections.delays",
+        "round(delay_here / quantum)",
+        "int(delay_here // quantum)",
+    ),
+    "times are floats": ("corrections.delays", "Delayed(start - coarse", "Delayed(int(float(start)) - coarse"),
+    "a piece begins late": ("corrections.delays", "starts[number + 1] - start", "starts[number + 1] + step - start"),
+    "the next piece is not seen": ("corrections.delays", "number + 1 < len(pieces)", "False"),
+    "rates are forgotten": ("corrections.delays", "piece.delay + piece.rate * ", "piece.delay + 0 * "),
+    "changes of the coarse delay do not cut": ("corrections.delays", "!= coarse:", "!= coarse and False:"),
+    "the first coarse delay holds one spectrum too long": (
+        "corrections.delays",
+        "n = int(np.argmax(",
+        "n = 1 + int(np.argmax(",
+    ),
+    "flags of the head are forgotten": ("f.plan", "self._came[:, n_old:], rec", "self._came[:, n_old:] | True, rec"),
+    "only one polarisation cuts": ("f.plan", "min(len(d.fine) for d in delayed)", "len(delayed[0].fine)"),
+    "holes do not cut": ("f.plan", "(np.flatnonzero(np.diff(present)) + 1).tolist()", "()"),
+    "the last packet does not count": ("f.plan", "sums[pol, last + 1]", "1 + sums[pol, last]"),
+    "one polarisation suffices": ("f.plan", "present[n_lost:] &= sums[", "present[n_lost:] = sums["),
     "batches begin with the stream": (
-        "f_plan",
+        "f.plan",
         "self._next // self.shape.batch_samples * self.shape.b",
         "self._next or b",
     ),
-    "a heap with a hole is sent": ("f_plan", ".all(axis=1))", ".any(axis=1))"),
-    "a gap is closed": ("f_plan", "        yield from self._gap(time)\n", ""),
-    "the last batch is lost": ("f_plan", "            yield self._closed(self._batch)\n\n", "            pass\n\n"),
+    "a heap with a hole is sent": ("f.plan", ".all(axis=1))", ".any(axis=1))"),
+    "a gap is closed": ("f.plan", "        yield from self._gap(time)\n", ""),
+    "the last batch is lost": ("f.plan", "            yield self._closed(self._batch)\n\n", "            pass\n\n"),
 }
-BACK = {"what was kept by chance is asked for again": ("f_plan", "self._newest - shape.head, ", "self._low, ")}
-APART = {"what was kept by chance is used": ("f_plan", "n if d.first < end - shape.head else ", "")}
+BACK = {"what was kept by chance is asked for again": ("f.plan", "self._newest - shape.head, ", "self._low, ")}
+APART = {"what was kept by chance is used": ("f.plan", "n if d.first < end - shape.head else ", "")}
 HEADS = {
-    "the head is too short": ("f_plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)"),
+    "the head is too short": ("f.plan", "-(-(self.window + self.max_delay_diff)", "-(-(self.window // 2)"),
     "the first batch is dropped": (
-        "f_plan",
+        "f.plan",
         "= self.first_heap(time)",
         "= -(-time // shape.batch_samples) * shape.batch_samples",
     ),
-    "the first heap is dropped": ("f_plan", "        return heap\n", "        return heap + length\n"),
+    "the first heap is dropped": ("f.plan", "        return heap\n", "        return heap + length\n"),
 }
-EARLIER = {"delays do not move the first heap": ("f_plan", "-(-(time + coarse) // length)", "-(-time // length)")}
+EARLIER = {"delays do not move the first heap": ("f.plan", "-(-(time + coarse) // length)", "-(-time // length)")}
 GAPS = {
     "a gap is left a batch too late": (
-        "f_plan",
+        "f.plan",
         "        self._next = to\n",
         "        self._next = to + shape.batch_samples\n",
     ),
-    "spectra of a gap are not counted": ("f_plan", "self._n_skipped += ", "self._n_skipped = 0 * "),
+    "spectra of a gap are not counted": ("f.plan", "self._n_skipped += ", "self._n_skipped = 0 * "),
     "a heap outside is missing": (
-        "f_plan",
+        "f.plan",
         "end=(self._next - batch.time) // self.shape.step",
         "end=len(batch.present)",
     ),
     "heaps before the first are missing": (
-        "f_plan",
+        "f.plan",
         "// spectra_per_heap - self.begin // spectra_per_heap",
         "// spectra_per_heap",
     ),
-    "a long gap is gone through": ("f_plan", "            yield from self._skip(time)\n", ""),
+    "a long gap is gone through": ("f.plan", "            yield from self._skip(time)\n", ""),
 }
 GAPS_OF_ALL = {
-    "the first dump is not whole": ("x_plan", "-(-self._next // self.threshold)\n", "self._next // self.threshold\n"),
-    "a dump is counted that came": ("x_plan", "if self._n_came and n:", "if False:"),
-    "gaps are not counted": ("x_plan", "number - self._last_dump - 1", "0"),
-    "an antenna's absence in a gap is forgotten": ("x_plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
+    "the first dump is not whole": ("x.plan", "-(-self._next // self.threshold)\n", "self._next // self.threshold\n"),
+    "a dump is counted that came": ("x.plan", "if self._n_came and n:", "if False:"),
+    "gaps are not counted": ("x.plan", "number - self._last_dump - 1", "0"),
+    "an antenna's absence in a gap is forgotten": ("x.plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
 }
-DELAYS = {"the quantum is forgotten": ("delays", "quantum * round(delay_here / quantum)", "round(delay_here)")}
+DELAYS = {
+    "the quantum is forgotten": ("corrections.delays", "quantum * round(delay_here / quantum)", "round(delay_here)")
+}
 DUMPS = {
-    "dumps begin with the stream": ("x_plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
-    "flags of the last range only": ("x_plan", "self._good &= some", "self._good = some"),
-    "missing batches are not counted": ("x_plan", "if self._n_came == self.threshold else", "if self._n_came else"),
-    "one dump more at the end": ("x_plan", "int(came[-1]) + 1  #", "len(present)  #"),
-    "one dump more at the beginning": ("x_plan", "int(came[0]), int", "0, int"),
-    "either antenna suffices": ("x_plan", "self.good[i] & self.good[j]", "self.good[i] | self.good[j]"),
-    "a range begins early": ("x_plan", "yield Correlate(first, n)", "yield Correlate(max(first - 1, 0), n)"),
+    "dumps begin with the stream": ("x.plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
+    "flags of the last range only": ("x.plan", "self._good &= some", "self._good = some"),
+    "missing batches are not counted": ("x.plan", "if self._n_came == self.threshold else", "if self._n_came else"),
+    "one dump more at the end": ("x.plan", "int(came[-1]) + 1  #", "len(present)  #"),
+    "one dump more at the beginning": ("x.plan", "int(came[0]), int", "0, int"),
+    "either antenna suffices": ("x.plan", "self.good[i] & self.good[j]", "self.good[i] | self.good[j]"),
+    "a range begins early": ("x.plan", "yield Correlate(first, n)", "yield Correlate(max(first - 1, 0), n)"),
 }
 
 
@@ -114,11 +124,11 @@ def mutated(name: str, before: str, after: str) -> ModuleType:
     assert module.__file__ is not None
     with open(module.__file__) as file:
         source = file.read()
-    assert before in source, f"{name}.py has no {before!r} any more"
-    wrong = ModuleType(f"autotune.engines.mutated_{name}")
-    wrong.__package__ = "autotune.engines"
+    assert before in source, f"{module.__file__} has no {before!r} any more"
+    wrong = ModuleType(f"{module.__package__}.mutated_{name}")
+    wrong.__package__ = module.__package__
     sys.modules[wrong.__name__] = wrong
-    exec(compile(source.replace(before, after), f"mutated {name}.py", "exec"), vars(wrong))
+    exec(compile(source.replace(before, after), f"mutated {name}", "exec"), vars(wrong))
     return wrong
 
 

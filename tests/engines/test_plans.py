@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from autotune import UsageError, unpack_samples
-from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_plan import Batch, FPlan, FShape
-from autotune.engines.x_plan import Dump, XPlan
+from autotune.engines.corrections.delays import DelayModel, Piece
+from autotune.engines.f.plan import Batch, FPlan, FShape
+from autotune.engines.x.plan import Dump, XPlan
 
 from .stand_ins import BITS, correlate, f_engine, voltages, x_engine
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autotune.engines.files.packing import pack_samples
-from autotune.engines.times import time_text
+from autotune.engines.streams.times import time_text
 
 from ..engines.files import makers
 from .drawn import Night, Station

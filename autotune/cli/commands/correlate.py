@@ -7,10 +7,10 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
-from ...engines.choice import AUTO
-from ...engines.counters import si
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run
+from ...engines.kernels.choice import AUTO
+from ...engines.run.counters import si
 from ..console import note, stdout
 from ..stopped import stopped
 from .engine_options import (

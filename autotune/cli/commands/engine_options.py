@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import UsageError
-from ...engines.filters import WINDOWS
+from ...engines.f.filters import WINDOWS
 from ...engines.jobs import Narrow
 from ...engines.jobs.settings import MOST_TAPS
 from ..console import ProgressLine, ProgressText, note

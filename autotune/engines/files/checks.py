@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core import schema
-from ..stream import COMPLEX_BITS
-from ..times import moment
+from ..streams.samples import COMPLEX_BITS
+from ..streams.times import moment
 
 MOST_RATE_HZ = 1e13
 MOST_TIME = 1 << 62  # timestamps are exact up to it

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import one_line
-from ..stream import SampleInfo, Samples
-from ..times import DECIMAL, step_of
+from ..streams.samples import SampleInfo, Samples
+from ..streams.times import DECIMAL, step_of
 from . import checks
 from .interleaved import Heaps, Layout, centre_of
 from .reading import (

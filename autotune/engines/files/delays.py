@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core import schema
-from ..delays import BEFORE, LONGEST, DelayModel, Piece
-from ..stream import PhaseCentre
+from ..corrections.delays import BEFORE, LONGEST, DelayModel, Piece
+from ..streams.phase_centre import PhaseCentre
 from . import checks
 from .phase_centre import phase_centre, phase_centre_table
 from .reading import refuse

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core import schema
 from ...core.errors import UsageError
-from ..gains import Gains
+from ..corrections.gains import Gains
 from . import checks
 from .reading import must_be_file, refuse
 

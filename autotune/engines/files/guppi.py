@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import UsageError
-from ..stream import SampleInfo, Samples
-from ..times import step_of
+from ..streams.samples import SampleInfo, Samples
+from ..streams.times import step_of
 from . import checks
 from .interleaved import Layout, centre_of
 from .reading import (

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import schema
-from ..stream import PhaseCentre
-from ..times import stored_time
+from ..streams.phase_centre import PhaseCentre
+from ..streams.times import stored_time
 from . import checks
 from .phase_centre import phase_centre_text
 from .reading import must_be_file, refuse

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..stream import COMPLEX_BITS
+from ..streams.samples import COMPLEX_BITS
 from .reading import MOST_PACKET, Bytes, refuse
 
 AT_ONCE = 1 << 22  # bytes that are read together

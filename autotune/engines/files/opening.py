@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ...core.errors import one_line
-from ..stream import Source
+from ..streams.samples import Source
 from .dada import DadaSamples, is_dada, open_dada
 from .guppi import GuppiSamples, antennas_of, is_guppi, open_guppi
 from .raw import RawSamples, open_raw

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ...core import schema
-from ..stream import PhaseCentre
-from ..times import moment, stored_time
+from ..streams.phase_centre import PhaseCentre
+from ..streams.times import moment, stored_time
 from . import checks
 
 ICRS, APPARENT = ("right_ascension_deg",), ("hour_angle_deg", "longitude_deg", "time_unix")

@@ -24,8 +24,8 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError
 from ...core.files import write_whole
-from ..stream import SampleInfo, Samples
-from ..times import stored_time
+from ..streams.samples import SampleInfo, Samples
+from ..streams.times import stored_time
 from . import checks
 from .reading import Bytes, Given, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
 from .toml import checked, read_toml, written

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...core import schema
 from ...core.errors import UsageError, one_line
-from ..stream import SampleInfo, Samples
-from ..times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
+from ..streams.samples import SampleInfo, Samples
+from ..streams.times import DECIMAL, MOST_S, exact_time, leap_seconds, step_of
 from . import checks
 from .turned import SIDEBANDS
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.samples import unpack_samples
-from ..stream import SampleInfo, Samples, Source
+from ..streams.samples import SampleInfo, Samples, Source
 from .packing import pack_samples
 
 UPPER, LOWER = SIDEBANDS = "upper", "lower"

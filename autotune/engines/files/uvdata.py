@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..stream import PhaseCentre, VisibilityInfo
+from ..streams.phase_centre import PhaseCentre
+from ..streams.visibilities import VisibilityInfo
 from .hdf5 import reserve, told
 from .reading import refuse
 from .visibilities import Dump, VisibilityDumps, VisibilityFile

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import one_line
-from ..stream import COMPLEX_BITS, SampleInfo, Samples
+from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from . import checks
 from .reading import Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
 from .vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of

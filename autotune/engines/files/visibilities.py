@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..stream import SampleInfo, VisibilityInfo
+from ..streams.samples import SampleInfo
+from ..streams.visibilities import VisibilityInfo
 from . import checks
 from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
 from .phase_centre import phase_centre_of_text

@@ -15,8 +15,9 @@ import numpy as np
 
 from ...core import schema
 from ...core.errors import UsageError
-from ..stream import Batches, SampleInfo, VoltageInfo
-from ..times import time_text
+from ..streams.samples import SampleInfo
+from ..streams.times import time_text
+from ..streams.voltages import Batches, VoltageInfo
 from . import checks
 from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
 from .phase_centre import phase_centre_of_text

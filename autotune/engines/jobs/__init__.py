@@ -1,7 +1,7 @@
 """Engines for what people have: recordings or arrays in; files, arrays and pictures out.
 
 ``channelise`` makes voltages of one antenna's samples, ``correlate`` visibilities of several antennas' samples or
-voltages.
+voltages. This room imports from all others of engines.
 """
 
 from .channelise import Channelised, Made, channelise

@@ -11,10 +11,11 @@ import numpy as np
 from ...core.errors import UsageError
 from ..files.opening import antennas_in
 from ..files.voltages import VoltageFiles
-from ..fx_engine import FXEngine
+from ..fx.engine import FXEngine
 from ..sky.expected import Delays
-from ..stream import VisibilitySink, VoltageInfo, VoltageSource
-from ..x_engine import XEngine
+from ..streams.visibilities import VisibilitySink
+from ..streams.voltages import VoltageInfo, VoltageSource
+from ..x.engine import XEngine
 from .channelise import voltage_infos
 from .inputs import Input, antenna_input, recordings
 from .level import told

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..choice import AUTO
-from ..counters import FCounters
-from ..f_chain import Output, bank, voltage_info
-from ..f_engine import FEngine
-from ..memory import KeptVoltages
+from ..f.chain import Output, bank, voltage_info
+from ..f.engine import FEngine
+from ..kernels.choice import AUTO
 from ..plots.drawing import check_path
 from ..plots.voltage_picture import plot_voltages
 from ..plots.voltage_summary import VoltageSummary
-from ..stream import SampleInfo, VoltageInfo
+from ..run.counters import FCounters
+from ..streams.memory import KeptVoltages
+from ..streams.samples import SampleInfo
+from ..streams.voltages import VoltageInfo
 from .inputs import antenna_input
 from .level import Level, told
 from .running import Report, Running, Tell, no_report, share_taken

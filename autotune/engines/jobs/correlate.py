@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..choice import AUTO
-from ..counters import FCounters, XCounters
 from ..files.uvdata import FORMATS
-from ..memory import KeptVisibilities
+from ..kernels.choice import AUTO
 from ..plots.drawing import check_path
 from ..plots.visibility_picture import Theory, plot_visibilities
 from ..plots.visibility_summary import VisibilitySummary
+from ..run.counters import FCounters, XCounters
 from ..sky.description import read_sky
 from ..sky.expected import theory_of
-from ..stream import VisibilityInfo
-from ..x_engine import visibility_info
+from ..streams.memory import KeptVisibilities
+from ..streams.visibilities import VisibilityInfo
+from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
 from .running import Report, Running, Tell, no_report
 from .settings import Bands

@@ -14,8 +14,8 @@ from ..files.opening import open_samples
 from ..files.reading import Given, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.toml import read_toml
 from ..files.turned import LOWER, Turned
-from ..memory import ArraySource
-from ..stream import COMPLEX_BITS, SampleInfo, Source
+from ..streams.memory import ArraySource
+from ..streams.samples import COMPLEX_BITS, SampleInfo, Source
 
 Said = Mapping[str, Any]  # what is said of samples, by name
 MOST_TOML = 1 << 26  # bytes

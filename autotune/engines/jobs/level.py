@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...core.samples import unpack_samples
-from ..f_chain import bank
-from ..narrow_band import NarrowSettings
-from ..stream import SampleInfo
-from ..voltages import BandSettings
+from ..f.chain import bank
+from ..f.narrow_band import NarrowSettings
+from ..f.voltages import BandSettings
+from ..streams.samples import SampleInfo
 from .inputs import Input
 
 # Rms of the real part of a voltage, and of its imaginary part. 4 bits: 1 / 0.335, the best for 16 levels (A. R.

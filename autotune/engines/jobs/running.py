@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ...core.errors import UsageError
 from ...devices import find_device
-from ..backend import Backend
-from ..choice import AUTO, Kernels
-from ..counters import FCounters
-from ..gpu_backend import GpuBackend
-from ..host_backend import HostBackend
-from ..stream import SampleInfo
+from ..kernels.choice import AUTO, Kernels
+from ..machine.backend import Backend
+from ..machine.gpu import GpuBackend
+from ..machine.host import HostBackend
+from ..run.counters import FCounters
+from ..streams.samples import SampleInfo
 
 HOST_CHUNK, GPU_CHUNK = 1 << 20, 1 << 26  # samples of each polarisation, at most
 LEAST_CHUNK = 1 << 12

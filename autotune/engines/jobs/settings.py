@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..delays import LONGEST, DelayModel
-from ..f_chain import Output, bank
+from ..corrections.delays import LONGEST, DelayModel
+from ..corrections.gains import Gains
+from ..f.chain import Output, bank
+from ..f.filters import low_pass, prototype
+from ..f.narrow_band import NarrowSettings
+from ..f.voltages import BandSettings
 from ..files import checks
 from ..files.delays import read_delays, read_phase_centre
 from ..files.gains import read_gains
-from ..filters import low_pass, prototype
-from ..gains import Gains
-from ..narrow_band import NarrowSettings
-from ..stream import PhaseCentre, SampleInfo
-from ..voltages import BandSettings
+from ..streams.phase_centre import PhaseCentre
+from ..streams.samples import SampleInfo
 from .inputs import Input
 from .level import RMS, Level, level_of, rms_of
 

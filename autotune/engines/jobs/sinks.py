@@ -9,8 +9,9 @@ from ...core.errors import UsageError
 from ..files.uvdata import FORMATS, UvData
 from ..files.visibilities import VisibilityFile
 from ..files.voltages import VoltageFile
-from ..memory import KeptVisibilities, KeptVoltages
-from ..stream import VisibilityInfo, VisibilitySink, VoltageInfo, VoltageSink
+from ..streams.memory import KeptVisibilities, KeptVoltages
+from ..streams.visibilities import VisibilityInfo, VisibilitySink
+from ..streams.voltages import VoltageInfo, VoltageSink
 
 HDF5 = (".h5", ".hdf5")
 

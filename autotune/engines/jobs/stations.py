@@ -10,9 +10,9 @@ from math import isclose, pi
 import numpy as np
 
 from ...core.errors import UsageError
-from ..delays import DelayModel
-from ..stream import SampleInfo, Samples, Source
-from ..x_engine import ROUNDING
+from ..corrections.delays import DelayModel
+from ..streams.samples import SampleInfo, Samples, Source
+from ..x.engine import ROUNDING
 from .inputs import Input
 from .running import Tell
 

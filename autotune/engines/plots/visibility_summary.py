@@ -7,7 +7,7 @@ from math import dist, sqrt
 import numpy as np
 
 from ...core.errors import UsageError
-from ..stream import VisibilityInfo
+from ..streams.visibilities import VisibilityInfo
 from .rows import Bins, Rows, ratio
 
 MISSING = -(2**31)  # the real part of a product without all of its data

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..stream import VoltageInfo
+from ..streams.voltages import VoltageInfo
 from .rows import Bins, Rows, ratio
 
 MOST_ROWS, MOST_BINS = 256, 1024

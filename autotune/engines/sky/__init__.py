@@ -2,6 +2,6 @@
 
 ``spec`` has what a sky is, ``description`` reads it from sky.toml, ``geometry`` says where antennas and sources are,
 ``track`` how late each source is at each antenna, ``samples`` makes the samples, and ``record`` writes them.
-``expected`` has the visibilities that theory expects. This folder imports ``engines.files``, the interfaces of engines
-and ``core``.
+``expected`` has the visibilities that theory expects. This room imports ``files``,
+``corrections`` and ``streams`` of engines, and ``core``.
 """

@@ -10,7 +10,7 @@ from ...core import schema
 from ..files import checks
 from ..files.reading import refuse
 from ..files.toml import checked, read_toml
-from ..times import moment
+from ..streams.times import moment
 from .geometry import EAST_WEST, RANDOM, array_positions
 from .spec import Antenna, Hole, PointSource, Sky, Tone
 

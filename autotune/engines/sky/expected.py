@@ -12,9 +12,9 @@ from math import pi
 import numpy as np
 
 from ...core.errors import UsageError
-from ..delays import DelayModel
+from ..corrections.delays import DelayModel
 from ..files import checks
-from ..stream import VisibilityInfo
+from ..streams.visibilities import VisibilityInfo
 from .samples import BLOCK, FADE, faded
 from .spec import Sky
 from .track import Track

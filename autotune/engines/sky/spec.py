@@ -6,7 +6,8 @@ from math import degrees, radians
 
 import numpy as np
 
-from ..stream import PhaseCentre, SampleInfo
+from ..streams.phase_centre import PhaseCentre
+from ..streams.samples import SampleInfo
 from .geometry import longitude_of
 
 

@@ -7,7 +7,7 @@ from math import ceil, pi
 
 import numpy as np
 
-from ..delays import DelayModel, Piece
+from ..corrections.delays import DelayModel, Piece
 from .geometry import TURN_RAD_S, axes, delays_s
 from .spec import Sky
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autotune.core.errors import UsageError
-from autotune.engines.stream import Source
+from autotune.engines.streams.samples import Source
 
 RUBBISH = 0xA5
 

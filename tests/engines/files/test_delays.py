@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.engines.delays import BEFORE, LATEST, DelayModel, Piece
+from autotune.engines.corrections.delays import BEFORE, LATEST, DelayModel, Piece
 from autotune.engines.files.delays import read_delays, read_phase_centre, write_delays
 from autotune.engines.files.phase_centre import phase_centre_of_text, phase_centre_text
-from autotune.engines.stream import PhaseCentre
+from autotune.engines.streams.phase_centre import PhaseCentre
 
 from .common import refused
 

@@ -14,7 +14,9 @@ import pytest
 
 from autotune.engines.files.visibilities import VisibilityDumps, VisibilityFile
 from autotune.engines.files.voltages import VoltageFile, VoltageFiles
-from autotune.engines.stream import SampleInfo, VisibilityInfo, VoltageInfo
+from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.visibilities import VisibilityInfo
+from autotune.engines.streams.voltages import VoltageInfo
 
 from .common import full_disk, refused
 

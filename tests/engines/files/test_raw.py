@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.raw import RawFile
-from autotune.engines.stream import SampleInfo
+from autotune.engines.streams.samples import SampleInfo
 
 from .common import full_disk, read_all, refused
 

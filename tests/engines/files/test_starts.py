@@ -14,8 +14,8 @@ from baseband import vdif
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.reading import Given
 from autotune.engines.jobs.inputs import antenna_input
-from autotune.engines.stream import SampleInfo
-from autotune.engines.times import LEAPS
+from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.times import LEAPS
 
 from . import makers
 from .common import refused

@@ -13,8 +13,8 @@ from autotune.engines.files.packing import pack_samples
 from autotune.engines.files.raw import RawFile
 from autotune.engines.files.turned import Turned
 from autotune.engines.jobs.inputs import antenna_input
-from autotune.engines.memory import ArraySource
-from autotune.engines.stream import SampleInfo
+from autotune.engines.streams.memory import ArraySource
+from autotune.engines.streams.samples import SampleInfo
 
 from . import makers
 from .common import read_all, refused

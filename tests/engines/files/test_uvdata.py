@@ -16,7 +16,8 @@ from pyuvdata import UVData
 
 from autotune.engines.files.uvdata import UvData, convert
 from autotune.engines.files.visibilities import VisibilityDumps, VisibilityFile
-from autotune.engines.stream import SampleInfo, VisibilityInfo
+from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.visibilities import VisibilityInfo
 
 from .common import full_disk, refused
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.jobs import Bands, channelise, correlate
 
 C, HEAP, N, RATE_HZ, CENTRE_HZ = 64, 32, 1 << 15, 3e6, 1.42e9

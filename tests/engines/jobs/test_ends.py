@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from autotune.engines.delays import DelayModel
+from autotune.engines.corrections.delays import DelayModel
 from autotune.engines.plots import visibility_picture, voltage_picture
 
 from ..files import makers

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.engines.choice import CHAIN, CHANNELISE
-from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.jobs import Bands, Narrow, channelise, correlate
+from autotune.engines.kernels.choice import CHAIN, CHANNELISE
 
 pytestmark = pytest.mark.gpu
 

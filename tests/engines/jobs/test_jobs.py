@@ -10,15 +10,15 @@ import pytest
 
 from autotune import UsageError
 from autotune.cli import program
-from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.files.delays import write_delays
 from autotune.engines.files.packing import pack_samples
 from autotune.engines.files.raw import RawFile
 from autotune.engines.files.visibilities import VisibilityDumps
 from autotune.engines.files.voltages import VoltageFiles
 from autotune.engines.jobs import Bands, Narrow, channelise, correlate
-from autotune.engines.memory import ArraySource
-from autotune.engines.stream import SampleInfo
+from autotune.engines.streams.memory import ArraySource
+from autotune.engines.streams.samples import SampleInfo
 
 from ...commands import ended
 from ..stand_ins import correlate as by_definition

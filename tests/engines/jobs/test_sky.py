@@ -15,7 +15,7 @@ from autotune.engines.jobs import Bands, Narrow, correlate
 from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.expected import theory_of
 from autotune.engines.sky.record import Recording
-from autotune.engines.stream import VisibilityInfo
+from autotune.engines.streams.visibilities import VisibilityInfo
 
 ROOT = Path(__file__).parents[3]
 TUTORIAL, SKY = ROOT / "docs" / "engines-tutorial.md", ROOT / "docs" / "example" / "sky.toml"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotune.engines.delays import DelayModel, Piece
+from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.files.opening import open_samples
 from autotune.engines.jobs import Bands, channelise, correlate
 

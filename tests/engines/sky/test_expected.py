@@ -7,22 +7,23 @@ import numpy as np
 import pytest
 
 from autotune import UsageError
-from autotune.engines.choice import Kernels
-from autotune.engines.delays import DelayModel
-from autotune.engines.f_chain import Output
+from autotune.engines.corrections.delays import DelayModel
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f.chain import Output
+from autotune.engines.f.filters import prototype
+from autotune.engines.f.voltages import BandSettings
 from autotune.engines.files.delays import read_delays
 from autotune.engines.files.opening import open_samples
-from autotune.engines.filters import prototype
-from autotune.engines.fx_engine import FXEngine
-from autotune.engines.gains import Gains
-from autotune.engines.host_backend import HostBackend
-from autotune.engines.memory import KeptVisibilities
+from autotune.engines.fx.engine import FXEngine
+from autotune.engines.kernels.choice import Kernels
+from autotune.engines.machine.host import HostBackend
 from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.expected import Delays, theory_of, visibilities
 from autotune.engines.sky.record import Recording
 from autotune.engines.sky.spec import Sky
-from autotune.engines.stream import SampleInfo, VisibilityInfo
-from autotune.engines.voltages import BandSettings
+from autotune.engines.streams.memory import KeptVisibilities
+from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.visibilities import VisibilityInfo
 
 from ...interferometer import in_channel
 

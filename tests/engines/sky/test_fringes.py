@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.engines.choice import Kernels
-from autotune.engines.delays import DelayModel, Piece
-from autotune.engines.f_chain import Output
-from autotune.engines.f_engine import FEngine
+from autotune.engines.corrections.delays import DelayModel, Piece
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f.chain import Output
+from autotune.engines.f.engine import FEngine
+from autotune.engines.f.filters import prototype
+from autotune.engines.f.voltages import BandSettings
 from autotune.engines.files.delays import read_delays
 from autotune.engines.files.opening import open_samples
-from autotune.engines.filters import prototype
-from autotune.engines.gains import Gains
-from autotune.engines.host_backend import HostBackend
-from autotune.engines.memory import KeptVisibilities, KeptVoltages
+from autotune.engines.kernels.choice import Kernels
+from autotune.engines.machine.host import HostBackend
 from autotune.engines.sky.record import Recording
 from autotune.engines.sky.samples import FADE
-from autotune.engines.stream import Batches, VoltageInfo
-from autotune.engines.voltages import BandSettings
-from autotune.engines.x_engine import XEngine
+from autotune.engines.streams.memory import KeptVisibilities, KeptVoltages
+from autotune.engines.streams.voltages import Batches, VoltageInfo
+from autotune.engines.x.engine import XEngine
 
 from ...interferometer import autocorrelation, in_channel
 

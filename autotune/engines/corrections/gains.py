@@ -1,0 +1,68 @@
+"""Gains of an antenna over time: complex factors for each channel and polarisation, from stated times on."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..machine.backend import Backend, Stream
+from ..machine.staging import Staging
+from .delays import BEFORE
+
+
+class Gains:
+    """Gains that hold for heaps which begin at a time or later. Another thread may set some while an engine runs.
+
+    Args:
+        values: complex64 [n_channels, n_pols], or what broadcasts to it; from the beginning on.
+    """
+
+    def __init__(self, n_channels: int, n_pols: int, values: complex | np.ndarray = 1.0) -> None:
+        self._shape = n_channels, n_pols
+        self._n_set = 0
+        self._pieces: tuple[tuple[int, int, np.ndarray], ...] = ()  # start, number, values
+        self.set(BEFORE, values)
+
+    def set(self, start: int, values: complex | np.ndarray) -> None:
+        """Set the gains of heaps from sample ``start`` on; what was set for later times is dropped.
+
+        Raises:
+            UsageError: for another shape, or values that are not finite.
+        """
+        try:
+            full = np.ascontiguousarray(np.broadcast_to(np.asarray(values, np.complex64), self._shape))
+        except ValueError as error:
+            raise UsageError(f"gains have the shape {list(np.shape(values))}, must be {list(self._shape)}") from error
+        if not np.isfinite(full).all():
+            raise UsageError("gains must be finite")
+        self._n_set += 1
+        self._pieces = (*(p for p in self._pieces if p[0] < start), (start, self._n_set, full))
+
+    def at(self, time: int) -> tuple[int, np.ndarray]:
+        """Returns a number of these gains, and the gains of a heap that begins at ``time``."""
+        pieces = self._pieces
+        _, number, values = pieces[max(bisect_right([p[0] for p in pieces], time) - 1, 0)]
+        return number, values
+
+    def ranges(self, time: int, n_heaps: int, heap_samples: int) -> Iterator[tuple[int, int]]:
+        """Yields (first, n) of the heaps from ``time`` on that have the same gains."""
+        firsts = (-((time - start) // heap_samples) for start, _, _ in self._pieces)  # heaps from which each holds
+        cuts = sorted({0, n_heaps, *(heap for heap in firsts if 0 < heap < n_heaps)})
+        yield from ((first, end - first) for first, end in pairwise(cuts))
+
+
+class SentGains:
+    """The gains that a device has: complex64 [n_channels, n_pols] in ``array``."""
+
+    def __init__(self, backend: Backend, stream: Stream, n_channels: int, n_pols: int) -> None:
+        self.array = backend.empty((n_channels, n_pols), np.complex64)
+        self._stream, self._staging = stream, Staging(backend, ((n_channels, n_pols), np.complex64))
+        self._number: int | None = None  # of the gains that are there
+
+    def send(self, number: int, values: np.ndarray) -> None:
+        """Send what ``Gains.at`` returned, unless it is there."""
+        if number != self._number:
+            self._staging.send(self._stream, (values, self.array))
+            self._number = number

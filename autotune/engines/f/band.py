@@ -1,0 +1,133 @@
+"""One band of an F-engine on a device: runs of spectra go through a filter bank, and batches of voltages come out.
+
+All memory is allocated and all kernels are compiled when a band is made. Finished voltages lie in one of a few buffers;
+whoever takes them says when the buffer may be used again.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..corrections.delays import Delays
+from ..corrections.gains import Gains
+from ..kernels.choice import Kernels
+from ..machine.activity import KERNELS, Activity
+from ..machine.backend import Backend, Event, together
+from ..streams.samples import SampleInfo
+from .filter_bank import filter_bank
+from .plan import Batch, FPlan, Run
+from .sample_buffers import Loaded
+from .voltages import BandSettings, Voltages
+
+
+class Band:
+    """Makes voltages of one antenna's samples, and hands them to ``deliver`` in the order of time.
+
+    Args:
+        deliver: takes a buffer of voltages and returns the events after which it may be used again.
+        unit: samples of the engine's input for each of this band's, which are fewer after a decimation.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        info: SampleInfo,
+        settings: BandSettings,
+        delays: Sequence[Delays],
+        gains: Gains,
+        deliver: Callable[[Voltages], tuple[Event, ...]],
+        activity: Activity,
+        unit: int = 1,
+    ) -> None:
+        if len(delays) != info.n_pols:
+            raise UsageError(f"{len(delays)} delay models were given; there are {info.n_pols} polarisations")
+        self.settings, self.unit, self._deliver = settings, unit, deliver
+        self.shape = settings.shape(info)
+        self.plan = FPlan(self.shape, delays)
+        self._info, self._stream, self._activity = info, backend.stream(), activity
+        self._bank = filter_bank(backend, kernels, info, settings, gains, self._stream, unit)
+        self._buffers = [self._voltages(backend) for _ in range(settings.n_buffers)]
+        self._number = 0
+        self._read_at = 0.0
+
+    @property
+    def head(self) -> int:
+        """Returns the samples of the input that are needed in front of a chunk."""
+        return self.shape.head
+
+    @property
+    def reach(self) -> int:
+        """Returns the missing samples after which nothing from before them is asked for."""
+        return self.shape.head
+
+    @property
+    def heap_samples(self) -> int:
+        """Returns the samples of the engine's input from one heap to the next."""
+        return self.settings.spectra_per_heap * self.shape.step * self.unit
+
+    def first_heap(self, time: int) -> int:
+        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        return self.plan.first_heap(time) * self.unit
+
+    def take(self, loaded: Loaded) -> Event:
+        """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
+        for event in loaded.ready:
+            self._stream.after(event)
+        self._read_at = loaded.read_at
+        self._do(list(self.plan.chunk(loaded.samples.time, loaded.samples.received)), loaded)
+        return self._stream.record()
+
+    def finish(self) -> None:
+        """Make the last batch as far as its spectra came."""
+        self._do(list(self.plan.finish()), None)
+
+    # ------------------------------------------------------------------ steps
+    def _do(self, items: list[Run | Batch], loaded: Loaded | None) -> None:
+        for some in up_to_batches(items):
+            buffer, last = self._buffers[self._number], some[-1]
+            with self._activity.span(KERNELS, self._stream):
+                if runs := [item for item in some if isinstance(item, Run)]:
+                    assert loaded is not None
+                    self._bank.filter(runs, loaded, buffer)
+                if isinstance(last, Batch):
+                    self._describe(buffer, last)
+                    self._bank.finish(last, buffer)
+            if isinstance(last, Batch):
+                self._hand_on()
+
+    def _describe(self, buffer: Voltages, batch: Batch) -> None:
+        buffer.read_at, buffer.time = self._read_at, batch.time * self.unit
+        buffer.heaps = batch.heaps(self.settings.spectra_per_heap)
+        buffer.n_missing = batch.n_missing(self.settings.spectra_per_heap)
+        buffer.n_present = int(np.count_nonzero(batch.present))
+
+    def _hand_on(self) -> None:
+        """Hands a buffer on, and takes the next one."""
+        buffer = self._buffers[self._number]
+        buffer.done = self._stream.record()
+        buffer.free = self._deliver(buffer)
+        self._number = (self._number + 1) % len(self._buffers)
+        self._begin(self._buffers[self._number])
+
+    # ------------------------------------------------------------------ memory
+    def _begin(self, buffer: Voltages) -> None:
+        """Waits on the device until a buffer is free, and clears what is added to."""
+        for event in buffer.free:
+            self._stream.after(event)
+        self._stream.zero(buffer.counts)
+
+    def _voltages(self, backend: Backend) -> Voltages:
+        memory, parts = together(backend.empty, self.settings.parts(self._info.n_pols))
+        buffer = Voltages(memory, **parts)
+        self._begin(buffer)
+        return buffer
+
+
+def up_to_batches(items: list[Run | Batch]) -> list[list[Run | Batch]]:
+    """Returns the items in groups that end with a batch each, but for the last."""
+    ends = [i + 1 for i, item in enumerate(items) if isinstance(item, Batch)]
+    bounds = [0, *ends, len(items)]
+    return [items[begin:end] for begin, end in pairwise(bounds) if begin < end]

@@ -1,0 +1,118 @@
+"""One antenna of an engine: its samples, the bands that are made of them, and where their voltages go."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..corrections.delays import DelayModel
+from ..corrections.gains import Gains
+from ..kernels.choice import Kernels
+from ..machine.activity import Activity
+from ..machine.backend import Backend, Event
+from ..run.counters import FCounters
+from ..run.queues import Ending
+from ..streams.samples import SampleInfo, Source
+from ..streams.voltages import VoltageInfo, VoltageSink
+from .band import Band
+from .input import FInput
+from .narrow_band import NarrowBand, NarrowSettings
+from .output import FOutput
+from .voltages import BandSettings, Voltages
+
+Deliver = Callable[[Voltages], tuple[Event, ...]]
+
+
+@dataclass
+class Output:
+    """A band and where its voltages go. Delays and gains may be changed while the engine runs.
+
+    ``sink``: None where voltages do not leave the device.
+    """
+
+    settings: BandSettings | NarrowSettings
+    sink: VoltageSink | None
+    delays: Sequence[DelayModel]
+    gains: Gains
+
+
+class FChain:
+    """Copies in, bands and copies out of one antenna.
+
+    Args:
+        chunk_packets: packets of each polarisation that go to the device together.
+        joins: takes voltages on the device, besides; returns the events after which they are not needed.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        source: Source,
+        outputs: Sequence[Output],
+        chunk_packets: int,
+        kernels: Kernels,
+        ending: Ending,
+        activity: Activity,
+        joins: Deliver | None = None,
+    ) -> None:
+        info = source.info
+        self.counters = [FCounters(info.sample_bits, info.n_pols) for _ in outputs]
+        self.outputs: list[FOutput] = []
+        self._bands: list[Band | NarrowBand] = []
+        for output, counters in zip(outputs, self.counters, strict=True):
+            made = voltage_info(info, output.settings)
+            settings = bank(output.settings)
+            out = FOutput(backend, settings, made, output.sink, counters, ending, activity)
+            self.outputs.append(out)
+            deliver = out.deliver if joins is None else _both(out.deliver, joins)
+            given = output.delays, output.gains, deliver, activity
+            if isinstance(output.settings, NarrowSettings):
+                chunk = chunk_packets * info.packet
+                self._bands.append(NarrowBand(backend, kernels, info, output.settings, *given, chunk))
+            else:
+                self._bands.append(Band(backend, kernels, info, settings, *given))
+        self.input = FInput(backend, source, self._bands, self.counters, chunk_packets, ending, activity)
+        self._begin = info.first_timestamp
+
+    def writers(self) -> dict[str, Callable[[], None]]:
+        """Returns what runs beside the caller's thread and ``input.read``, by name."""
+        return {f"writes-{i}": output.write for i, output in enumerate(self.outputs)}
+
+    def first_heap(self) -> int:
+        """Returns when the first heap of any band leaves."""
+        return min(band.first_heap(self._begin) for band in self._bands)
+
+    def steps(self) -> Iterator[None]:
+        """Yields after each chunk that was taken; ends when all voltages were delivered."""
+        yield from self.input.steps()
+        for output in self.outputs:
+            output.finish()
+
+
+def bank(settings: BandSettings | NarrowSettings) -> BandSettings:
+    """Returns the settings of the filter bank."""
+    return settings.band if isinstance(settings, NarrowSettings) else settings
+
+
+def voltage_info(samples: SampleInfo, settings: BandSettings | NarrowSettings) -> VoltageInfo:
+    """Returns what a sink has to know of the voltages that a band makes."""
+    centre = samples.centre_frequency_hz
+    band = bank(settings)
+    if isinstance(settings, NarrowSettings):
+        step = band.n_channels * settings.decimation
+        if centre is not None:  # that of a quarter of the sampling rate
+            centre += (settings.centre - 0.25) * samples.sample_rate_hz
+    else:
+        step = band.shape(samples).step
+    return VoltageInfo(
+        n_channels=band.n_channels,
+        n_pols=samples.n_pols,
+        bits=band.bits,
+        spectra_per_heap=band.spectra_per_heap,
+        step=step,
+        samples=samples,
+        centre_frequency_hz=centre,
+        channel_width_hz=samples.sample_rate_hz / step,
+    )
+
+
+def _both(first: Deliver, second: Deliver) -> Deliver:
+    return lambda made: (*first(made), *second(made))

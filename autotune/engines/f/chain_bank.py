@@ -1,0 +1,110 @@
+"""A filter bank of three stages: pfb_fir, a Fourier transform and postproc, with spectra in memory between them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..corrections.gains import Gains, SentGains
+from ..kernels.choice import Kernels
+from ..machine.backend import Backend, Stream
+from ..machine.staging import Staging
+from ..streams.samples import SampleInfo
+from .plan import Batch, Run
+from .sample_buffers import Loaded
+from .voltages import BandSettings, Voltages
+
+MOST_RUNS = 256  # offsets of so many runs go to the device together
+
+
+def stages(info: SampleInfo, settings: BandSettings) -> dict[str, Mapping[str, Any]]:
+    """Returns the fields of each kernel of the chain, by its name."""
+    n_channels, n_pols = settings.n_channels, info.n_pols
+    n_spectra = settings.heaps_per_batch * settings.spectra_per_heap
+    filtering = {"taps": len(settings.weights), "sample_bits": info.sample_bits, "n_spectra": n_spectra}
+    quantising = {
+        "nyquist": 0 if info.is_complex else 1,
+        "bits": settings.bits,
+        "layout": "batches",
+        "spectra_per_heap": settings.spectra_per_heap,
+        "n_receivers": 1,
+        "n_heaps": settings.heaps_per_batch,
+    }
+    shared = {"n_channels": n_channels, "n_pols": n_pols}
+    return {"pfb_fir": shared | filtering, "postproc": shared | quantising}
+
+
+class ChainBank:
+    """Implements ``filter_bank.FilterBank``: each run is filtered, with one launch, and batches are made of them."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        info: SampleInfo,
+        settings: BandSettings,
+        gains: Gains,
+        stream: Stream,
+        unit: int,
+    ) -> None:
+        self._info, self._settings, self._gains, self._stream = info, settings, gains, stream
+        shape = settings.shape(info)
+        n, n_pols, n_channels, length = shape.spectra_per_batch, info.n_pols, settings.n_channels, shape.step
+        self._heap_samples = settings.spectra_per_heap * length * unit
+        self._weights = settings.weights_on(backend, stream, info.is_complex)
+        self._filtered = backend.empty((n_pols, n, length), np.complex64 if info.is_complex else np.float32)
+        n_made = n_channels if info.is_complex else n_channels + 1
+        self._spectra = backend.empty((1, n_pols, n, n_made), np.complex64)
+        self._sent_gains = SentGains(backend, stream, n_channels, n_pols)
+        self._offsets = backend.empty((MOST_RUNS, n_pols), np.int64)
+        self._turns = backend.empty((2, n, n_pols), np.float32)  # delays and phases
+        self._offsets_sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64))
+        self._turns_sent = Staging(backend, ((2, n, n_pols), np.float32))
+        of = stages(info, settings)
+        self._filter, self._filter_problem = kernels.launcher("pfb_fir", **of["pfb_fir"])
+        self._quantise, self._quantise_problem = kernels.launcher("postproc", **of["postproc"])
+        self._transform = backend.fourier(length, n_pols * n, info.is_complex)
+
+    def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:
+        """Filter spectra into their places in the batch."""
+        for number, run in enumerate(runs):
+            place = number % MOST_RUNS
+            if place == 0:
+                first = [some.first for some in runs[number : number + MOST_RUNS]]
+                self._offsets_sent.send(self._stream, (np.array(first) - loaded.zero, self._offsets))
+            arrays = {
+                "filtered": self._filtered[:, run.place : run.place + run.n],
+                "samples": loaded.rows,
+                "weights": self._weights,
+                "offsets": self._offsets[place],
+            }
+            if not self._info.is_complex:
+                arrays["total_power"] = buffer.total_power
+            problem = replace(self._filter_problem, n_spectra=run.n, n_samples=loaded.n_samples)
+            self._filter(problem, arrays, {}, self._stream)
+
+    def finish(self, batch: Batch, buffer: Voltages) -> None:
+        """Transform and quantise the spectra of a batch, if a heap of it is whole."""
+        if not buffer.heaps.any():
+            return
+        fine = 2 * batch.fine if self._info.is_complex else batch.fine
+        self._turns_sent.send(self._stream, ((fine, batch.phase), self._turns))
+        self._transform(self._spectra[0], self._filtered, self._stream)
+        for first, n in self._gains.ranges(buffer.time, len(buffer.heaps), self._heap_samples):
+            self._sent_gains.send(*self._gains.at(buffer.time + first * self._heap_samples))
+            self._post_process(buffer, first, n)
+
+    def _post_process(self, buffer: Voltages, first: int, n: int) -> None:
+        spectra_per_heap = self._settings.spectra_per_heap
+        heaps, some = slice(first, first + n), slice(first * spectra_per_heap, (first + n) * spectra_per_heap)
+        problem = replace(self._quantise_problem, n_heaps=n)
+        arrays = {
+            "voltages": buffer.voltages[heaps],
+            "saturated": buffer.saturated[heaps],
+            "spectra": self._spectra[:, :, some],
+            "delays": self._turns[:1, some],
+            "phases": self._turns[1:, some],
+            "gains": self._sent_gains.array[np.newaxis],
+        }
+        self._quantise(problem, arrays, {}, self._stream)

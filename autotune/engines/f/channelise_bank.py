@@ -1,0 +1,123 @@
+"""A filter bank of one kernel, channelise: spectra become voltages in their buffer as soon as their samples came."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..corrections.gains import Gains, SentGains
+from ..kernels.choice import Kernels
+from ..machine.backend import Backend, Stream
+from ..machine.staging import Staging
+from ..streams.samples import SampleInfo
+from .plan import Batch, Run
+from .sample_buffers import Loaded
+from .voltages import BandSettings, Voltages
+
+
+def fields_of(info: SampleInfo, settings: BandSettings) -> Mapping[str, Any]:
+    """Returns the fields of the kernel."""
+    return {
+        "taps": len(settings.weights),
+        "n_channels": settings.n_channels,
+        "sample_bits": info.sample_bits,
+        "n_pols": info.n_pols,
+        "bits": settings.bits,
+        "layout": "batches",
+        "spectra_per_heap": settings.spectra_per_heap,
+        "n_heaps": settings.heaps_per_batch,
+    }
+
+
+class ChanneliseBank:
+    """Implements ``filter_bank.FilterBank``: a launch makes all spectra that follow each other, whatever their delays.
+
+    Launches are cut where spectra are missing and where gains change. The gains of a batch are those that are set when
+    its first spectra are made, so that all spectra of a heap have the same.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        info: SampleInfo,
+        settings: BandSettings,
+        gains: Gains,
+        stream: Stream,
+        unit: int,
+    ) -> None:
+        self._info, self._settings, self._gains, self._stream, self._unit = info, settings, gains, stream, unit
+        shape = settings.shape(info)
+        n, n_pols = shape.spectra_per_batch, info.n_pols
+        self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
+        self._weights = settings.weights_on(backend, stream, info.is_complex)
+        self._sent_gains = SentGains(backend, stream, settings.n_channels, n_pols)
+        types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
+        self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
+        self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
+        self._make, self._problem = kernels.launcher("channelise", **fields_of(info, settings))
+        self._batch: Batch | None = None  # the one whose gains are kept
+        self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
+
+    def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:
+        """Make voltages of spectra, in their places in the batch."""
+        for some in neighbours(runs):
+            begin, end, batch = some[0].place, some[-1].place + some[-1].n, some[0].batch
+            place = slice(begin, end)
+            offsets = np.empty((end - begin, self._info.n_pols), np.int64)
+            for run in some:
+                first = np.array(run.first) - loaded.zero
+                np.add(self._steps[: run.n], first, out=offsets[run.place - begin : run.place - begin + run.n])
+            fine = batch.fine[place]
+            values = {
+                "offsets": offsets,
+                "delays": 2 * fine if self._info.is_complex else fine,
+                "phases": batch.phase[place],
+            }
+            self._sent.send(self._stream, *((values[name], to[place]) for name, to in self._of_spectra.items()))
+            self._launch(begin, end, batch, loaded, buffer)
+
+    def finish(self, batch: Batch, buffer: Voltages) -> None:
+        """All that came is made."""
+
+    def _launch(self, begin: int, end: int, batch: Batch, loaded: Loaded, buffer: Voltages) -> None:
+        arrays = {
+            "voltages": buffer.voltages[:, 0],
+            "saturated": buffer.saturated[:, 0],
+            "samples": loaded.rows,
+            "weights": self._weights,
+            "gains": self._sent_gains.array,
+            **self._of_spectra,
+        }
+        if not self._info.is_complex:
+            arrays["total_power"] = buffer.total_power
+        # The definition has each spectrum a step after the one before it, in the samples that there are.
+        most = loaded.n_samples // self._step - len(self._settings.weights) + 1
+        for first, last, number, values in self._gains_from(batch):
+            for at in range(max(begin, first), min(end, last), most):
+                self._sent_gains.send(number, values)
+                n = min(most, end - at, last - at)
+                problem = replace(self._problem, first_spectrum=at, n_spectra=n, n_samples=loaded.n_samples)
+                self._make(problem, arrays, {}, self._stream)
+
+    def _gains_from(self, batch: Batch) -> list[tuple[int, int, int, np.ndarray]]:
+        """Returns which spectra of a batch have which gains."""
+        if batch is not self._batch:
+            length = self._settings.spectra_per_heap
+            time, heap_samples = batch.time * self._unit, length * self._step * self._unit
+            ranges = self._gains.ranges(time, self._settings.heaps_per_batch, heap_samples)
+            self._gains_of_batch = [
+                (first * length, (first + n) * length, *self._gains.at(time + first * heap_samples))
+                for first, n in ranges
+            ]
+            self._batch = batch
+        return self._gains_of_batch
+
+
+def neighbours(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
+    """Yields the runs in groups, of a batch each, whose spectra follow each other without a gap."""
+    cuts = [i for i, (one, other) in enumerate(pairwise(runs), 1) if one.place + one.n != other.place]
+    for begin, end in pairwise([0, *cuts, len(runs)]):
+        yield runs[begin:end]

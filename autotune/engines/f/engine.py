@@ -1,0 +1,73 @@
+"""An F-engine: samples of one antenna in, voltages of one or several bands out.
+
+One thread reads chunks into pinned memory. The caller's thread copies them to the device and starts the kernels, and
+waits for neither. For each band one thread writes what is finished. All bands share the copy in.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from ...core.errors import UsageError
+from ..kernels.choice import Kernels
+from ..machine.activity import Activity, Span
+from ..machine.backend import Backend
+from ..run.counters import FCounters
+from ..run.progress import Progress
+from ..run.queues import Ending
+from ..run.threads import run_beside
+from ..streams.samples import Source
+from .chain import FChain, Output
+
+
+class FEngine:
+    """Runs once: ``FEngine(backend, source, [Output(...)], ...).run()``.
+
+    Args:
+        chunk_packets: packets of each polarisation that go to the device together.
+        report: takes a line of progress now and then.
+        trace: takes the spans of the device's work, when they are over.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        source: Source,
+        outputs: Sequence[Output],
+        chunk_packets: int,
+        kernels: Kernels,
+        report: Callable[[str], None] = lambda line: None,
+        trace: Callable[[list[Span]], None] = lambda spans: None,
+    ) -> None:
+        if not outputs:
+            raise UsageError("an F-engine needs an output")
+        self._backend, self._ending, activity = backend, Ending(), Activity(backend)
+        self._chain = FChain(backend, source, outputs, chunk_packets, kernels, self._ending, activity)
+        self.counters = self._chain.counters
+        queues = {f"out {i}": output.buckets for i, output in enumerate(self._chain.outputs)}
+        self.progress = Progress(activity, {"in": self._chain.input.chunks} | queues, report, trace)
+        backend.finish()
+
+    def stop(self) -> None:
+        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
+        self._ending.asked.set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
+        return self._ending.asked.is_set()
+
+    def run(self) -> list[FCounters]:
+        """Run to the end of the source, or until ``stop`` or Ctrl-C; returns the counts of each output.
+
+        Raises:
+            UsageError: of the source or a sink; what was written stands.
+        """
+        for counters in self.counters:
+            counters.began = time.monotonic()
+        reads, writes = {"reads": self._chain.input.read}, self._chain.writers()
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
+        return self.counters
+
+    def _compute(self) -> None:
+        for _ in self._chain.steps():
+            self.progress.tick(lambda: "; ".join(counters.line() for counters in self.counters))

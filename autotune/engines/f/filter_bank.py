@@ -1,0 +1,101 @@
+"""The filter bank of a band: delays, transform, gains and quantisation included. There are two, and a choice of them.
+
+``chain_bank`` runs pfb_fir, a Fourier transform and postproc, ``channelise_bank`` the kernel channelise, which does the
+work of all three without spectra in memory.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ...core.units import seconds_text
+from ..corrections.gains import Gains
+from ..kernels.choice import CHAIN, CHANNELISE, Kernels
+from ..machine.backend import Backend, Stream
+from ..streams.samples import SampleInfo
+from .chain_bank import ChainBank, stages
+from .channelise_bank import ChanneliseBank, fields_of
+from .plan import Batch, Run
+from .sample_buffers import Loaded
+from .voltages import BandSettings, Voltages
+
+TIMED_TRANSFORMS = 3
+
+
+class FilterBank(Protocol):
+    """Makes the voltages of one batch after the other."""
+
+    def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:
+        """Take the samples of some spectra of a batch, all of it in one buffer; total_power is added to."""
+
+    def finish(self, batch: Batch, buffer: Voltages) -> None:
+        """Let the voltages of a batch be in the buffer, those of whole heaps at least; saturated is added to."""
+
+
+def filter_bank(
+    backend: Backend,
+    kernels: Kernels,
+    info: SampleInfo,
+    settings: BandSettings,
+    gains: Gains,
+    stream: Stream,
+    unit: int,
+) -> FilterBank:
+    """Returns the filter bank that ``kernels`` ask for, or that is known to be the faster one; tells which, and why."""
+
+    def decide() -> tuple[bool, str]:
+        is_one, why = _choice(backend, kernels, info, settings)
+        what = "channelise" if is_one else "pfb_fir, FFT and postproc"
+        of = " of complex samples" if info.is_complex else ""
+        return is_one, f"filter bank of {settings.n_channels} channels{of}: {what}; {why}"
+
+    asked = frozenset(fields_of(info, settings).items())
+    bank = ChanneliseBank if kernels.decided(asked, decide) else ChainBank
+    return bank(backend, kernels, info, settings, gains, stream, unit)
+
+
+def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:
+    """Returns whether channelise is used, and why."""
+    if kernels.filter_bank == CHAIN:
+        return False, "as asked for"
+    is_asked = kernels.filter_bank == CHANNELISE
+    if not is_asked and backend.device.kind == "host":
+        return False, "as always on host"
+    try:
+        alone = kernels.expected_s("channelise", **fields_of(info, settings))
+    except UsageError as error:
+        return False, f"channelise cannot be used: {error}"
+    if is_asked:
+        return True, "as asked for"
+    if alone is None:
+        return False, "no time of channelise is known here"
+    known = {name: kernels.expected_s(name, **fields) for name, fields in stages(info, settings).items()}
+    times = [time for time in known.values() if time is not None]
+    if len(times) < len(known):
+        unknown = " and ".join(name for name, time in known.items() if time is None)
+        return False, f"no time of {unknown} is known here to compare that of channelise with"
+    chain, told = sum(times), ""
+    if alone >= chain:
+        transform = _transform_s(backend, info, settings)
+        chain, told = chain + transform, f", its FFT, timed now, {seconds_text(transform)} of them"
+    return (
+        alone < chain,
+        f"channelise takes {seconds_text(alone)} a batch by what is known, the chain {seconds_text(chain)}{told}",
+    )
+
+
+def _transform_s(backend: Backend, info: SampleInfo, settings: BandSettings) -> float:
+    """Times the transform of a batch, of which there are no records."""
+    shape = settings.shape(info)
+    n_rows, length = info.n_pols * shape.spectra_per_batch, shape.step
+    samples = backend.empty((n_rows, length), np.complex64 if info.is_complex else np.float32)
+    spectra = backend.empty((n_rows, settings.n_channels + (not info.is_complex)), np.complex64)
+    transform, stream = backend.fourier(length, n_rows, info.is_complex), backend.stream()
+    events = []
+    for _ in range(1 + TIMED_TRANSFORMS):  # the first one makes what a library keeps
+        transform(spectra, samples, stream)
+        events.append(stream.record(is_timed=True))
+    events[-1].wait()
+    return events[-1].seconds_since(events[0]) / TIMED_TRANSFORMS

@@ -1,0 +1,90 @@
+"""The samples of one antenna on their way to the device and through the bands that are made of them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..machine.activity import COPY_IN, Activity
+from ..machine.backend import Backend
+from ..run.counters import FCounters
+from ..run.queues import Buckets, Chunk, Ending, read_chunks
+from ..streams.samples import Samples, Source
+from .band import Band
+from .narrow_band import NarrowBand
+from .sample_buffers import Loaded, SampleBuffers
+
+N_CHUNKS = 4  # chunks of samples in pinned memory
+N_LOADED = 3  # buffers of samples on the device
+
+
+class FInput:
+    """Reads chunks, in a thread of its own, and takes them, in the caller's.
+
+    Args:
+        chunk_packets: packets of each polarisation that go to the device together.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        source: Source,
+        bands: Sequence[Band | NarrowBand],
+        counters: Sequence[FCounters],
+        chunk_packets: int,
+        ending: Ending,
+        activity: Activity,
+    ) -> None:
+        info = self._info = source.info
+        self._source, self._bands, self._counters, self._ending = source, bands, counters, ending
+        self._chunk_packets, self._activity = chunk_packets, activity
+        head, chunk = max(band.head for band in bands), chunk_packets * info.packet
+        self._reach = max(band.reach for band in bands)
+        self._buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, head, chunk, N_LOADED, info.packet)
+        shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
+        dtype = np.complex64 if info.is_complex else np.uint8
+        chunks = [Chunk[Samples](backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
+        self.chunks = Buckets(chunks, ending, is_input=True)
+        self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
+
+    def read(self) -> None:
+        """Read the source to its end."""
+        read_chunks(self._source, self.chunks, self._spare, self._ending, self._dropped)
+
+    def steps(self) -> Iterator[None]:
+        """Yields after each chunk that was taken, or some missing packets before it, until the source ends."""
+        while (chunk := self.chunks.take()) is not None:
+            assert chunk.answer is not None
+            for missing in self._missing_before(chunk.answer.time):
+                self._make(self._buffers.put(None, missing))
+                yield
+            with self._activity.span(COPY_IN, self._buffers.stream):
+                loaded = self._buffers.put(chunk.array, chunk.answer, chunk.read_at)
+            chunk.copied = loaded.ready[-1]
+            for counters in self._counters:
+                counters.took(chunk.answer, self._info.packet)
+            self.chunks.give_back(chunk)
+            self._make(loaded)
+            yield
+        for band in self._bands:
+            band.finish()
+
+    def _missing_before(self, time: int) -> Iterator[Samples]:
+        """Yields chunks of missing packets for the beginning of a gap that ends at ``time``.
+
+        A chunk behind them goes past the rest, since bands ask for nothing from before the gap any more.
+        """
+        begin, packet = self._buffers.end, self._info.packet
+        if begin is None:
+            return
+        end = min(time, begin + -(-self._reach // packet) * packet)
+        while begin < end:
+            n = min(self._chunk_packets, (end - begin) // packet)
+            yield Samples(begin, np.zeros((self._info.n_pols, n), bool))
+            begin += n * packet
+
+    def _make(self, loaded: Loaded) -> None:
+        self._buffers.used(*[band.take(loaded) for band in self._bands])
+
+    def _dropped(self, samples: Samples) -> None:
+        for counters in self._counters:
+            counters.dropped()

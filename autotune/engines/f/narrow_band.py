@@ -1,0 +1,219 @@
+"""A narrow band of an F-engine: ddc in front of a filter bank of complex samples.
+
+Outputs of ddc are made in batches that start at absolute multiples of their length, so that they, and the phases of the
+mixer, depend on time alone and not on how the stream was cut. A batch of outputs is to the filter bank what a packet is
+to a wide band: it is there if all packets under its low-pass filter came.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..corrections.delays import Decimated, DelayModel
+from ..corrections.gains import Gains
+from ..kernels.choice import Kernels
+from ..machine.activity import KERNELS, Activity
+from ..machine.backend import Backend, Event
+from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
+from .band import Band
+from .sample_buffers import ALIGN, Loaded
+from .voltages import BandSettings, Voltages
+
+
+@dataclass(frozen=True)
+class NarrowSettings:
+    """What a narrow band makes of real samples.
+
+    ``band.weights``: float32 [taps, n_channels].
+    ``low_pass``: float32 [n], weights of the filter in front of the decimation.
+    """
+
+    band: BandSettings
+    low_pass: np.ndarray = field(repr=False)
+    centre: float  # frequency of channel n_channels / 2, in cycles a sample
+    decimation: int
+    outputs_per_batch: int = 1 << 13  # outputs of ddc that are made, and missing, together
+
+    @property
+    def window(self) -> int:
+        """Returns the samples of the engine's input that a spectrum is made of."""
+        return (self.band.window - 1) * self.decimation + int(self.low_pass.size)
+
+
+class NarrowBand:
+    """Makes voltages of a narrow band; the arguments are those of ``band.Band``."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        info: SampleInfo,
+        settings: NarrowSettings,
+        delays: Sequence[DelayModel],
+        gains: Gains,
+        deliver: Callable[[Voltages], tuple[Event, ...]],
+        activity: Activity,
+        chunk: int,
+    ) -> None:
+        decimation, n_outputs = settings.decimation, settings.outputs_per_batch
+        if info.is_complex:
+            raise UsageError("a narrow band is cut out of real samples; these are complex")
+        if n_outputs * decimation * info.sample_bits % (8 * ALIGN):
+            raise UsageError(
+                f"outputs_per_batch={n_outputs} times decimation={decimation} samples of {info.sample_bits} bits are "
+                f"not whole pieces of {ALIGN} bytes; choose a multiple of 64"
+            )
+        self._info, self._settings, self._activity = info, settings, activity
+        self._stream = backend.stream()
+        low_pass = np.ascontiguousarray(settings.low_pass, np.float32)
+        self._window = (n_outputs - 1) * decimation + low_pass.size  # samples under a batch of outputs
+        self._mix = -settings.centre
+        pinned = backend.pinned(low_pass.shape, np.float32)
+        pinned[...] = low_pass
+        self._weights = backend.empty(low_pass.shape, np.float32)
+        self._stream.copy_in(self._weights, pinned)
+        self._stream.record().wait()
+        self._down_convert, self._problem = kernels.launcher(
+            "ddc",
+            taps=low_pass.size,
+            decimation=decimation,
+            sample_bits=info.sample_bits,
+            n_pols=1,
+            n_samples=self._window,
+        )
+        baseband = SampleInfo(COMPLEX_BITS, info.n_pols, info.sample_rate_hz / decimation, packet=n_outputs)
+        narrow = replace(settings.band, max_delay_diff=-(-settings.band.max_delay_diff // decimation))
+        made = [Decimated(model, decimation) for model in delays]
+        self.band = Band(backend, kernels, baseband, narrow, made, gains, deliver, activity, unit=decimation)
+        self._head = self.band.shape.head
+        most = self._head + (-(-chunk // (n_outputs * decimation)) + 1) * n_outputs
+        self._buffers = [backend.empty((info.n_pols, most), np.complex64) for _ in range(2)]
+        self._used: list[Event | None] = [None, None]
+        self._number = 0
+        self._next: int | None = None  # number of the next batch of outputs
+        self._before: tuple[int, int] | None = None  # the buffer before, and where it ends
+        self._came = np.zeros((info.n_pols, 0), bool)  # packets of the input from _low on
+        self._low = 0
+
+    @property
+    def heap_samples(self) -> int:
+        """Returns the samples of the engine's input from one heap to the next."""
+        return self.band.heap_samples
+
+    @property
+    def head(self) -> int:
+        """Returns the samples of the engine's input that are needed in front of a chunk."""
+        packet, batch = self._info.packet, self._settings.outputs_per_batch * self._settings.decimation
+        return -(-(self._window + batch) // packet) * packet
+
+    @property
+    def reach(self) -> int:
+        """Returns the missing samples after which nothing from before them is asked for."""
+        return self.head + self._settings.decimation * (self._head + self._settings.outputs_per_batch)
+
+    def first_heap(self, time: int) -> int:
+        """Returns when the first heap leaves of samples that begin at ``time``, both in the input's samples."""
+        return self.band.first_heap(self._first_batch(time) * self._settings.outputs_per_batch)
+
+    def take(self, loaded: Loaded) -> Event:
+        """Make what can be made of a chunk; returns the event from which on its buffer is not needed."""
+        self._keep_flags(loaded.samples)
+        for event in loaded.ready:
+            self._stream.after(event)
+        first, n = self._ready(loaded.samples)
+        if n:
+            rows = self._number % 2
+            if (used := self._used[rows]) is not None:
+                self._stream.after(used)
+            with self._activity.span(KERNELS, self._stream):
+                narrow = self._down_converted(loaded, first, n)
+            self._used[rows] = self.band.take(narrow)
+            self._number += 1
+        return self._stream.record()
+
+    def finish(self) -> None:
+        """Make the last batch as far as its spectra came."""
+        self.band.finish()
+
+    # ------------------------------------------------------------------ which outputs can be made
+    def _keep_flags(self, samples: Samples) -> None:
+        packet = self._info.packet
+        end = self._low + self._came.shape[1] * packet
+        if self._next is None:
+            if samples.time * self._info.sample_bits % 8:
+                raise UsageError(
+                    f"the stream starts at sample {samples.time} of {self._info.sample_bits} bits, which is not a "
+                    "whole byte: a narrow band cannot be made of it"
+                )
+            self._next = self._first_batch(samples.time)
+            self._low = end = samples.time
+        n_kept = self.head // packet  # in front of the chunk; of a gap no more than that is of interest
+        n_gap = min(n_kept, (samples.time - end) // packet)
+        before = np.concatenate([self._came, np.zeros((self._info.n_pols, n_gap), bool)], axis=1)
+        before = before[:, max(0, before.shape[1] - n_kept) :]
+        self._low = samples.time - before.shape[1] * packet
+        self._came = np.concatenate([before, samples.received], axis=1)
+
+    def _first_batch(self, time: int) -> int:
+        """Returns the number of the first batch of outputs that can be made of samples from ``time`` on."""
+        return -(-time // (self._settings.outputs_per_batch * self._settings.decimation))
+
+    def _ready(self, samples: Samples) -> tuple[int, int]:
+        """Returns the first batch of outputs that the chunk completes, and how many there are."""
+        assert self._next is not None
+        batch = self._settings.outputs_per_batch * self._settings.decimation
+        end = samples.time + samples.received.shape[1] * self._info.packet
+        n = max(0, (end - self._window - self._next * batch) // batch + 1)
+        first = self._next
+        oldest = -(-(samples.time - self.head) // batch)  # after a gap, older ones have no samples left
+        self._next += n
+        return max(first, oldest), max(0, self._next - max(first, oldest))
+
+    # ------------------------------------------------------------------ making them
+    def _down_converted(self, loaded: Loaded, first: int, n: int) -> Loaded:
+        """Returns the baseband of ``n`` batches of outputs behind the last outputs of the chunk before."""
+        s, n_pols, bits = self._settings, self._info.n_pols, self._info.sample_bits
+        rows = self._buffers[self._number % 2]
+        batch = s.outputs_per_batch * s.decimation
+        if self._before is not None and self._before[1] == first:
+            older = self._buffers[(self._number - 1) % 2]
+            end = self._before[0]
+            for row, source in zip(rows, older, strict=True):
+                self._stream.copy(row[: self._head], source[end - self._head : end])
+        present = np.zeros((n_pols, n), bool)
+        row_bytes = -(-self._window * bits // 8)
+        for i in range(n):
+            start = (first + i) * batch
+            at = loaded.first + (start - loaded.low) * bits // 8
+            present[:, i] = self._is_whole(start)
+            if at < 0 or not present[:, i].any():
+                continue
+            inputs = {"mix_frequency": self._mix, "mix_phase": self._phase_at(start)}
+            place = self._head + i * s.outputs_per_batch
+            for pol in range(n_pols):
+                one = slice(pol, pol + 1)
+                arrays = {
+                    "baseband": rows[one, place : place + s.outputs_per_batch],
+                    "samples": loaded.rows[one, at : at + row_bytes],
+                    "weights": self._weights,
+                }
+                self._down_convert(self._problem, arrays, inputs, self._stream)
+        self._before = self._head + n * s.outputs_per_batch, first + n
+        samples = Samples(first * s.outputs_per_batch, present)
+        low, ready = samples.time - self._head, (self._stream.record(),)
+        return Loaded(rows, COMPLEX_BITS, 0, low, samples, ready, loaded.read_at)
+
+    def _is_whole(self, start: int) -> np.ndarray:
+        """Returns for each polarisation whether all packets under the outputs from sample ``start`` on came."""
+        packet = self._info.packet
+        begin, end = (start - self._low) // packet, -(-(start + self._window - self._low) // packet)
+        if begin < 0:
+            return np.zeros(self._info.n_pols, bool)
+        return np.asarray(self._came[:, begin:end].all(axis=1))
+
+    def _phase_at(self, sample: int) -> float:
+        """Returns the mixer's phase at a sample, in cycles: exact, and rounded once."""
+        return float(Fraction(self._mix) * sample % 1) % 1.0

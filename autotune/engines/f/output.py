@@ -1,0 +1,110 @@
+"""The voltages of one band on their way from the device to a sink."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..machine.activity import COPY_OUT, Activity
+from ..machine.backend import Backend, Event, together
+from ..run.counters import FCounters
+from ..run.queues import Buckets, Ending
+from ..streams.voltages import VoltageInfo, VoltageSink
+from .voltages import BandSettings, Voltages
+
+
+@dataclass
+class Heaps:
+    """A bucket of voltages in pinned memory."""
+
+    memory: np.ndarray  # uint8: what the next three are views of, as in voltages.Voltages
+    voltages: np.ndarray  # int8 [n_heaps, 1, *heap_shape]
+    saturated: np.ndarray  # uint32 [n_heaps, 1, n_pols]
+    total_power: np.ndarray  # uint64 [n_pols]
+    time: int = 0
+    whole: np.ndarray | None = None  # bool [n_heaps]
+    n_missing: int = 0
+    n_present: int = 0
+    read_at: float = 0.0
+    copied: Event | None = None
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Returns the part of ``memory`` behind the voltages."""
+        return self.memory[self.voltages.nbytes :]
+
+
+class FOutput:
+    """Copies voltages out, in the thread that makes them, and writes them, in a thread of its own.
+
+    Args:
+        sink: where they go; None: only what was counted is copied.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        settings: BandSettings,
+        info: VoltageInfo,
+        sink: VoltageSink | None,
+        counters: FCounters,
+        ending: Ending,
+        activity: Activity,
+    ) -> None:
+        self._sink, self._counters, self._activity = sink, counters, activity
+        self._info = info
+        self._copies = backend.stream()
+
+        def heaps() -> Heaps:
+            memory, parts = together(backend.pinned, settings.parts(info.n_pols))
+            return Heaps(memory, **parts)
+
+        self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], ending)
+
+    def deliver(self, made: Voltages) -> tuple[Event, ...]:
+        """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""
+        assert made.done is not None
+        bucket = self.buckets.free()
+        self._copies.after(made.done)
+        with self._activity.span(COPY_OUT, self._copies):
+            if self._sink is not None and made.heaps.any():
+                self._copies.copy_out(bucket.memory, made.memory)
+            else:
+                self._copies.copy_out(bucket.counts, made.counts)
+        bucket.time, bucket.whole, bucket.n_missing = made.time, made.heaps, made.n_missing
+        bucket.n_present, bucket.read_at, bucket.copied = made.n_present, made.read_at, self._copies.record()
+        self.buckets.give(bucket)
+        return (bucket.copied,)
+
+    def finish(self) -> None:
+        """Let ``write`` end when it has written what was delivered."""
+        self.buckets.give(None)
+
+    def write(self) -> None:
+        """Write heaps until ``finish``."""
+        while (bucket := self.buckets.take()) is not None:
+            assert bucket.copied is not None and bucket.whole is not None
+            bucket.copied.wait()
+            if self._sink is not None:
+                for first, end in ranges(bucket.whole):  # views: a copy would make a live source drop still more
+                    times = bucket.time + self._info.heap_samples * np.arange(first, end)
+                    self._sink.write(times, bucket.voltages[first:end, 0], bucket.saturated[first:end, 0])
+            self._count(bucket, bucket.whole)
+            self.buckets.give_back(bucket)
+
+    def _count(self, bucket: Heaps, whole: np.ndarray) -> None:
+        counters = self._counters
+        with counters.lock:
+            counters.heaps_out += int(np.count_nonzero(whole))
+            counters.heaps_missing += bucket.n_missing
+            counters.saturated += bucket.saturated[whole, 0].sum(axis=0, dtype=np.int64)
+            counters.power += bucket.total_power
+            counters.power_samples += bucket.n_present * self._info.step
+            if bucket.read_at:
+                counters.latency_s = max(counters.latency_s, time.monotonic() - bucket.read_at)
+
+
+def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
+    """Returns (first, end) of each run of True in bool [n]."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

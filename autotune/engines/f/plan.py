@@ -1,0 +1,278 @@
+"""Plans an F-engine: chunks of samples in, launches of the front end and finished batches out. No device, no data.
+
+What is made of a stream does not depend on how it was cut into chunks. Heaps and batches start at absolute multiples of
+their length, so the place of a spectrum in a batch depends on its time alone. The first batch begins with the first
+heap whose samples the stream has, and the last one ends with the last: what lies outside is not missing. A spectrum is
+present if every packet under its window came, in all polarisations, and if its first sample is at most ``head`` older
+than the newest sample that was asked for before: neither rule has a chunk in it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..corrections.delays import BEFORE, Delayed, Delays
+
+MOST_MISSING = 1 << 16  # packets of a gap that are looked at together
+
+MOST_LOOKS = 10_000  # for a first heap
+
+
+@dataclass(frozen=True)
+class FShape:
+    """The lengths of an F-engine, in samples of its input unless they say otherwise."""
+
+    step: int  # distance between spectra
+    window: int  # samples that one spectrum is made of: the filter bank's, and those of a narrow band's low-pass filter
+    packet: int  # samples that come together, or are missing together; chunks are whole packets
+    spectra_per_heap: int
+    heaps_per_batch: int
+    max_delay_diff: int = 0  # largest difference of delays, between polarisations and in time, without a loss
+    is_complex: bool = False  # complex samples: a coarse delay leaves the centre channel's phase as it is
+
+    def __post_init__(self) -> None:
+        for name in ("step", "window", "packet", "spectra_per_heap", "heaps_per_batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.max_delay_diff < 0:
+            raise UsageError(f"max_delay_diff={self.max_delay_diff} must not be negative")
+
+    @property
+    def spectra_per_batch(self) -> int:
+        return self.spectra_per_heap * self.heaps_per_batch
+
+    @property
+    def batch_samples(self) -> int:
+        return self.spectra_per_batch * self.step
+
+    @property
+    def head(self) -> int:
+        """Samples that are kept in front of a chunk, whole packets."""
+        return -(-(self.window + self.max_delay_diff) // self.packet) * self.packet
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Spectra that are ready for the back end. Those that are not present have any content.
+
+    ``fine``: float32 [n_spectra, n_pols], samples. ``phase``: likewise, radians: the centre channel's, which coarse
+    delays do not change. ``present``: bool [n_spectra].
+    """
+
+    time: int  # when the first of them leaves
+    fine: np.ndarray
+    phase: np.ndarray
+    present: np.ndarray
+    begin: int = 0  # the first spectrum that the stream has samples for; it is the first one of a heap
+    end: int = 0  # one past the last such spectrum
+    n_skipped: int = 0  # spectra of whole batches before this one, all of them in a gap
+
+    def heaps(self, spectra_per_heap: int) -> np.ndarray:
+        """Returns which heaps have all of their spectra: bool [n_heaps]."""
+        return np.asarray(self.present.reshape(-1, spectra_per_heap).all(axis=1))
+
+    def n_missing(self, spectra_per_heap: int) -> int:
+        """Returns the heaps in and before this batch that the stream should have made, and that lack spectra."""
+        inside = self.end // spectra_per_heap - self.begin // spectra_per_heap
+        n_whole = int(np.count_nonzero(self.heaps(spectra_per_heap)))
+        return self.n_skipped // spectra_per_heap + inside - n_whole
+
+
+@dataclass(frozen=True)
+class Run:
+    """Spectra that follow each other, with constant coarse delays, and are present."""
+
+    place: int  # index of the first one in the batch
+    n: int
+    first: tuple[int, ...]  # the sample with which each polarisation starts
+    batch: Batch = field(repr=False, compare=False)  # theirs, with the delays and phases of those that are planned
+
+
+class FPlan:
+    """The state between chunks: which spectrum comes next, and which packets of the head came."""
+
+    def __init__(self, shape: FShape, delays: Sequence[Delays]) -> None:
+        self.shape, self.delays = shape, tuple(delays)
+        self._next = 0  # when the next spectrum leaves
+        self._newest = BEFORE  # one past the newest sample that was asked for so far
+        self._ready = 0  # samples before this one could be used so far
+        self._low = 0  # the first sample of which the flags are kept
+        self._came: np.ndarray | None = None  # bool [n_pols, n_packets] from there on
+        self._batch: Batch | None = None
+        self._n_skipped = 0  # spectra of batches in a gap since the batch before
+
+    def chunk(self, time: int, received: np.ndarray) -> Iterator[Run | Batch]:
+        """Yields what can be made now that the packets from sample ``time`` on are here.
+
+        Packets between the chunk before and this one never came, and what was before them is not asked for any more.
+        Whoever still has it gives chunks of missing packets first, for ``shape.head`` samples of a gap at least. What
+        a gap costs does not depend on its length.
+
+        Args:
+            received: bool [n_pols, n_packets], False where a packet is missing.
+
+        Raises:
+            UsageError: when the chunk does not start whole packets after the first one, or starts before the end of
+                the one before.
+        """
+        shape = self.shape
+        if self._came is None:
+            self._next = self.first_heap(time)
+            self._low = self._ready = time
+            self._came = np.zeros((len(self.delays), 0), bool)
+        if (time - self._low) % shape.packet:
+            raise UsageError(f"a chunk starts at sample {time}, in the middle of a packet of {shape.packet}")
+        if time < self._end:
+            raise UsageError(f"a chunk starts at sample {time}, before the end of the one before, {self._end}")
+        yield from self._gap(time)
+        yield from self._take(received)
+
+    def first_heap(self, time: int) -> int:
+        """Returns when the first heap leaves that can be made of a stream which begins with sample ``time``.
+
+        Raises:
+            UsageError: when the delays grow about as fast as time goes on, so that none is found.
+        """
+        length = self.shape.spectra_per_heap * self.shape.step
+
+        def first_by_delays_at(now: int) -> int:
+            coarse = max(model.at(now, 1, self.shape.step).coarse for model in self.delays)
+            return -(-(time + coarse) // length) * length
+
+        heap = first_by_delays_at(time)
+        for _ in range(MOST_LOOKS):
+            if (later := first_by_delays_at(heap)) <= heap:
+                return heap
+            heap = later
+        raise UsageError(
+            f"delays grow so fast that no heap was found for samples from {time} on; their rates are near 1"
+        )
+
+    def finish(self) -> Iterator[Batch]:
+        """Yields the last batch, as far as the stream has samples for it."""
+        if self._batch is not None:
+            yield self._closed(self._batch)
+
+    # ------------------------------------------------------------------ spectra whose samples are here
+    @property
+    def _end(self) -> int:
+        assert self._came is not None
+        return self._low + int(self._came.shape[1]) * self.shape.packet
+
+    def _take(self, received: np.ndarray, is_gap: bool = False) -> Iterator[Run | Batch]:
+        """Yields the runs of all spectra whose samples are here, and the batches that they fill.
+
+        ``is_gap``: none of these spectra is present.
+        """
+        assert self._came is not None
+        shape = self.shape
+        n_old = max(0, (self._ready - shape.head - self._low) // shape.packet)
+        self._came = np.concatenate([self._came[:, n_old:], received], axis=1)
+        self._low += n_old * shape.packet
+        ready = self._end
+        sums = None if self._came.all() else np.pad(np.cumsum(self._came, axis=1), ((0, 0), (1, 0)))
+        while True:
+            batch = self._batch or self._open()
+            place = (self._next - batch.time) // shape.step
+            n_left = shape.spectra_per_batch - place
+            # Spectra that may be ready, and some more: delays are asked for no others.
+            n_asked = min(n_left, max(0, (ready - max(self._newest, self._next)) // shape.step) + 64)
+            delayed = [model.at(self._next, n_asked, shape.step) for model in self.delays]
+            end = max(d.first for d in delayed) + shape.window
+            if max(self._newest, end) > ready:
+                break
+            n_same = min(len(d.fine) for d in delayed)
+            n = min(n_same, (ready - end) // shape.step + 1)
+            self._fill(batch, place, delayed, n, sums)
+            if is_gap:
+                batch.present[place : place + n] = False
+            yield from self._runs(batch, place, delayed, n)
+            self._next += n * shape.step
+            self._newest = max(self._newest, end + (n - 1) * shape.step)
+            if n == n_left:
+                yield self._closed(batch)
+            elif n < n_same:
+                break
+        self._ready = max(self._ready, ready)
+
+    def _gap(self, time: int) -> Iterator[Batch]:
+        """Yields the batches of missing spectra up to sample ``time``, but for whole ones amid a long gap."""
+        packet = self.shape.packet
+        near = self.shape.head // packet
+        if (time - self._end) // packet > near:
+            yield from self._missing(near)  # from here on nothing is asked for that came before the gap
+            yield from self._skip(time)
+        while self._end < time:
+            yield from self._missing(min(MOST_MISSING, (time - self._end) // packet))
+
+    def _missing(self, n_packets: int) -> Iterator[Batch]:
+        for item in self._take(np.zeros((len(self.delays), n_packets), bool), is_gap=True):
+            assert isinstance(item, Batch)
+            yield item
+
+    def _skip(self, time: int) -> Iterator[Batch]:
+        """Goes to a batch near the gap's end, ``time``, and yields the one under way as far as it was made.
+
+        All spectra before that batch end in the gap, since delays differ by no more than the head has room for.
+        """
+        shape = self.shape
+        coarse = min(model.at(time, 1, shape.step).coarse for model in self.delays)
+        to = (time + coarse - shape.head) // shape.batch_samples * shape.batch_samples
+        if to <= self._next:
+            return
+        if self._batch is not None:
+            self._next = self._batch.time + shape.batch_samples
+            yield self._closed(self._batch)
+        self._n_skipped += (to - self._next) // shape.step
+        self._next = to
+        first = max(model.at(to - shape.step, 1, shape.step).first for model in self.delays)
+        self._newest = max(self._newest, first + shape.window)
+        self._came, self._low = np.zeros((len(self.delays), 0), bool), time
+        self._ready = time
+
+    def _open(self) -> Batch:
+        n, n_pols = self.shape.spectra_per_batch, len(self.delays)
+        fine, phase = np.zeros((n, n_pols), np.float32), np.zeros((n, n_pols), np.float32)
+        time = self._next // self.shape.batch_samples * self.shape.batch_samples
+        begin = (self._next - time) // self.shape.step
+        self._batch = Batch(time, fine, phase, np.zeros(n, bool), begin, n_skipped=self._n_skipped)
+        self._n_skipped = 0
+        return self._batch
+
+    def _closed(self, batch: Batch) -> Batch:
+        """Returns the batch under way as it is now; the next spectrum opens another one."""
+        self._batch = None
+        return replace(batch, end=(self._next - batch.time) // self.shape.step)
+
+    def _fill(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int, sums: np.ndarray | None) -> None:
+        """Writes delays, phases and presence of ``n`` spectra from ``place`` on.
+
+        ``sums``: packets that came, from _low on, or None where all came.
+        """
+        shape, some = self.shape, slice(place, place + n)
+        present = batch.present[some]
+        present[:] = True
+        end = max(d.first for d in delayed) + shape.window
+        for pol, d in enumerate(delayed):
+            batch.fine[some, pol] = d.fine[:n]
+            # A delay of a real sample turns the centre channel by -pi / 2, which is put back.
+            batch.phase[some, pol] = d.phase[:n] + (0 if shape.is_complex else np.pi / 2 * (d.coarse & 3))
+            oldest = max(self._newest - shape.head, self._low)  # of the samples that may be asked for
+            n_lost = n if d.first < end - shape.head else min(n, max(0, -((d.first - oldest) // shape.step)))
+            present[:n_lost] = False
+            if sums is not None:
+                from_low = d.first - self._low + shape.step * np.arange(n_lost, n)
+                first, last = from_low // shape.packet, (from_low + shape.window - 1) // shape.packet
+                present[n_lost:] &= sums[pol, last + 1] - sums[pol, first] == last + 1 - first
+
+    def _runs(self, batch: Batch, place: int, delayed: Sequence[Delayed], n: int) -> Iterator[Run]:
+        """Yields those of ``n`` spectra from ``place`` on that are present, in runs."""
+        present = batch.present[place : place + n]
+        bounds = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), n]
+        for begin, end in pairwise(bounds):
+            if present[begin]:
+                first = tuple(d.first + begin * self.shape.step for d in delayed)
+                yield Run(place + begin, end - begin, first, batch)

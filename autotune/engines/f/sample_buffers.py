@@ -1,0 +1,109 @@
+"""The device's side of an input: a few buffers of samples, each a chunk behind the head, which all bands share."""
+
+from dataclasses import dataclass
+from math import gcd, lcm
+
+import numpy as np
+
+from ..machine.backend import Backend, DeviceArray, Event
+from ..streams.samples import COMPLEX_BITS, Samples
+
+ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie at such addresses, where they can
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A chunk on the device. Sample ``low`` is the first of ``rows``, which end ``n_samples`` later."""
+
+    rows: DeviceArray  # uint8 [n_pols, n_bytes], or complex64 [n_pols, n_samples]; the first sample is at `first`
+    sample_bits: int
+    first: int  # index along rows, in bytes or complex samples, where `low` lies
+    low: int
+    samples: Samples
+    ready: tuple[Event, ...]  # rows are filled
+    read_at: float = 0.0  # time.monotonic() when the chunk had been read
+
+    @property
+    def zero(self) -> int:
+        """Returns the time that a sample at the very beginning of rows has: offsets count from there."""
+        return self.low - self._samples_in(self.first)
+
+    @property
+    def n_samples(self) -> int:
+        """Returns the samples that a row has room for."""
+        return self._samples_in(int(self.rows.shape[1]))
+
+    def _samples_in(self, places: int) -> int:
+        return places if self.sample_bits == COMPLEX_BITS else places * 8 // self.sample_bits
+
+
+class SampleBuffers:
+    """Copies chunks to the device. The streams that use them say when they are done with each."""
+
+    def __init__(
+        self, backend: Backend, sample_bits: int, n_pols: int, head: int, chunk: int, n_buffers: int, packet: int
+    ) -> None:
+        self._bits, self._head, self._packet = sample_bits, head, packet
+        self._is_complex = sample_bits == COMPLEX_BITS
+        self.stream = backend.stream()
+        self._heads = backend.stream()  # a copy within the device would make the one from the host wait
+        self._period = 8 * ALIGN // gcd(8 * ALIGN, sample_bits)  # samples after which rows are at the same place again
+        length = self._places(self._period + head + chunk) + 2 * ALIGN
+        dtype = np.complex64 if self._is_complex else np.uint8
+        whole = lcm(64, sample_bits)  # rows are whole samples, too
+        self._buffers = [backend.empty((n_pols, -(-length // whole) * whole), dtype) for _ in range(n_buffers)]
+        self._used: list[tuple[Event, ...]] = [()] * n_buffers
+        self._number = 0
+        self._before: tuple[Loaded, int] | None = None  # the chunk before, and where its rows end
+
+    @property
+    def end(self) -> int | None:
+        """Returns the time at which the chunk that was put last ends."""
+        if self._before is None:
+            return None
+        samples = self._before[0].samples
+        return samples.time + int(samples.received.shape[1]) * self._packet
+
+    def put(self, chunk: np.ndarray | None, samples: Samples, read_at: float = 0.0) -> Loaded:
+        """Copy a chunk behind the last samples of the one before; ``used`` must have been called of older ones.
+
+        ``chunk``: None where nothing of it came.
+        """
+        place = self._number % len(self._buffers)
+        rows = self._buffers[place]
+        n = samples.received.shape[1] * self._packet
+        low = samples.time - self._head
+        # Whole samples, whose absolute number is a multiple of the period at a multiple of ALIGN bytes.
+        is_aligned = low * self._bits % 8 == 0 and not self._is_complex
+        first = self._places(low % self._period) if is_aligned else 0
+        begin, n_places = first + self._places(self._head), self._places(n)
+        ready = []
+        if self.end == samples.time:  # after a gap there is nothing to keep
+            ready.append(self._copy_head(rows[:, first:begin], self._used[place]))
+        for event in self._used[place]:
+            self.stream.after(event)
+        if chunk is not None:
+            self.stream.copy_in(rows[:, begin : begin + n_places], chunk[:, :n_places])
+        ready.append(self.stream.record())
+        loaded = Loaded(rows, self._bits, first, low, samples, tuple(ready), read_at)
+        self._before = loaded, begin + n_places
+        return loaded
+
+    def used(self, *events: Event) -> None:
+        """Says when the chunk that was put last is not needed any more: after all of these."""
+        self._used[self._number % len(self._buffers)] = events
+        self._number += 1
+
+    def _copy_head(self, to: DeviceArray, free: tuple[Event, ...]) -> Event:
+        """Copies the end of the chunk before, whose buffer is needed until this is done."""
+        assert self._before is not None
+        loaded, end = self._before
+        for event in (*free, *loaded.ready):
+            self._heads.after(event)
+        self._heads.copy(to, loaded.rows[:, end - self._places(self._head) : end])
+        copied = self._heads.record()
+        self._used[(self._number - 1) % len(self._buffers)] += (copied,)
+        return copied
+
+    def _places(self, n_samples: int) -> int:
+        return n_samples if self._is_complex else n_samples * self._bits // 8

@@ -1,0 +1,90 @@
+"""What a band makes of samples, and the buffers on the device that it is made into."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..machine.backend import Backend, DeviceArray, Event, Stream
+from ..streams.samples import SampleInfo
+from .plan import FShape
+
+
+@dataclass(frozen=True)
+class BandSettings:
+    """Says what a band makes of samples.
+
+    ``weights``: float32 [taps, L], the prototype filter; L is 2 n_channels, or n_channels of complex samples. Of those
+    frequency 0 comes to channel n_channels / 2: signs that alternate, which puts it there, are given to weights here.
+    """
+
+    n_channels: int
+    weights: np.ndarray = field(repr=False)
+    bits: int = 8  # bits of the real part of a voltage, and of its imaginary part: 8 or 4
+    spectra_per_heap: int = 256
+    heaps_per_batch: int = 1
+    max_delay_diff: int = 1 << 16  # samples by which delays may differ, between polarisations and in time
+    n_buffers: int = 3  # buffers of voltages: one is filled while others are copied out
+
+    @property
+    def window(self) -> int:
+        """Returns the samples of the engine's input that a spectrum is made of."""
+        return int(self.weights.size)
+
+    def shape(self, info: SampleInfo) -> FShape:
+        """Returns the lengths of the plan. Raises UsageError where the weights do not fit."""
+        step = self.n_channels if info.is_complex else 2 * self.n_channels
+        if self.weights.ndim != 2 or self.weights.shape[1] != step:
+            raise UsageError(f"weights have the shape {list(self.weights.shape)}; they must be [taps, {step}]")
+        return FShape(
+            step=step,
+            window=self.weights.size,
+            packet=info.packet,
+            spectra_per_heap=self.spectra_per_heap,
+            heaps_per_batch=self.heaps_per_batch,
+            max_delay_diff=self.max_delay_diff,
+            is_complex=info.is_complex,
+        )
+
+    def weights_on(self, backend: Backend, stream: Stream, is_complex: bool) -> DeviceArray:
+        """Returns the weights on the device, with the signs that they have for such samples."""
+        pinned = backend.pinned(self.weights.shape, np.float32)
+        made = backend.empty(self.weights.shape, np.float32)
+        pinned[...] = self.weights
+        if is_complex:
+            pinned.reshape(-1)[1::2] *= -1  # exp(-pi i n): channels are counted from half the sampling rate below
+        stream.copy_in(made, pinned)
+        stream.record().wait()
+        return made
+
+    def parts(self, n_pols: int) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Returns the shape and the type of each array in the memory of ``Voltages``."""
+        pair = () if self.bits == 4 else (2,)
+        return {
+            "voltages": ((self.heaps_per_batch, 1, self.n_channels, self.spectra_per_heap, n_pols, *pair), np.int8),
+            "saturated": ((self.heaps_per_batch, 1, n_pols), np.uint32),
+            "total_power": ((n_pols,), np.uint64),
+        }
+
+
+@dataclass
+class Voltages:
+    """A buffer of voltages on the device, with what was made into it. Arrays of the device are ready at ``done``."""
+
+    memory: DeviceArray  # uint8, contiguous: what the next three are views of, in this order
+    voltages: DeviceArray  # int8 [n_heaps, 1, C, spectra_per_heap, n_pols, 2], without the last axis at 4 bits
+    saturated: DeviceArray  # uint32 [n_heaps, 1, n_pols]
+    total_power: DeviceArray  # uint64 [n_pols], squares of the samples of all present spectra
+    read_at: float = 0.0  # time.monotonic() when the last samples for it had been read
+    time: int = 0  # time of the first spectrum
+    heaps: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_heaps]: those that are whole
+    n_missing: int = 0  # heaps of it, and of a gap before it, that lack samples which should have come
+    n_present: int = 0  # spectra
+    done: Event | None = None
+    free: tuple[Event, ...] = ()  # the events after which the buffer may be used again
+
+    @property
+    def counts(self) -> DeviceArray:
+        """Returns the part of ``memory`` that is added to: saturated and total_power."""
+        return self.memory[self.voltages.nbytes :]

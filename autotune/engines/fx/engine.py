@@ -1,0 +1,119 @@
+"""F-engines of several antennas and an X-engine in one process: samples in, visibilities out.
+
+Voltages stay on the device. Each antenna has a thread that reads. The caller's thread takes a chunk of the antenna that
+is furthest behind, again and again, and gives batches that all antennas are past to the X-engine. One thread writes
+dumps.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ...core.errors import UsageError
+from ..f.chain import FChain, Output, bank, voltage_info
+from ..kernels.choice import Kernels
+from ..machine.activity import Activity, Span
+from ..machine.backend import Backend
+from ..run.counters import FCounters, XCounters, si
+from ..run.progress import Progress
+from ..run.queues import Buckets, Ending
+from ..run.threads import run_beside
+from ..streams.samples import Source
+from ..streams.visibilities import VisibilitySink
+from ..x.engine import x_settings
+from ..x.output import XOutput
+from ..x.stage import XStage
+from .joining import Joiner
+
+
+class FXEngine:
+    """Runs once: ``FXEngine(backend, sources, outputs, sink, threshold, ...).run()``.
+
+    Args:
+        outputs: one for each source; their settings are the same.
+        threshold: batches of a dump; a batch is the heaps of one time.
+        chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
+        send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        report: takes a line of progress now and then.
+        trace: takes the spans of the device's work, when they are over.
+
+    Raises:
+        UsageError: when the sources differ in what an X-engine needs to be the same.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        sources: Sequence[Source],
+        outputs: Sequence[Output],
+        sink: VisibilitySink,
+        threshold: int,
+        kernels: Kernels,
+        chunk_samples: int,
+        send_empty: bool = True,
+        n_slices: int = 1,
+        report: Callable[[str], None] = lambda line: None,
+        trace: Callable[[list[Span]], None] = lambda spans: None,
+    ) -> None:
+        if not sources or len(sources) != len(outputs):
+            raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
+        antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
+        settings = x_settings(antennas, threshold, bank(outputs[0].settings).heaps_per_batch, n_slices)
+        self._backend, self._ending, activity = backend, Ending(), Activity(backend)
+        self.counters = XCounters()
+        self._output = XOutput(backend, settings, sink, send_empty, self.counters, self._ending, activity)
+        stage = XStage(backend, kernels, settings, self._output.deliver, activity, self.counters)
+        length = settings.batches_per_chunk * settings.batch_samples
+        longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step
+        self._joiner = Joiner(backend, stage, -(-longest // length) + 3)
+        self._chains = []
+        for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
+            joins = partial(self._joiner.deliver, antenna)
+            chunk_packets = max(1, chunk_samples // source.info.packet)
+            given = kernels, self._ending, activity
+            self._chains.append(FChain(backend, source, [output], chunk_packets, *given, joins))
+            self._joiner.begins(antenna, self._chains[-1].first_heap())
+        self.f_counters = [chain.counters[0] for chain in self._chains]
+        queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
+        self.progress = Progress(activity, queues, report, trace)
+        backend.finish()
+
+    def stop(self) -> None:
+        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
+        self._ending.asked.set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
+        return self._ending.asked.is_set()
+
+    def run(self) -> tuple[list[FCounters], XCounters]:
+        """Run to the end of all sources, or until ``stop`` or Ctrl-C; returns the counts of each antenna, and of dumps.
+
+        Raises:
+            UsageError: of a source or the sink; what was written stands.
+        """
+        self.counters.began = time.monotonic()
+        for counters in self.f_counters:
+            counters.began = time.monotonic()
+        reads = {f"reads-{antenna}": chain.input.read for antenna, chain in enumerate(self._chains)}
+        writes: dict[str, Callable[[], None]] = {"writes-dumps": self._output.write}
+        for antenna, chain in enumerate(self._chains):
+            writes |= {f"{name}-{antenna}": run for name, run in chain.writers().items()}
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
+        return self.f_counters, self.counters
+
+    def _compute(self) -> None:
+        steps = [chain.steps() for chain in self._chains]
+        while (antenna := self._joiner.behind()) is not None:
+            if next(steps[antenna], self) is self:
+                self._joiner.ended(antenna)
+            self.progress.tick(self._line)
+        self._output.finish()
+
+    def _line(self) -> str:
+        rate = sum(counters.rate() for counters in self.f_counters)
+        missing = sum(counters.packets_missing for counters in self.f_counters)
+        lost = f", {missing} packets lost" if missing else ""
+        return f"{len(self._chains)} antennas, {si(rate)}S/s{lost}, {self.counters.line()}"

@@ -1,0 +1,158 @@
+"""Chooses the configurations that an engine runs, and says of each where it comes from."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from ...core.config import Config
+from ...core.definition import Kernel
+from ...core.errors import TrialFailure, UsageError
+from ...runtime.lookup import loss_text
+from ...source.registry import load_kernel
+from ...source.render import render
+from ...sweep.request import of_types
+from ...system.cache import cache_dir
+from ...system.limits import check_type
+from ..machine.backend import Backend, Launcher
+from .known import Answer, Known, Package, Records, best
+
+Tell = Callable[[str], None]
+AUTO, CHAIN, CHANNELISE = FILTER_BANKS = "auto", "chain", "channelise"
+Asked = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel's name and the fields asked for
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What launchers of one kernel and problem are made of."""
+
+    kernel: Kernel[Any]
+    problem: Any
+    config: Config
+    source: str
+
+
+class Kernels:
+    """Gives launchers of kernels by name. What is known of a choice is told once, when it is made.
+
+    A configuration comes from what knows it at the best tier of the lookup: ``package``, then ``results``. Where
+    neither does, it is the kernel's default.
+
+    Args:
+        tell: takes one line for each choice, and lines of progress of tuning.
+        package: an emitted package: an importable module's name, or its folder.
+        results: a folder of recorded sweeps.
+        tune: an effort, such as ``quick``: what nobody knows well is first tuned on the backend's device. The sweeps
+            are recorded in ``results``, by default in the folder ``results`` of the user's cache.
+        filter_bank: what makes voltages of samples: ``chain`` (pfb_fir, a Fourier transform, postproc), ``channelise``
+            (one kernel, where it serves) or ``auto``: what is known to be the faster one.
+
+    Raises:
+        UsageError: for a package or results that are not there or are damaged, an unknown effort or filter bank.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        tell: Tell,
+        package: str | Path | None = None,
+        results: str | Path | None = None,
+        tune: str | None = None,
+        filter_bank: str = AUTO,
+    ) -> None:
+        for name, value in (("package", package), ("results", results)):
+            check_type(name, value, (str, Path, type(None)), "a path or a name, or None")
+        if filter_bank not in FILTER_BANKS:
+            raise UsageError(f"filter_bank={filter_bank!r} must be one of {', '.join(FILTER_BANKS)}")
+        self._backend, self._tell, self._tune, self.filter_bank = backend, tell, tune, filter_bank
+        self._lock, self._chosen, self._decided = Lock(), dict[Asked, Chosen](), dict[Hashable, bool]()
+        if tune is not None:
+            from ...sweep.settings import effort
+
+            effort(tune)
+            if results is None:
+                results = cache_dir("results")
+                tell(f"sweeps are recorded in {results}")
+        self._results = None if results is None else Path(results)
+        self._known: list[Known] = [] if package is None else [Package(package)]
+        if self._results is not None:
+            self._known.append(Records(self._results, may_be_empty=tune is not None))
+
+    def launcher(self, name: str, **fields: Any) -> tuple[Launcher, Any]:
+        """Returns a launcher for the baked fields, loaded, and the problem of the largest sizes.
+
+        What is chosen for a name and fields is chosen, told, tuned and rendered once. Each caller has a launcher of its
+        own, since launchers keep what they know of their arrays; its binary is compiled once and kept in the cache.
+
+        Raises:
+            UsageError: when no configuration is allowed for them, or a field or its value cannot be.
+        """
+        asked = name, tuple(sorted(fields.items()))
+        with self._lock:
+            if (chosen := self._chosen.get(asked)) is None:
+                chosen = self._chosen[asked] = self._choose(name, fields)
+        return self._backend.launcher(chosen.kernel, chosen.problem, chosen.config, chosen.source), chosen.problem
+
+    def expected_s(self, name: str, **fields: Any) -> float | None:
+        """Returns how long a launch takes by what was measured on this very device; None where nothing says it.
+
+        Raises:
+            UsageError: as ``launcher``.
+        """
+        kernel, problem, _ = self._problem(name, fields)
+        found, _ = self._answer(kernel, problem)
+        return None if found is None else found.seconds
+
+    def decided(self, what: Hashable, decide: Callable[[], tuple[bool, str]]) -> bool:
+        """Returns what was decided of ``what``: ``decide`` is asked once, and its line told."""
+        with self._lock:
+            if what not in self._decided:
+                self._decided[what], line = decide()
+                self._tell(line)
+            return self._decided[what]
+
+    def _problem(self, name: str, fields: Mapping[str, Any]) -> tuple[Kernel[Any], Any, Config]:
+        """Returns a kernel, its problem and its default config there."""
+        kernel = load_kernel(name)
+        values = of_types(kernel, fields)
+        try:
+            # Not of the first tuned problem: the definition derives sizes that are left out from those that are given.
+            problem = kernel.problem_type(**values)
+        except (TypeError, ValueError):
+            problem = kernel.asked(values)  # raises UsageError
+        return kernel, problem, kernel.default_config(problem, self._backend.device)
+
+    def _choose(self, name: str, fields: Mapping[str, Any]) -> Chosen:
+        kernel, problem, default = self._problem(name, fields)
+        found, reasons = self._answer(kernel, problem)
+        if self._tune is not None and not (found and found.is_good):
+            from .tuning import tune
+
+            assert self._results is not None
+            tune(kernel, problem, self._backend.identifier, self._tune, self._results, self._tell)
+            found, reasons = self._answer(kernel, problem)
+        config = default if found is None else found.choice.config
+        self._tell(_line(name, config, default, found, reasons))
+        try:
+            return Chosen(kernel, problem, config, render(kernel, problem, config).source)
+        except TrialFailure as failure:
+            raise UsageError(f"{name} cannot be rendered: {failure.message}") from failure
+
+    def _answer(self, kernel: Kernel[Any], problem: Any) -> tuple[Answer | None, list[str]]:
+        """Returns the best of what is known, and why others know nothing."""
+        answers = [(one.name, one.answer(kernel, problem, self._backend.device)) for one in self._known]
+        reasons = [f"{name}: {answer}" for name, answer in answers if isinstance(answer, str)]
+        return best(answer for _, answer in answers if isinstance(answer, Answer)), reasons
+
+
+def _line(name: str, config: Config, default: Config, found: Answer | None, reasons: list[str]) -> str:
+    """Returns what is told of a choice. Of the config only what differs from the default: the rest is long."""
+    changed = ",".join(f"{parameter}={value}" for parameter, value in config.items() if default.get(parameter) != value)
+    short = f"the default config but for {changed}" if changed else "the default config"
+    if found is None:
+        why = f" ({'; '.join(reasons)})" if reasons else ""
+        return f"{name}: {short}{why}; expected slowdown: unknown"
+    choice = found.choice
+    loss = loss_text(choice.expected_loss, choice.left_out)
+    return f"{name}: {short}, from {found.where} ({choice.tier}: {choice.why}); expected slowdown: {loss}"

@@ -1,0 +1,117 @@
+"""The machine as an engine sees it: memory, streams, Fourier transforms and launches.
+
+There are two: a GPU, through CuPy, and ``host``, where the CPU runs the rendered CUDA and all is done at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...core.config import Config
+from ...core.definition import Device, Kernel
+from ...core.errors import UsageError
+from ...core.parameter import clause
+
+ALIGN = 16  # bytes: arrays in one memory begin at multiples of it
+DeviceArray = Any  # cupy.ndarray or numpy.ndarray: both have shape, strides, dtype, and views by slices
+
+
+class Event(Protocol):
+    """A point in a stream's work."""
+
+    def wait(self) -> None:
+        """Wait until the work before it is done; other threads go on meanwhile."""
+
+    def is_done(self) -> bool: ...
+
+    def seconds_since(self, earlier: Any) -> float:
+        """Returns the time from ``earlier`` to this event, both of them timed and done."""
+
+
+class Stream(Protocol):
+    """Work that is done in order, beside that of other streams."""
+
+    def copy_in(self, to: DeviceArray, source: np.ndarray) -> None:
+        """Copy pinned memory to the device; entries along the first axis may lie apart."""
+
+    def send(self, to: DeviceArray, source: np.ndarray) -> None:
+        """Copy a small contiguous array from pinned memory, without waiting for chunks that are being copied in."""
+
+    def copy_out(self, to: np.ndarray, source: DeviceArray) -> None:
+        """Copy from the device to pinned memory, likewise."""
+
+    def copy(self, to: DeviceArray, source: DeviceArray) -> None:
+        """Copy within the device, likewise."""
+
+    def zero(self, array: DeviceArray) -> None: ...
+
+    def after(self, event: Any) -> None:
+        """Let what follows wait on the device for ``event``."""
+
+    def record(self, is_timed: bool = False) -> Event:
+        """Returns the event that what was given to the stream so far is done."""
+
+
+class Launcher(Protocol):
+    """One configuration of a kernel, compiled and loaded, for any runtime sizes that it allows."""
+
+    config: Config
+
+    def __call__(self, problem: Any, arrays: Mapping[str, DeviceArray], inputs: Mapping[str, Any], on: Any) -> None:
+        """Launch for ``problem``; ``inputs``: the numbers among the kernel's inputs. Nothing is allocated or compiled.
+
+        Raises:
+            UsageError: when the configuration does not serve the problem, or an array does not fit it.
+        """
+
+
+Transform = Callable[[DeviceArray, DeviceArray, Any], None]  # (output, input, stream)
+
+
+class Backend(Protocol):
+    """A GPU or the host."""
+
+    device: Device
+    identifier: str  # what sweeps call the device: host, cuda:0
+
+    def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """Returns host memory that copies may use while the CPU goes on."""
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> DeviceArray: ...
+
+    def stream(self) -> Stream: ...
+
+    def launcher(self, kernel: Kernel[Any], problem: Any, config: Config, source: str | None = None) -> Launcher:
+        """Compile and load ``config`` for the baked fields of ``problem``; ``source``: what to compile, if rendered."""
+
+    def fourier(self, length: int, n: int, is_complex: bool) -> Transform:
+        """Returns a transform of ``n`` rows of ``length`` floats to length / 2 + 1 channels, or of complex numbers."""
+
+    def finish(self) -> None:
+        """Wait until all streams are done."""
+
+
+def together(
+    empty: Callable[[Sequence[int], Any], DeviceArray], parts: Mapping[str, tuple[Sequence[int], Any]]
+) -> tuple[DeviceArray, dict[str, DeviceArray]]:
+    """Returns uint8 memory, and arrays of (shape, dtype) in it one behind the other: one copy is one of them all."""
+    ends = [0]
+    for shape, dtype in parts.values():
+        n_bytes = prod(shape) * np.dtype(dtype).itemsize
+        ends.append(-(-(ends[-1] + n_bytes) // ALIGN) * ALIGN)
+    memory = empty((ends[-1],), np.uint8)
+    arrays = {}
+    for (name, (shape, dtype)), begin in zip(parts.items(), ends, strict=False):
+        n_bytes = prod(shape) * np.dtype(dtype).itemsize
+        arrays[name] = memory[begin : begin + n_bytes].view(dtype).reshape(shape)
+    return memory, arrays
+
+
+def check_served(kernel: Kernel[Any], problem: Any, config: Config, device: Device) -> None:
+    """Raises UsageError unless ``config`` may run for ``problem`` on ``device``."""
+    if (broken := kernel.space.broken(problem, config, device)) is not None:
+        raise UsageError(f"{kernel.name}: {config} cannot run here; it {clause(broken.reason)}")
+    if (why := kernel.unsupported(config, device)) is not None:
+        raise UsageError(f"{kernel.name}: {config} cannot run here: {why}")

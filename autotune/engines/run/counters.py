@@ -1,0 +1,114 @@
+"""The counters that an engine keeps while it runs."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from math import log10
+
+import numpy as np
+
+from ..streams.samples import Samples
+
+
+@dataclass
+class FCounters:
+    """The counts of one antenna and band. Several threads add to them; ``snapshot`` reads them at once."""
+
+    sample_bits: int
+    n_pols: int
+    samples_in: int = 0  # samples of each polarisation, missing ones included
+    packets_missing: int = 0
+    chunks_dropped: int = 0  # chunks of a live source that found no free buffer
+    heaps_out: int = 0
+    heaps_missing: int = 0  # heaps amid the samples that were left out, because some of theirs did not come
+    saturated: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_pols]: voltages that were clipped
+    power: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [n_pols]: sums of squares
+    power_samples: int = 0  # samples of each polarisation that ``power`` is the sum of
+    began: float = field(default_factory=time.monotonic)
+    latency_s: float = 0.0  # the longest from a chunk that was read to its heaps that were written
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.saturated = np.zeros(self.n_pols, np.int64)
+        self.power = np.zeros(self.n_pols)
+
+    def took(self, samples: Samples, packet: int) -> None:
+        """Count a chunk of packets that were read."""
+        with self.lock:
+            self.samples_in += samples.received.shape[1] * packet
+            self.packets_missing += int(samples.received.size - np.count_nonzero(samples.received))
+
+    def dropped(self) -> None:
+        """Count a chunk that found no free buffer."""
+        with self.lock:
+            self.chunks_dropped += 1
+
+    @property
+    def dbfs(self) -> list[float]:
+        """Returns the power of each polarisation, in dB relative to a sine of full scale."""
+        full = 2.0 ** (2 * self.sample_bits - 3)  # the mean square of a sine of amplitude 2^(bits - 1)
+        mean = self.power / max(1, self.power_samples)
+        return [10 * log10(p / full) if p > 0 else float("-inf") for p in mean.tolist()]
+
+    def rate(self) -> float:
+        """Returns the samples a second of each polarisation so far."""
+        return self.samples_in / max(time.monotonic() - self.began, 1e-9)
+
+    def line(self) -> str:
+        """Returns one line for people."""
+        parts = [f"{si(self.rate())}S/s", f"{self.heaps_out} heaps"]
+        if self.heaps_missing:
+            parts.append(f"{self.heaps_missing} missing")
+        if self.packets_missing:
+            parts.append(f"{self.packets_missing} packets lost")
+        if self.chunks_dropped:
+            parts.append(f"{self.chunks_dropped} chunks dropped")
+        if self.power.any():
+            parts.append("power " + " ".join(f"{d:.1f}" for d in self.dbfs) + " dBFS")
+        if self.saturated.any():
+            parts.append(f"saturated {' '.join(map(str, self.saturated.tolist()))}")
+        return ", ".join(parts)
+
+
+@dataclass
+class XCounters:
+    """The counts of an X-engine."""
+
+    batches_in: int = 0
+    heaps_missing: int = 0  # heaps that did not come, between the first one and the last one of their antenna
+    chunks_dropped: int = 0  # chunks of a live source that came while no buffer was free
+    dumps_out: int = 0  # dumps with at least one good antenna
+    dumps_empty: int = 0  # dumps without one, of which something came
+    dumps_skipped: int = 0  # dumps of which nothing came, in a gap of all antennas: they are not written
+    saturated: int = 0  # visibilities that were clipped to 32 bits
+    began: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def dropped(self) -> None:
+        """Count a chunk that found no free buffer."""
+        with self.lock:
+            self.chunks_dropped += 1
+
+    def line(self) -> str:
+        """Returns one line for people."""
+        rate = self.batches_in / max(time.monotonic() - self.began, 1e-9)
+        parts = [f"{si(rate)}batches/s", f"{self.dumps_out} dumps"]
+        if self.dumps_empty:
+            parts.append(f"{self.dumps_empty} without a good antenna")
+        if self.dumps_skipped:
+            parts.append(f"{self.dumps_skipped} not there, in gaps")
+        if self.heaps_missing:
+            parts.append(f"{self.heaps_missing} heaps missing")
+        if self.chunks_dropped:
+            parts.append(f"{self.chunks_dropped} chunks dropped")
+        if self.saturated:
+            parts.append(f"saturated {self.saturated}")
+        return ", ".join(parts)
+
+
+def si(value: float) -> str:
+    """Returns three digits and a prefix: 19.8 G."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    return f"{value:.3g} "

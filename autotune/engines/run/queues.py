@@ -1,0 +1,140 @@
+"""Queues between the threads of an engine: one thread reads, the caller's gives work to the device, one thread writes.
+
+Neighbours share a pair of queues: filled buckets go forward, free ones come back. Whoever is slow makes the one before
+wait, and nothing grows. A live source cannot wait: it drops whole chunks, which are counted.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, Queue
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from ..machine.backend import Event
+
+B = TypeVar("B")
+T = TypeVar("T")
+R = TypeVar("R")  # the source's answer about a chunk, such as Samples
+R_co = TypeVar("R_co", covariant=True)
+POLL_S = 0.1  # how often a thread that waits looks whether it must stop
+
+
+class Stopped(Exception):
+    """The engine ends; whoever waits for a bucket gives up."""
+
+
+@dataclass
+class Ending:
+    """Why an engine ends before its source does: asked to, or a thread's error."""
+
+    asked: threading.Event = field(default_factory=threading.Event)  # take no more chunks; finish the one in flight
+    failed: threading.Event = field(default_factory=threading.Event)  # give up
+    error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error
+        self.failed.set()
+
+
+class Buckets(Generic[B]):
+    """A fixed number of buckets that go round between two threads.
+
+    ``is_input``: they hold what a source gave, of which no more is taken when the engine is asked to end.
+    """
+
+    def __init__(self, buckets: list[B], ending: Ending, is_input: bool = False) -> None:
+        self._ending, self._n, self._is_input = ending, len(buckets), is_input
+        self._free: Queue[B] = Queue()
+        self._filled: Queue[B | None] = Queue()
+        for bucket in buckets:
+            self._free.put(bucket)
+
+    def free(self) -> B:
+        """Returns a bucket that may be filled; waits for it. Raises Stopped."""
+        return self._get(self._free)
+
+    def free_now(self) -> B | None:
+        """Returns a bucket that may be filled, if there is one."""
+        try:
+            return self._free.get_nowait()
+        except Empty:
+            return None
+
+    def give(self, bucket: B | None) -> None:
+        """Pass a filled bucket on; None: no more come."""
+        self._filled.put(bucket)
+
+    def take(self) -> B | None:
+        """Returns the next filled bucket, or None at the end; waits for it. Raises Stopped."""
+        try:
+            return self._get(self._filled)
+        except Stopped:
+            if self._ending.failed.is_set():
+                raise
+            return None
+
+    def give_back(self, bucket: B) -> None:
+        self._free.put(bucket)
+
+    def depth(self) -> str:
+        """Returns how many buckets are filled, of how many: 2/4."""
+        return f"{self._filled.qsize()}/{self._n}"
+
+    def _get(self, queue: Queue[T]) -> T:
+        while not (self._ending.failed.is_set() or (self._is_input and self._ending.asked.is_set())):
+            with suppress(Empty):
+                return queue.get(timeout=POLL_S)
+        raise Stopped
+
+
+@dataclass
+class Chunk(Generic[R]):
+    """A bucket of pinned memory that a source fills."""
+
+    array: np.ndarray
+    answer: R | None = None  # the source's, about this chunk
+    read_at: float = 0.0  # time.monotonic() when it had been read
+    copied: Event | None = None  # the event after which the device has it
+
+
+class Reads(Protocol[R_co]):
+    """A source of samples or of voltages."""
+
+    is_live: bool
+
+    def read(self, out: np.ndarray) -> R_co | None: ...
+
+
+def read_chunks(
+    source: Reads[R], buckets: Buckets[Chunk[R]], spare: np.ndarray, ending: Ending, dropped: Callable[[R], None]
+) -> None:
+    """Reads ``source`` to its end, in a thread of its own. An error is an end, too: what was read before is finished.
+
+    ``spare``: what a live source fills while no bucket is free; ``dropped`` is told of such chunks.
+    """
+    try:
+        while not ending.asked.is_set():
+            bucket = buckets.free_now() if source.is_live else buckets.free()
+            if bucket is None:
+                if (lost := source.read(spare)) is None:
+                    break
+                dropped(lost)
+                continue
+            if bucket.copied is not None:
+                bucket.copied.wait()
+            bucket.answer = source.read(bucket.array)
+            bucket.read_at = time.monotonic()
+            if bucket.answer is None:
+                break
+            buckets.give(bucket)
+    except Stopped:
+        raise
+    except BaseException as error:
+        ending.error = ending.error or error
+    finally:
+        buckets.give(None)

@@ -1,0 +1,19 @@
+"""The direction that an array looks at."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class PhaseCentre:
+    """The direction whose fringes delays stop: ICRS, by its right ascension, or apparent, by an hour angle.
+
+    An hour angle is seen at a longitude at a time, seconds since 1970, UTC. Angles are in degrees.
+    """
+
+    declination_deg: float
+    right_ascension_deg: float | None = None
+    hour_angle_deg: float | None = None
+    longitude_deg: float | None = None
+    time_unix: Fraction | None = None
+    name: str = "phase centre"

@@ -1,0 +1,89 @@
+"""Times of streams, exactly: rational numbers of seconds since 1970, UTC.
+
+Those count 86400 seconds a day, as POSIX has it; a leap second has the number of the second behind it.
+"""
+
+import math
+import re
+from fractions import Fraction
+from numbers import Rational
+from typing import Any
+
+from ...core import schema
+from ...core.errors import UsageError
+
+# The first seconds behind the leap seconds since 2000 (IERS, Bulletin C 30, 36, 43, 49 and 52,
+# https://hpiers.obspm.fr/eoppc/bul/bulc): beginnings of 2006, 2009, July 2012, July 2015 and 2017. A new
+# one is added here when a bulletin announces it; astropy knows it, too, and a test compares them.
+LEAPS = (1136073600, 1230768000, 1341100800, 1435708800, 1483228800)
+MOST_S = 10**12  # before and after 1970
+MOST_DIGITS = 20  # behind the point, of what is written as a decimal number
+DECIMAL = re.compile(r"[+-]?(?:\d{1,40}\.?(\d{0,60})|\.(\d{1,60}))(?:[eE]([+-]?\d{1,2}))?")
+RATIO = re.compile(r"[+-]?\d{1,300}/0*[1-9]\d{0,299}")  # as long as a sum of decimal numbers may become
+
+
+def moment(value: Any) -> Fraction:
+    """Checks for a time: an integer, a float or a Fraction, or text, as "1700000000.123456789012" or "p/q".
+
+    A float is taken as what it is, the nearest multiple of 2^-22 s or so; text as what it says.
+
+    Raises:
+        Unsound: for anything else.
+    """
+    is_text = isinstance(value, str) and (DECIMAL.fullmatch(value) or RATIO.fullmatch(value))
+    is_number = isinstance(value, Rational) and not isinstance(value, bool)
+    is_float = isinstance(value, float) and math.isfinite(value)
+    time = Fraction(value) if is_text or is_number or is_float else None
+    if time is None or abs(time) > MOST_S:
+        raise schema.Unsound(
+            f"is {schema.value_text(value)}, must be seconds since 1970, at most {MOST_S:g}: a number, or text for all "
+            'of its digits, as "1700000000.123456789012" or "5100000000/3"'
+        )
+    return time
+
+
+def exact_time(value: int | float | Fraction | str) -> Fraction:
+    """Returns a time that is given as ``moment`` takes it.
+
+    Raises:
+        UsageError: when it is none, in one line.
+    """
+    try:
+        return moment(value)
+    except schema.Unsound as error:
+        raise UsageError(f"a time {error}") from None
+
+
+def time_text(time: Fraction) -> str:
+    """Returns a time as text that ``exact_time`` reads: its decimal digits if they end behind 20, else as "p/q"."""
+    if 10**MOST_DIGITS % time.denominator:
+        return f"{time.numerator}/{time.denominator}"
+    digits = f"{abs(time.numerator) * 10**MOST_DIGITS // time.denominator:0{MOST_DIGITS + 1}d}"
+    whole, part = digits[:-MOST_DIGITS], digits[-MOST_DIGITS:].rstrip("0")
+    return f"{'-' if time < 0 else ''}{whole}{part and '.'}{part}"
+
+
+def stored_time(time: Fraction) -> float | str:
+    """Returns what a file holds of a time, which ``exact_time`` turns back: a float where that is exact, else text."""
+    return float(time) if Fraction(float(time)) == time else time_text(time)
+
+
+def step_of(number: str | float | Fraction) -> Fraction:
+    """Returns how far apart numbers lie that are written or stored so: 10^-3 for "1.250", 2^-52 for the float 1.25.
+
+    Whole numbers and fractions are what they say: 0.
+    """
+    if isinstance(number, float):
+        return Fraction(0) if number.is_integer() else Fraction(math.ulp(number))
+    found = DECIMAL.fullmatch(number) if isinstance(number, str) else None
+    if found is None or Fraction(number).denominator == 1:
+        return Fraction(0)
+    return Fraction(10) ** (int(found[3] or 0) - len(found[1] or found[2] or ""))
+
+
+def leap_seconds(start: Fraction, elapsed_s: Fraction) -> int:
+    """Returns how many leap seconds passed in ``elapsed_s`` seconds since ``start``."""
+    n = 0
+    for leap in LEAPS:
+        n += start < leap <= start + elapsed_s - n - 1
+    return n

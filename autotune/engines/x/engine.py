@@ -1,0 +1,184 @@
+"""An X-engine: voltages of all antennas in, visibilities out.
+
+One thread reads chunks of batches into pinned memory. The caller's thread copies them to the device and starts the
+kernels, and waits for neither. One thread writes dumps.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UsageError
+from ..kernels.choice import Kernels
+from ..machine.activity import COPY_IN, Activity, Span
+from ..machine.backend import Backend, DeviceArray, Event
+from ..run.counters import FCounters, XCounters
+from ..run.progress import Progress
+from ..run.queues import Buckets, Chunk, Ending, read_chunks
+from ..run.threads import run_beside
+from ..streams.visibilities import VisibilityInfo, VisibilitySink
+from ..streams.voltages import Batches, VoltageInfo, VoltageSource
+from .output import XOutput
+from .stage import XSettings, XStage
+
+ALIKE = (
+    "n_channels",
+    "n_pols",
+    "bits",
+    "spectra_per_heap",
+    "step",
+    "centre_frequency_hz",
+    "channel_width_hz",
+    "phase_centre",
+)
+ROUNDING = 1e-12  # of frequencies
+N_CHUNKS = 4  # chunks in pinned memory
+N_LOADED = 3  # chunks on the device
+
+
+class XEngine:
+    """Runs once: ``XEngine(backend, source, sink, threshold, ...).run()``.
+
+    Args:
+        threshold: batches of a dump.
+        batches_per_chunk: batches that go to the device together.
+        send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+        report: takes a line of progress now and then.
+        trace: takes the spans of the device's work, when they are over.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        source: VoltageSource,
+        sink: VisibilitySink,
+        threshold: int,
+        kernels: Kernels,
+        batches_per_chunk: int = 8,
+        send_empty: bool = True,
+        n_slices: int = 1,
+        report: Callable[[str], None] = lambda line: None,
+        trace: Callable[[list[Span]], None] = lambda spans: None,
+    ) -> None:
+        settings = x_settings(source.antennas, threshold, batches_per_chunk, n_slices)
+        self._backend, self._source, self._ending = backend, source, Ending()
+        self.counters, self._activity = XCounters(), Activity(backend)
+        self.f_counters: list[FCounters] = []  # no antenna has samples here
+        given = self.counters, self._ending, self._activity
+        self._output = XOutput(backend, settings, sink, send_empty, *given)
+        self._stage = XStage(backend, kernels, settings, self._output.deliver, self._activity, self.counters)
+        self._copies = backend.stream()
+        self._loaded: list[tuple[DeviceArray, Event | None]] = [
+            (backend.empty(settings.chunk_shape, np.int8), None) for _ in range(N_LOADED)
+        ]
+        self._number = 0
+        chunks = [Chunk[Batches](backend.pinned(settings.chunk_shape, np.int8)) for _ in range(N_CHUNKS)]
+        self._chunks = Buckets(chunks, self._ending, is_input=True)
+        self._spare = np.empty(settings.chunk_shape, np.int8) if source.is_live else np.empty(0)
+        queues: dict[str, Buckets[Any]] = {"in": self._chunks, "dumps": self._output.buckets}
+        self.progress = Progress(self._activity, queues, report, trace)
+        backend.finish()
+
+    def stop(self) -> None:
+        """Take no more chunks; the one in flight is finished. Another thread calls it, also while a source waits."""
+        self._ending.asked.set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to end, by ``stop`` or Ctrl-C."""
+        return self._ending.asked.is_set()
+
+    def run(self) -> XCounters:
+        """Run to the end of the source, or until ``stop`` or Ctrl-C.
+
+        Raises:
+            UsageError: of the source or the sink; what was written stands.
+        """
+        self.counters.began = time.monotonic()
+        reads, writes = {"reads": self._read}, {"writes": self._output.write}
+        run_beside(self._ending, reads, writes, self._compute, self._backend.finish)
+        return self.counters
+
+    def _read(self) -> None:
+        read_chunks(self._source, self._chunks, self._spare, self._ending, lambda batches: self.counters.dropped())
+
+    def _compute(self) -> None:
+        while (chunk := self._chunks.take()) is not None:
+            self._take(chunk)
+            self.progress.tick(self.counters.line)
+        self._output.finish()
+
+    def _take(self, chunk: Chunk[Batches]) -> None:
+        assert chunk.answer is not None
+        batches, place = chunk.answer, self._number % N_LOADED
+        self._number += 1
+        voltages, used = self._loaded[place]
+        if used is not None:
+            self._copies.after(used)
+        n = len(batches.present)
+        with self._activity.span(COPY_IN, self._copies):
+            self._copies.copy_in(voltages[:n], chunk.array[:n])
+        chunk.copied = self._copies.record()
+        self._chunks.give_back(chunk)
+        self._stage.stream.after(chunk.copied)
+        self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present)
+
+
+def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chunk: int, n_slices: int) -> XSettings:
+    """Returns the settings of an X-engine of these antennas.
+
+    Raises:
+        UsageError: when antennas have one polarisation, or differ in more than their samples.
+    """
+    first = antennas[0]
+    if first.n_pols != 2:
+        raise UsageError(f"an X-engine correlates two polarisations of each antenna; there is {first.n_pols}")
+    if (each := 32 // first.bits) and first.spectra_per_heap % each:
+        some = first.spectra_per_heap // each * each
+        raise UsageError(
+            f"spectra_per_heap={first.spectra_per_heap}: heaps that are correlated have a multiple of {each} spectra, "
+            f"with bits={first.bits}; choose {f'{some} or ' if some else ''}{some + each}"
+        )
+    for antenna in antennas[1:]:
+        for name in ALIKE:
+            _must_be_alike(name, (first, antenna), (getattr(first, name), getattr(antenna, name)))
+        for name in ("sample_rate_hz", "sync_time_unix", "is_complex"):
+            values = getattr(first.samples, name), getattr(antenna.samples, name)
+            _must_be_alike(name, (first, antenna), values)
+    return XSettings(
+        n_antennas=len(antennas),
+        n_channels=first.n_channels,
+        spectra_per_heap=first.spectra_per_heap,
+        batch_samples=first.heap_samples,
+        threshold=threshold,
+        batches_per_chunk=batches_per_chunk,
+        bits=first.bits,
+        n_slices=n_slices,
+    )
+
+
+def _must_be_alike(name: str, antennas: Sequence[VoltageInfo], values: tuple[Any, Any]) -> None:
+    """Raises UsageError when two antennas differ; numbers that came out of headers may differ by their rounding."""
+    both = all(isinstance(value, float) for value in values)
+    if values[0] == values[1] or (both and math.isclose(*values, rel_tol=ROUNDING)):
+        return
+    first, other = (f"{a.samples.antenna or 'antenna'}: {value}" for a, value in zip(antennas, values, strict=True))
+    raise UsageError(f"antennas must have the same {name} to be correlated; {first}, {other}")
+
+
+def visibility_info(antennas: Sequence[VoltageInfo], threshold: int) -> VisibilityInfo:
+    """Returns what a sink has to know of the visibilities of these antennas."""
+    first = antennas[0]
+    gains = tuple(antenna.gain for antenna in antennas if antenna.gain is not None)
+    return VisibilityInfo(
+        n_channels=first.n_channels,
+        dump_samples=threshold * first.heap_samples,
+        antennas=tuple(antenna.samples for antenna in antennas),
+        centre_frequency_hz=first.centre_frequency_hz,
+        channel_width_hz=first.channel_width_hz,
+        gains=gains if len(gains) == len(antennas) else None,
+        phase_centre=first.phase_centre,
+    )

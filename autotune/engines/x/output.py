@@ -1,0 +1,79 @@
+"""Dumps of visibilities on their way from the device to a sink."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..machine.activity import COPY_OUT, Activity
+from ..machine.backend import Backend, Event
+from ..run.counters import XCounters
+from ..run.queues import Buckets, Ending
+from ..streams.visibilities import VisibilitySink
+from .stage import PRODUCTS, Visibilities, XSettings
+
+
+@dataclass
+class Dump:
+    """A bucket of visibilities in pinned memory."""
+
+    visibilities: np.ndarray  # int32 [C, n_baselines, 4, 2]
+    saturated: np.ndarray  # uint64 [1]
+    time: int = 0
+    good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    copied: Event | None = None
+
+
+class XOutput:
+    """Copies dumps out, in the thread that makes them, and writes them, in a thread of its own.
+
+    Args:
+        send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        settings: XSettings,
+        sink: VisibilitySink,
+        send_empty: bool,
+        counters: XCounters,
+        ending: Ending,
+        activity: Activity,
+    ) -> None:
+        self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, activity
+        self._copies = backend.stream()
+        shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
+        dumps = [
+            Dump(backend.pinned(shape, np.int32), backend.pinned((1,), np.uint64)) for _ in range(settings.n_buffers)
+        ]
+        self.buckets = Buckets(dumps, ending)
+
+    def deliver(self, made: Visibilities) -> Event:
+        """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""
+        assert made.done is not None
+        bucket = self.buckets.free()
+        self._copies.after(made.done)
+        with self._activity.span(COPY_OUT, self._copies):
+            self._copies.copy_out(bucket.visibilities, made.visibilities)
+            self._copies.copy_out(bucket.saturated, made.saturated)
+        bucket.time, bucket.good, bucket.copied = made.time, made.good, self._copies.record()
+        self.buckets.give(bucket)
+        return bucket.copied
+
+    def finish(self) -> None:
+        """Let ``write`` end when it has written what was delivered."""
+        self.buckets.give(None)
+
+    def write(self) -> None:
+        """Write dumps until ``finish``."""
+        while (bucket := self.buckets.take()) is not None:
+            assert bucket.copied is not None
+            bucket.copied.wait()
+            is_empty = not bucket.good.any()
+            if self._send_empty or not is_empty:
+                self._sink.write(bucket.time, bucket.visibilities, bucket.good, int(bucket.saturated[0]))
+            with self._counters.lock:
+                self._counters.dumps_out += not is_empty
+                self._counters.dumps_empty += is_empty
+                self._counters.saturated += int(bucket.saturated[0])
+            self.buckets.give_back(bucket)

@@ -1,0 +1,147 @@
+"""Plans an X-engine: chunks of batches in, ranges to correlate and dumps out. No device, no data.
+
+A batch is the heaps of one time of all antennas. A dump is ``threshold`` batches, from an absolute multiple of its
+length on, so a dump may begin in the middle of a chunk, and does not depend on how the stream was cut. The stream
+reaches from the first batch of which a heap came to the last one. A dump that begins before it or ends after it is not
+made, nor is one of which nothing came.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Correlate:
+    """Batches of the current chunk that belong to one dump."""
+
+    first: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Dump:
+    """An integration that is over. An antenna is good if all of its heaps came; a baseline needs both of its own."""
+
+    time: int
+    good: np.ndarray  # bool [n_antennas]
+
+    def present(self) -> np.ndarray:
+        """Returns which baselines have all of their data: uint8 [n (n + 1) / 2].
+
+        They are ordered as ``correlate`` has them: antennas (j, i) with i <= j, i fastest.
+        """
+        j, i = np.tril_indices(len(self.good))
+        return np.asarray(self.good[i] & self.good[j], np.uint8)
+
+
+class XPlan:
+    """The state between chunks: the dump under way, how many of its batches came, and of which antennas all.
+
+    ``n_missing``: heaps that did not come between the first one and the last one of their antenna.
+    ``n_skipped``: dumps between the first and the last that were made, of which nothing came.
+
+    Args:
+        n_antennas: heaps of a batch.
+        batch_samples: time from one batch to the next.
+        threshold: batches of a dump.
+    """
+
+    def __init__(self, n_antennas: int, batch_samples: int, threshold: int) -> None:
+        for name, value in (("n_antennas", n_antennas), ("batch_samples", batch_samples), ("threshold", threshold)):
+            if value < 1:
+                raise UsageError(f"{name}={value} must be at least 1")
+        self.n_antennas, self.batch_samples, self.threshold = n_antennas, batch_samples, threshold
+        self.n_missing, self.n_skipped = 0, 0
+        self._end: int | None = None  # number of the batch behind the last chunk
+        self._next: int | None = None  # number of the next batch of the stream; None: it has not begun
+        self._first_dump = 0  # number of the first dump that is whole
+        self._last_dump: int | None = None  # number of the last one that was made
+        self._n_came = 0  # batches of the dump under way
+        self._good = np.ones(n_antennas, bool)
+        self._began = np.zeros(n_antennas, bool)  # antennas of which a heap came
+        self._absent = np.zeros(n_antennas, np.int64)  # heaps since the last one that came
+
+    def chunk(self, time: int, present: np.ndarray) -> Iterator[Correlate | Dump]:
+        """Yields what is to be done with the batches from ``time`` on, in this order.
+
+        Batches between the chunk before and this one never came. What a gap costs does not depend on its length.
+
+        Args:
+            present: bool [n_batches, n_antennas], False where a heap is missing.
+
+        Raises:
+            UsageError: when the chunk does not start with a batch, or starts before the end of the one before.
+        """
+        batch, remainder = divmod(time, self.batch_samples)
+        if remainder:
+            raise UsageError(f"a chunk starts at sample {time}, in the middle of a batch of {self.batch_samples}")
+        if self._end is not None and batch < self._end:
+            raise UsageError(
+                f"a chunk starts at sample {time}, before the end of the one before, {self._end * self.batch_samples}"
+            )
+        self._end = batch + len(present)
+        came = np.flatnonzero(present.any(axis=1))
+        if not len(came):
+            return
+        first, end = int(came[0]), int(came[-1]) + 1  # absent batches at the ends belong to a gap, or lie outside
+        if self._next is None:
+            self._next = batch + first
+            self._first_dump = -(-self._next // self.threshold)
+        n_gap = batch + first - self._next
+        self._count(n_gap, present[first:end])
+        yield from self._pass(n_gap)
+        while first < end:
+            n = min(end - first, self._n_left)
+            some = present[first : first + n]
+            if not some.any():
+                yield from self._pass(n)
+            elif self._next // self.threshold < self._first_dump:
+                self._next += n
+            else:
+                yield Correlate(first, n)
+                self._good &= some.all(axis=0)
+                self._n_came += n
+                yield from self._advance(n)
+            first += n
+
+    @property
+    def _n_left(self) -> int:
+        """Returns the batches until the dump under way ends."""
+        assert self._next is not None
+        return self.threshold - self._next % self.threshold
+
+    def _advance(self, n: int) -> Iterator[Dump]:
+        """Goes on by ``n`` batches, to the end of the dump at most, of which something came."""
+        assert self._next is not None
+        self._next += n
+        if self._next % self.threshold == 0:
+            number = self._next // self.threshold - 1
+            self.n_skipped += 0 if self._last_dump is None else number - self._last_dump - 1
+            self._last_dump = number
+            good = self._good if self._n_came == self.threshold else np.zeros(self.n_antennas, bool)
+            yield Dump(number * self.threshold * self.batch_samples, good)
+            self._n_came, self._good = 0, np.ones(self.n_antennas, bool)
+
+    def _pass(self, n: int) -> Iterator[Dump]:
+        """Goes over ``n`` batches that did not come."""
+        assert self._next is not None
+        if self._n_came and n:
+            n_here = min(n, self._n_left)
+            yield from self._advance(n_here)
+            n -= n_here
+        self._next += n
+
+    def _count(self, n_gap: int, present: np.ndarray) -> None:
+        """Counts heaps that are missing, once a later one of their antenna has come."""
+        n, came = len(present), present.any(axis=0)
+        last = n - 1 - np.argmax(present[::-1], axis=0)
+        first = np.where(self._began, 0, np.argmax(present, axis=0))
+        before = np.where(self._began, self._absent + n_gap, 0)
+        missing = before + last + 1 - first - np.count_nonzero(present, axis=0)
+        self.n_missing += int(missing[came].sum())
+        self._absent = np.where(came, n - 1 - last, self._absent + n_gap + n)
+        self._began |= came

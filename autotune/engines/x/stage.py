@@ -1,0 +1,161 @@
+"""The X-engine on a device: chunks of batches of voltages in, dumps of visibilities out.
+
+All memory is allocated and all kernels are compiled when it is made. Ranges of batches are correlated into 64-bit sums,
+which a dump reduces to 32 bits and clears.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...source.registry import load_kernel
+from ..kernels.choice import Kernels
+from ..machine.activity import KERNELS, Activity
+from ..machine.backend import Backend, DeviceArray, Event
+from ..machine.staging import Staging
+from ..run.counters import XCounters
+from .plan import Correlate, Dump, XPlan
+
+PRODUCTS = 4  # polarisation products of a baseline
+
+
+@dataclass(frozen=True)
+class XSettings:
+    """Says what an X-engine makes of voltages."""
+
+    n_antennas: int
+    n_channels: int
+    spectra_per_heap: int
+    batch_samples: int  # samples from one batch to the next
+    threshold: int  # batches of a dump
+    batches_per_chunk: int = 1
+    bits: int = 8
+    n_slices: int = 1  # sums that a channel is shared among, which a dump adds
+    n_buffers: int = 3  # buffers of visibilities: one is filled while others are copied out
+
+    @property
+    def n_baselines(self) -> int:
+        return self.n_antennas * (self.n_antennas + 1) // 2
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Returns the shape of a chunk: int8 [batch, antenna, C, time, pol, 2], without the last axis at 4 bits."""
+        parts = () if self.bits == 4 else (2,)
+        return (self.batches_per_chunk, self.n_antennas, self.n_channels, self.spectra_per_heap, 2, *parts)
+
+
+@dataclass
+class Visibilities:
+    """A buffer of visibilities on the device, with what was made into it; arrays are ready at ``done``."""
+
+    visibilities: DeviceArray  # int32 [C, n_baselines, 4, 2]
+    saturated: DeviceArray  # uint64 [1]
+    present: DeviceArray  # uint8 [n_baselines]
+    time: int = 0
+    good: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # bool [n_antennas]
+    done: Event | None = None
+    free: Event | None = None  # the event after which the buffer may be used again
+
+
+class XStage:
+    """Makes dumps of voltages on the device, and hands them to ``deliver`` in the order of time.
+
+    Args:
+        deliver: takes a buffer of visibilities and returns the event from which on it may be used again.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        kernels: Kernels,
+        settings: XSettings,
+        deliver: Callable[[Visibilities], Event],
+        activity: Activity,
+        counters: XCounters,
+    ) -> None:
+        s = self.settings = settings
+        self._deliver, self.stream, self._activity, self._counters = deliver, backend.stream(), activity, counters
+        self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
+        self.plan = XPlan(s.n_antennas, s.batch_samples, s.threshold)
+        fields = {
+            "bits": s.bits,
+            "layout": "batches",
+            "n_receivers": s.n_antennas,
+            "n_times": s.spectra_per_heap,
+            "overwrites": False,
+            "n_channels": s.n_channels,
+            "n_batches": s.batches_per_chunk,
+            "first_batch": 0,
+            "n_slices": s.n_slices,
+        }
+        self._most = min(s.batches_per_chunk, most_batches(fields))
+        self._correlate, self._correlate_problem = kernels.launcher("correlate", **fields, n_used=self._most)
+        self._reduce, self._reduce_problem = kernels.launcher(
+            "accumulate", n_accumulators=s.n_slices, n_channels=s.n_channels, n_receivers=s.n_antennas
+        )
+        sums = (s.n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
+        self._accumulators = backend.empty(sums, np.int64)
+        self.stream.zero(self._accumulators)
+        self._buffers = [self._visibilities(backend) for _ in range(s.n_buffers)]
+        self._number = 0
+
+    def take(self, voltages: DeviceArray, time: int, present: np.ndarray) -> Event:
+        """Add a chunk, whose first batch is of ``time``; returns the event from which on it is not needed.
+
+        Args:
+            voltages: int8 ``chunk_shape``, of which the first len(present) batches are used.
+            present: bool [n_batches, n_antennas].
+        """
+        with self._activity.span(KERNELS, self.stream):
+            for item in self.plan.chunk(time, present):
+                self._do(item, voltages)
+        with self._counters.lock:
+            self._counters.batches_in += len(present)
+            self._counters.heaps_missing = self.plan.n_missing
+            self._counters.dumps_skipped = self.plan.n_skipped
+        return self.stream.record()
+
+    # ------------------------------------------------------------------ steps
+    def _do(self, item: Correlate | Dump, voltages: DeviceArray) -> None:
+        if isinstance(item, Dump):
+            self._dump(item)
+            return
+        arrays = {"voltages": voltages, "accumulators": self._accumulators}
+        for first in range(item.first, item.first + item.n, self._most):
+            n = min(self._most, item.first + item.n - first)
+            problem = replace(self._correlate_problem, first_batch=first, n_used=n)
+            self._correlate(problem, arrays, {}, self.stream)
+
+    def _dump(self, dump: Dump) -> None:
+        buffer, stream = self._buffers[self._number], self.stream
+        if buffer.free is not None:
+            stream.after(buffer.free)
+        buffer.time, buffer.good = dump.time, dump.good
+        self._present_sent.send(stream, (dump.present(), buffer.present))
+        stream.zero(buffer.saturated)
+        arrays = {
+            "visibilities": buffer.visibilities,
+            "accumulators": self._accumulators,
+            "saturated": buffer.saturated,
+            "present": buffer.present,
+        }
+        self._reduce(self._reduce_problem, arrays, {}, stream)
+        buffer.done = stream.record()
+        buffer.free = self._deliver(buffer)
+        self._number = (self._number + 1) % len(self._buffers)
+
+    def _visibilities(self, backend: Backend) -> Visibilities:
+        s = self.settings
+        return Visibilities(
+            visibilities=backend.empty((s.n_channels, s.n_baselines, PRODUCTS, 2), np.int32),
+            saturated=backend.empty((1,), np.uint64),
+            present=backend.empty((s.n_baselines,), np.uint8),
+        )
+
+
+def most_batches(fields: Mapping[str, Any]) -> int:
+    """Returns the batches that one launch of ``correlate`` can sum up in its 32 bits, 1 at least."""
+    problem: Any = load_kernel("correlate").problem({**fields, "n_slices": 1, "n_used": 1})
+    return int(max(1, problem.max_samples // fields["n_times"]) * fields["n_slices"])

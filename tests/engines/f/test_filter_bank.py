@@ -1,0 +1,155 @@
+"""Both filter banks make the same voltages, and the one that is known to be faster is used."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune import Config, Device, UsageError
+from autotune.emit.writer import write_package
+from autotune.engines.corrections.delays import Piece
+from autotune.engines.corrections.gains import Gains
+from autotune.engines.f import filter_bank as filter_bank_module
+from autotune.engines.f.chain_bank import ChainBank, stages
+from autotune.engines.f.channelise_bank import ChanneliseBank, fields_of
+from autotune.engines.f.engine import FEngine
+from autotune.engines.f.filter_bank import filter_bank
+from autotune.engines.f.filters import prototype
+from autotune.engines.f.voltages import BandSettings
+from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
+from autotune.engines.machine.host import HostBackend
+from autotune.engines.streams.memory import ArraySource, KeptVoltages
+from autotune.source.registry import load_kernel
+
+from ...recorded import H100, H200, HOST, record
+from .test_band import HEAP, C
+from .test_engine import INFO, N_PACKETS, SETTINGS, engine, output, packed
+
+
+def test_both_make_the_same_voltages() -> None:
+    """Both are float32, which rounds otherwise in few places; counters are the same, but for those. In the end delays
+    grow so fast that a chunk has more spectra than its samples have steps.
+    """
+    received = np.ones((2, N_PACKETS), bool)
+    received[0, 33] = False
+    sinks, counted = {}, {}
+    for bank in (CHAIN, CHANNELISE):
+        sinks[bank] = KeptVoltages()
+        made = output(sinks[bank], replace(SETTINGS, heaps_per_batch=8))
+        made.delays[0].add(Piece(INFO.first_timestamp + 9000, 7.6, 3e-3, 0.2, 1e-5))
+        for model in made.delays:
+            model.add(Piece(INFO.first_timestamp + 15000, 30.0, 0.45))
+        made.gains.set(INFO.first_timestamp + 7000, 0.3 - 0.1j)
+        (counted[bank],) = engine(ArraySource(packed(), INFO, received), made, bank=bank).run()
+    one, other = sinks[CHAIN], sinks[CHANNELISE]
+    assert len(one.timestamps) > 15 and np.array_equal(one.timestamps, other.timestamps)
+    off = np.abs(one.voltages.astype(int) - other.voltages)
+    assert off.max() <= 1 and np.count_nonzero(off) <= 1e-3 * off.size
+    assert one.saturated.any() and np.abs(one.saturated.astype(int) - other.saturated).max() <= 1
+    assert np.array_equal(counted[CHAIN].power, counted[CHANNELISE].power)
+    assert counted[CHAIN].power_samples == counted[CHANNELISE].power_samples
+
+
+class Counting(HostBackend):
+    """Counts launches by kernels' names, and bytes of arrays; launches do nothing."""
+
+    def __init__(self, device: Device | None = None) -> None:
+        super().__init__()
+        self.device = device or self.device
+        self.launched = Counter[str]()
+        self.n_bytes = 0
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        made = super().empty(shape, dtype)
+        made.fill(0)
+        self.n_bytes += made.nbytes
+        return made
+
+    def launcher(self, kernel: Any, problem: Any, config: Config, source: str | None = None) -> Any:
+        return lambda *given: self.launched.update([kernel.name])
+
+
+def launches(bank: str, rate: float) -> Counter[str]:
+    backend, made = Counting(), output(KeptVoltages())
+    made.delays[0].add(Piece(INFO.first_timestamp, 3.0, rate))
+    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
+    FEngine(backend, ArraySource(packed(), INFO), [made], N_PACKETS, kernels).run()
+    return backend.launched
+
+
+def test_a_change_of_coarse_delay_cuts_no_launch_of_channelise() -> None:
+    steady, drifting = launches(CHANNELISE, 0.0), launches(CHANNELISE, 3e-3)
+    assert steady == drifting and steady.keys() == {"channelise"}
+    assert launches(CHAIN, 3e-3)["pfb_fir"] >= drifting["channelise"] + 50, "there are changes"
+
+
+# ---------------------------------------------------------------------- which one
+def chosen(
+    wanted: str = AUTO, device: Device = H200, settings: BandSettings = SETTINGS, **known: Any
+) -> tuple[str, str, int]:
+    """The filter bank of two antennas, what is told of it, and the bytes that one takes on the device."""
+    backend, told = Counting(device), list[str]()
+    kernels, gains = Kernels(backend, told.append, filter_bank=wanted, **known), Gains(settings.n_channels, 2)
+    for _ in range(2):
+        made = filter_bank(backend, kernels, INFO, settings, gains, backend.stream(), 1)
+    (line,) = [line for line in told if line.startswith("filter bank")]
+    return {ChainBank: CHAIN, ChanneliseBank: CHANNELISE}[type(made)], line, backend.n_bytes // 2
+
+
+def recorded(results: Path, name: str, median_us: float, device: Device = H200, more_heaps: int = 1) -> None:
+    """A sweep in which the default took so long for ``more_heaps`` times as many heaps as a batch has."""
+    fields = dict({CHANNELISE: fields_of(INFO, SETTINGS), **stages(INFO, SETTINGS)}[name])
+    for size in {"n_heaps", "n_spectra"} & fields.keys():
+        fields[size] *= more_heaps
+    kernel = load_kernel(name)
+    problem = kernel.problem_type(**fields)
+    default = kernel.default_config(problem, device)
+    record(results, device, {default: median_us}, problem=asdict(problem), default=default, definition=name)
+
+
+def test_auto_is_channelise_where_it_is_known_to_be_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert filter_bank_module._transform_s(Counting(), INFO, SETTINGS) > 0
+    timed: list[float] = []
+    monkeypatch.setattr(filter_bank_module, "_transform_s", lambda *given: timed.pop())
+    assert chosen()[:2] == (
+        CHAIN,
+        "filter bank of 64 channels: pfb_fir, FFT and postproc; no time of channelise is known here",
+    )
+    for pfb_fir_us, fft_us, expected in ((5.0, 1.0, CHAIN), (5.0, 21.0, CHANNELISE), (30.0, None, CHANNELISE)):
+        results = tmp_path / f"{pfb_fir_us}_{fft_us}"
+        recorded(results, "channelise", 40.0, more_heaps=4)  # for a batch somewhat more than 10 us
+        assert "no time of pfb_fir and postproc is known here" in chosen(results=results)[1]
+        recorded(results, "postproc", 4.0)
+        recorded(results, "pfb_fir", pfb_fir_us)
+        both: list[dict[str, Any]] = [
+            {"results": results},
+            {"package": write_package([results], tmp_path / f"tuned_{pfb_fir_us}_{fft_us}".replace(".", "_"))},
+        ]
+        for known in both:
+            timed[:] = [] if fft_us is None else [1e-6 * fft_us]
+            bank, line, _ = chosen(**known)
+            told = "" if fft_us is None else f", its FFT, timed now, {fft_us:.0f} us of them"
+            assert bank == expected and line.endswith(f"the chain {4 + pfb_fir_us + (fft_us or 0):.0f} us{told}")
+            assert not timed, "the transform is timed where it decides, once"
+            assert 10 < float(line.partition("channelise takes ")[2].split(" us")[0]) < 14
+        assert chosen(results=results, device=H100)[0] == CHAIN, "another device says nothing of this one"
+        assert chosen(results=results, device=HOST)[1].endswith("; as always on host")
+
+
+def test_what_is_asked_for_is_used_where_it_can_be() -> None:
+    bank, line, n_bytes = chosen(CHANNELISE)
+    assert (bank, line) == (CHANNELISE, "filter bank of 64 channels: channelise; as asked for")
+    bank, line, more = chosen(CHAIN)
+    assert bank == CHAIN and line.endswith("; as asked for")
+    n_filtered = 2 * SETTINGS.heaps_per_batch * HEAP * 2 * C
+    assert more - n_bytes > 8 * n_filtered - 4096, "filtered samples and spectra are not there"
+    few = replace(SETTINGS, n_channels=96, weights=prototype(96, 4))
+    bank, line, _ = chosen(CHANNELISE, settings=few)
+    assert bank == CHAIN and "96 channels: pfb_fir, FFT and postproc; channelise cannot be used: " in line
+    assert "the channels are a power of two from 64 to 65536" in line and "\n" not in line
+    with pytest.raises(UsageError, match="filter_bank='both' must be one of auto, chain, channelise"):
+        chosen("both")

@@ -1,0 +1,166 @@
+"""Choices of configs: the package's, else the results', else the default; what is told of them is the lookup's."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autotune import Config, Device, UsageError
+from autotune.core.definition import problem_name
+from autotune.emit.winners import gather
+from autotune.emit.writer import write_package
+from autotune.engines.kernels import choice as choices
+from autotune.engines.kernels import known
+from autotune.engines.kernels.choice import Kernels
+from autotune.engines.machine.host import HostBackend
+from autotune.runtime.lookup import choose, loss_text
+from autotune.source.registry import load_kernel
+from autotune.sweep import settings
+
+from ...recorded import H200, record
+
+KERNEL = load_kernel("accumulate")
+
+
+class Uncompiled(HostBackend):
+    """Gives launchers that only know what they are of."""
+
+    def launcher(self, kernel: Any, problem: Any, config: Config, source: str | None = None) -> Any:
+        return SimpleNamespace(config=config, source=source)
+
+
+BACKEND = Uncompiled()
+FIELDS = {"n_accumulators": 2, "n_channels": 3, "n_receivers": 4}
+PROBLEM = KERNEL.problem(FIELDS)
+DEFAULT = KERNEL.default_config(PROBLEM, BACKEND.device)
+FAST, SLOW = Config({**DEFAULT, "WGS": 256}), Config({**DEFAULT, "WGS": 512})
+
+
+def recorded(results: Path, best: Config, device: Device = BACKEND.device, **fields: int) -> Path:
+    """A sweep in which ``best`` took 10 us, the default 30 us, and other configs 20 us."""
+    medians = {DEFAULT: 30.0, FAST: 20.0, SLOW: 20.0} | {best: 10.0}
+    asked = {**FIELDS, **fields}
+    record(results, device, medians, problem=asked, default=DEFAULT, definition="accumulate")
+    return results
+
+
+def asked(told: list[str], fields: dict[str, Any] = FIELDS, **given: Any) -> tuple[Config, str]:
+    """The config of a launcher, and what was told last."""
+    launcher, _ = Kernels(BACKEND, told.append, **given).launcher("accumulate", **fields)
+    return launcher.config, told[-1]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    return write_package([recorded(tmp_path / "of-package", FAST)], tmp_path / "tuned_engine")
+
+
+@pytest.mark.quick
+def test_nothing_given_is_the_default() -> None:
+    assert asked([]) == (DEFAULT, "accumulate: the default config; expected slowdown: unknown")
+
+
+def test_package_before_results_before_default(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = recorded(tmp_path / "results", SLOW)
+    where = f"from package {package} (exact: tuned on this device at "
+    for given in ({"package": package}, {"package": package, "results": results}):
+        config, line = asked([], **given)
+        assert config == FAST and line.startswith(f"accumulate: the default config but for WGS=256, {where}")
+        assert line.endswith("; expected slowdown: none")
+    config, line = asked([], results=results)
+    assert config == SLOW and f"WGS=512, from records in {results} (exact: " in line
+    _, line = asked([], {**FIELDS, "n_accumulators": 4}, package=package, results=results)
+    nothing = "nothing is known of these baked fields"
+    assert line == (
+        f"accumulate: the default config (package {package}: {nothing}; records in {results}: {nothing}); "
+        "expected slowdown: unknown"
+    )
+    monkeypatch.syspath_prepend(package.parent)
+    assert asked([], package=package.name)[0] == FAST, "by its name"
+
+
+def test_results_that_are_exact_go_before_a_package_that_is_near(package: Path, tmp_path: Path) -> None:
+    results = recorded(tmp_path / "results", SLOW, n_channels=50)
+    assert asked([], {**FIELDS, "n_channels": 50}, package=package, results=results)[0] == SLOW
+    assert asked([], {**FIELDS, "n_channels": 4}, package=package, results=results)[0] == FAST, "both are near"
+
+
+def test_the_loss_told_is_the_lookups(tmp_path: Path) -> None:
+    results = recorded(tmp_path / "results", FAST)
+    recorded(results, SLOW, n_channels=50)
+    wisdom = gather([results])[0]
+    sizes = {"n_channels": 4, "n_receivers": 4}
+    expected = choose(wisdom, KERNEL, {"n_accumulators": 2}, sizes, BACKEND.device)
+    text = loss_text(expected.expected_loss, expected.left_out)
+    assert text == "100.0 % (median; worst 100.0 %, from 2 held-out problems)"
+    package = write_package([results], tmp_path / "tuned_engine")
+    for given in ({"results": results}, {"package": package}):
+        config, line = asked([], {**FIELDS, "n_channels": 4}, **given)
+        assert config == FAST and "(nearest: " in line and line.endswith(f"; expected slowdown: {text}")
+
+
+def test_records_of_another_device_are_not_for_this_one(tmp_path: Path) -> None:
+    config, line = asked([], results=recorded(tmp_path / "results", FAST, H200))
+    why = "nothing is known of these baked fields on host, nor on another device of host"
+    assert config == DEFAULT and f"{why}); expected slowdown: unknown" in line
+
+
+def test_a_source_that_has_changed_is_told(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "render", lambda kernel, problem, config: SimpleNamespace(key="another"))
+    config, line = asked([], package=package)
+    assert config == FAST and line.endswith("; but its source has changed since); expected slowdown: unknown")
+
+
+def test_a_choice_is_made_once(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered, render = [], choices.render
+    monkeypatch.setattr(choices, "render", lambda *words: rendered.append(words) or render(*words))
+    told: list[str] = []
+    kernels = Kernels(BACKEND, told.append, package=package)
+    launchers = [kernels.launcher("accumulate", **FIELDS)[0] for _ in range(3)]
+    kernels.launcher("accumulate", **dict(reversed(FIELDS.items())))
+    assert (len(told), len(rendered), len(set(map(id, launchers)))) == (1, 1, 3)
+    kernels.launcher("accumulate", **{**FIELDS, "n_channels": 4})
+    assert len(told) == 2
+
+
+@pytest.mark.quick
+def test_what_is_wrong_is_told_in_one_line(package: Path, tmp_path: Path) -> None:
+    (package / "wisdom.json").write_text("{}")
+    broken = recorded(tmp_path / "broken", FAST)
+    next(broken.rglob("sweep.json")).write_text("{")
+    for given, message in (
+        ({"package": package}, "wisdom.json is damaged: "),
+        ({"package": "no_such.package"}, "no importable module of that name"),
+        ({"package": "numpy"}, "with a wisdom.json"),
+        ({"results": broken}, "sweep.json is damaged: "),
+        ({"results": broken, "tune": "quick"}, "sweep.json is damaged: "),
+        ({"results": tmp_path / "none"}, "holds no recorded sweep"),
+        ({"results": tmp_path / "none", "tune": "hasty"}, "unknown effort 'hasty'"),
+        ({"package": 3}, "package=3 must be"),
+    ):
+        with pytest.raises(UsageError) as raised:
+            Kernels(BACKEND, print, **given)
+        assert message in str(raised.value) and "\n" not in str(raised.value)
+    for fields in ({"colour": 1}, {"n_channels": "many"}, {"n_channels": 0}):
+        with pytest.raises(UsageError, match=next(iter(fields))):
+            Kernels(BACKEND, print).launcher("accumulate", **fields)
+
+
+def test_what_nobody_knows_is_tuned_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(settings.EFFORTS, "quick", {"trials": 2, "n_finalists": 1, "finalist_samples": 3})
+    told: list[str] = []
+    config, line = asked(told, results=tmp_path / "results", tune="quick")
+    assert told[0].startswith(f"tuning accumulate {problem_name(PROBLEM)} on host: ")
+    assert any("  trial 2 of 2: best " in line for line in told)
+    assert f"from records in {tmp_path / 'results'} (exact: " in line and line.endswith("slowdown: none")
+    n = len(told)
+    assert asked(told, results=tmp_path / "results", tune="quick") == (config, line), "it is known now"
+    assert len(told) == n + 1
+
+
+def test_the_definition_knows_the_fewest_samples() -> None:
+    fields = {"taps": 4, "n_channels": 16, "n_pols": 1, "n_spectra": 20}
+    for bits, step in ((8, 32), (64, 16)):
+        problem = Kernels(BACKEND, lambda line: None).launcher("pfb_fir", sample_bits=bits, **fields)[1]
+        assert problem.n_samples == problem.n_needed == 23 * step

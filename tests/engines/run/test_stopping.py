@@ -1,0 +1,155 @@
+"""Engines that are asked to end, also while their source is silent; and several engines in one process."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune.engines.f.chain import voltage_info
+from autotune.engines.f.engine import FEngine
+from autotune.engines.fx.engine import FXEngine
+from autotune.engines.kernels.choice import Kernels
+from autotune.engines.machine.host import HostBackend
+from autotune.engines.streams.memory import ArraySource, KeptVisibilities, KeptVoltages
+from autotune.engines.streams.samples import Samples
+from autotune.engines.streams.voltages import Batches
+from autotune.engines.x.engine import XEngine
+
+from ..f.test_engine import INFO, engine, output, packed
+
+N_ENGINES = 3
+
+
+class Silent(ArraySource):
+    """A source that gives two chunks, and then nothing until the test is over."""
+
+    is_live = True
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.over, self.waits, self.n_reads = threading.Event(), threading.Event(), 0
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        self.n_reads += 1
+        if self.n_reads > 2:
+            self.waits.set()
+            self.over.wait(60)
+            return None
+        return super().read(out)
+
+
+class SilentVoltages:
+    """Voltages of which none come."""
+
+    is_live = True
+
+    def __init__(self) -> None:
+        self.over, self.waits = threading.Event(), threading.Event()
+        self.antennas = (voltage_info(INFO, output().settings),)
+
+    def read(self, out: np.ndarray) -> Batches | None:
+        self.waits.set()
+        self.over.wait(60)
+        return None
+
+    def close(self) -> None:
+        return
+
+
+def f_engine() -> tuple[FEngine, Silent]:
+    source = Silent(packed(), INFO)
+    return engine(source, output()), source
+
+
+def fx_engine() -> tuple[FXEngine, Silent]:
+    backend, silent = HostBackend(), Silent(packed(), INFO)
+    sources = [ArraySource(packed(), INFO), silent]
+    kernels = Kernels(backend, lambda line: None)
+    return FXEngine(backend, sources, [output(), output()], KeptVisibilities(), 2, kernels, 4096), silent
+
+
+def x_engine() -> tuple[XEngine, SilentVoltages]:
+    backend, silent = HostBackend(), SilentVoltages()
+    return XEngine(backend, silent, KeptVisibilities(), 2, Kernels(backend, lambda line: None)), silent
+
+
+@pytest.mark.parametrize("make", [f_engine, fx_engine, x_engine])
+def test_an_engine_whose_source_is_silent_ends_when_it_is_asked(make: Callable[[], tuple[Any, Any]]) -> None:
+    running, source = make()
+    worker = threading.Thread(target=running.run, daemon=True)
+    worker.start()
+    try:
+        assert source.waits.wait(60)
+        assert worker.is_alive()
+        running.stop()
+        worker.join(30)
+        assert not worker.is_alive() and running.is_stopped
+        assert not source.over.is_set()  # the source has not ended
+    finally:
+        source.over.set()
+
+
+def test_ctrl_c_ends_an_engine_whose_source_is_silent() -> None:
+    running, source = f_engine()
+    threading.Thread(target=lambda: source.waits.wait(60) and os.kill(os.getpid(), signal.SIGINT)).start()
+    running.run()
+    assert running.is_stopped and source.waits.is_set() and not source.over.is_set()
+    source.over.set()
+
+
+class Counted(ArraySource):
+    """A source that counts what is read of it, and never ends."""
+
+    n_read = 0
+
+    def read(self, out: np.ndarray) -> Samples | None:
+        self.n_read += 1
+        return super().read(out)
+
+
+def test_what_waits_in_buckets_is_not_taken_any_more() -> None:
+    source = Counted(packed(), INFO, None, 1 << 30)
+    running, gate = None, threading.Event()
+
+    class Held(KeptVoltages):
+        """A sink that waits, so that all buckets before it are full."""
+
+        def write(self, timestamps: np.ndarray, voltages: np.ndarray, saturated: np.ndarray) -> None:
+            gate.wait(60)
+            super().write(timestamps, voltages, saturated)
+
+    running = engine(source, output(Held()))
+    worker = threading.Thread(target=running.run, daemon=True)
+    worker.start()
+    while running.progress._queues["in"].depth()[0] != "4":
+        time.sleep(0.01)
+    running.stop()
+    taken = running.counters[0].samples_in
+    gate.set()
+    worker.join(60)
+    assert not worker.is_alive()
+    assert running.counters[0].samples_in - taken <= 7 * INFO.packet  # one chunk may have been on its way
+
+
+def test_several_engines_of_one_process_give_what_one_gives_alone() -> None:
+    def run(number: int, sinks: dict[int, KeptVoltages]) -> None:
+        sinks[number] = KeptVoltages()
+        engine(ArraySource(packed(number), INFO, None, 3), output(sinks[number])).run()
+
+    alone: dict[int, KeptVoltages] = {}
+    together: dict[int, KeptVoltages] = {}
+    for number in range(N_ENGINES):
+        run(number, alone)
+    workers = [threading.Thread(target=run, args=(number, together)) for number in range(N_ENGINES)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    for number in range(N_ENGINES):
+        assert np.array_equal(alone[number].timestamps, together[number].timestamps)
+        assert np.array_equal(alone[number].voltages, together[number].voltages)

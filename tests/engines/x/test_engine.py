@@ -1,0 +1,89 @@
+"""An X-engine from memory to memory on host: exact dumps, holes, empty dumps, errors."""
+
+import numpy as np
+import pytest
+
+from autotune import UsageError
+from autotune.engines.kernels.choice import Kernels
+from autotune.engines.machine.host import HostBackend
+from autotune.engines.streams.memory import KeptVisibilities
+from autotune.engines.streams.samples import SampleInfo
+from autotune.engines.streams.voltages import Batches, VoltageInfo
+from autotune.engines.x.engine import XEngine, visibility_info
+
+from ..stand_ins import x_engine
+
+C, HEAP, THRESHOLD, N_ANTENNAS, N_BATCHES = 3, 16, 5, 3, 23
+INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
+FIRST = (1 << 30) + 2
+
+
+class ArrayBatches:
+    """Voltages of an array, a chunk at a time; chunks of which nothing came do not arrive."""
+
+    is_live = False
+
+    def __init__(self, voltages: np.ndarray, present: np.ndarray, n_pols: int = 2) -> None:
+        info = VoltageInfo(C, n_pols, 8, HEAP, 2 * C, SampleInfo(10, n_pols, 1e6, 256))
+        self.antennas = (info,) * N_ANTENNAS
+        self._voltages, self._present, self._at = voltages, present, 0
+
+    def read(self, out: np.ndarray) -> Batches | None:
+        while self._at < len(self._voltages):
+            first = self._at
+            n = min(len(out), len(self._voltages) - first)
+            self._at += n
+            if self._present[first : first + n].any():
+                out[:n] = self._voltages[first : first + n]
+                return Batches((FIRST + first) * INFO.heap_samples, self._present[first : first + n])
+        return None
+
+    def close(self) -> None:
+        return
+
+
+def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilities, XEngine, dict[int, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    v = rng.integers(-127, 128, (N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), dtype=np.int8)
+    present = np.ones((N_BATCHES, N_ANTENNAS), bool)
+    present[9, 1] = False
+    present[14:18] = False
+    backend, sink = HostBackend(), KeptVisibilities()
+    source = ArrayBatches(v, present)
+    kernels = Kernels(backend, lambda line: None)
+    engine = XEngine(backend, source, sink, THRESHOLD, kernels, batches_per_chunk, send_empty)
+    engine.run()
+    expected = x_engine(v, present, INFO.heap_samples, THRESHOLD, FIRST, [N_BATCHES])
+    assert visibility_info(source.antennas, THRESHOLD).dump_samples == THRESHOLD * INFO.heap_samples
+    return sink, engine, expected
+
+
+@pytest.mark.parametrize("batches_per_chunk", [1, 4, 23])
+def test_dumps_are_those_of_one_sum(batches_per_chunk: int) -> None:
+    sink, engine, expected = made(batches_per_chunk)
+    assert sink.timestamps == sorted(expected)
+    for time, visibilities in zip(sink.timestamps, sink.visibilities, strict=True):
+        assert np.array_equal(visibilities, expected[time])
+    counters = engine.counters
+    assert (counters.dumps_out, counters.dumps_empty) == (2, len(expected) - 2)
+    assert "2 dumps" in counters.line() and "without a good antenna" in counters.line()
+
+
+def test_empty_dumps_may_be_left_out() -> None:
+    sink, engine, _ = made(4, send_empty=False)
+    assert len(sink.timestamps) == 2 == engine.counters.dumps_out
+    assert all(present.any() for present in sink.present)
+
+
+def test_a_full_disk_ends_it_and_one_polarisation_is_refused() -> None:
+    class Full(KeptVisibilities):
+        def write(self, timestamp: int, visibilities: np.ndarray, present: np.ndarray, saturated: int) -> None:
+            raise UsageError("the disk is full: 0 dumps are stored")
+
+    v, present = np.zeros((N_BATCHES, N_ANTENNAS, C, HEAP, 2, 2), np.int8), np.ones((N_BATCHES, N_ANTENNAS), bool)
+    backend = HostBackend()
+    kernels = Kernels(backend, lambda line: None)
+    with pytest.raises(UsageError, match="the disk is full"):
+        XEngine(backend, ArrayBatches(v, present), Full(), THRESHOLD, kernels).run()
+    with pytest.raises(UsageError, match="two polarisations of each antenna; there is 1"):
+        XEngine(backend, ArrayBatches(v, present, n_pols=1), Full(), THRESHOLD, kernels)
