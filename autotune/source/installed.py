@@ -1,4 +1,4 @@
-"""Kernels, devices, samplers and export formats that installed packages add through entry points.
+"""Kernels, devices, samplers, export formats and formats of files that installed packages add through entry points.
 
 An entry point is code that the user of this Python has installed, and is trusted as such. A name, also one that a
 record gives, is looked up among those that are registered; nothing is imported by the name alone.
@@ -15,7 +15,8 @@ DEVICES = "autotune.devices"  # ... a module that has what DeviceModule lists; i
 SAMPLERS = (
     "autotune.samplers"  # ... a class, module:Class, that extends search.sampler.ListSampler or a sampler of Optuna's
 )
-EXPORTS = "autotune.exports"  # ... a module that has what Format lists
+EXPORTS = "autotune.exports"  # ... a module that has what records.export.exporter.Format lists
+FORMATS = "autotune.formats"  # ... a module that has what engines.files.formats.base.Format lists; called as its suffix
 
 
 @lru_cache(maxsize=8)

@@ -31,6 +31,7 @@ ROOMS = {
 ADDED = {
     "source": ("a kernel", "autotune.kernels"),
     "devices": ("a device", "autotune.devices"),
+    "engines": ("a format of files", "autotune.formats"),
     "search": ("a sampler", "autotune.samplers"),
     "records": ("an export format", "autotune.exports"),
 }

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from autotune.engines.files.formats.visibilities import VisibilityDumps
 from autotune.engines.files.opening import open_samples
-from autotune.engines.files.visibilities import VisibilityDumps
 from autotune.engines.jobs import Bands, channelise, correlate
 
 from .drawn import Night, Station

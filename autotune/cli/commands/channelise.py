@@ -7,6 +7,8 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
+from ...engines.files import formats
+from ...engines.files.formats.base import SAMPLES, VOLTAGES, either
 from ...engines.jobs import Bands, Made
 from ...engines.jobs import channelise as run
 from ...engines.kernels.choice import AUTO
@@ -30,6 +32,7 @@ from .engine_options import (
     WindowOption,
     followed,
     header_of,
+    named,
     narrow_bands,
     nothing,
     records,
@@ -41,11 +44,12 @@ from .options import DeviceOption
 def channelise(
     samples: Annotated[
         Path,
-        typer.Argument(help="A recording: the TOML header of packed samples, or VDIF, DADA or GUPPI RAW."),
+        typer.Argument(help=f"A recording: {either(formats.names(SAMPLES))}."),
     ],
     channels: Annotated[int, typer.Option("--channels", min=1, max=1 << 24, help="Channels of each band.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="A new HDF5 file for voltages, x.h5. [default: none, with --plot]")
+        Path | None,
+        typer.Option("--out", help=f"A new file for voltages: {named(VOLTAGES)}. [default: none, with --plot]"),
     ] = None,
     taps: TapsOption = Bands.taps,
     window: WindowOption = Bands.window,

@@ -7,6 +7,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...core.units import percent, seconds_text
+from ...engines.files.formats.base import VISIBILITIES, VOLTAGES
 from ...engines.jobs import Bands, Correlated
 from ...engines.jobs import correlate as run
 from ...engines.kernels.choice import AUTO
@@ -30,6 +31,7 @@ from .engine_options import (
     WindowOption,
     followed,
     header_of,
+    named,
     narrow_bands,
     nothing,
     records,
@@ -41,7 +43,9 @@ from .options import DeviceOption
 def correlate(
     inputs: Annotated[
         list[Path],
-        typer.Argument(help="A recording of each antenna, a folder of recordings, or of each antenna voltages, x.h5."),
+        typer.Argument(
+            help=f"A recording of each antenna, a folder of recordings, or voltages of each: {named(VOLTAGES, 'read')}."
+        ),
     ],
     accumulate: Annotated[
         int, typer.Option("--accumulate", min=1, max=1 << 30, help="Batches of a dump, of --spectra-per-heap spectra.")
@@ -51,7 +55,7 @@ def correlate(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="A new file for visibilities: x.h5, x.uvh5 or x.ms. [default: none, with --plot]"),
+        typer.Option("--out", help=f"A new file for visibilities: {named(VISIBILITIES)}. [default: none, with --plot]"),
     ] = None,
     taps: TapsOption = Bands.taps,
     window: WindowOption = Bands.window,

@@ -10,6 +10,8 @@ import typer
 
 from ...core.errors import UsageError
 from ...engines.f.filters import WINDOWS
+from ...engines.files import formats
+from ...engines.files.formats.base import either
 from ...engines.jobs import Narrow
 from ...engines.jobs.settings import MOST_TAPS
 from ..console import ProgressLine, ProgressText, note
@@ -81,6 +83,11 @@ OPTIONS = {"n_channels": "--channels"} | {
 }
 NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # an argument and its value
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
+
+
+def named(holds: str, does: str = "write") -> str:
+    """Returns the names of files, for help: x.ms, x.uvh5 or x.h5."""
+    return either([f"x{suffix}" for suffix in formats.suffixes(holds, does)])
 
 
 def records(given: Path | None) -> Path | None:

@@ -3,18 +3,20 @@
 from pathlib import Path
 
 from ...core.errors import UsageError, one_line
-from .opening import UNKNOWN, opener_of
+from . import formats
+from .formats.base import SAMPLES, VISIBILITIES, VOLTAGES
+from .opening import must_be_known
 from .reading import Tell, refuse
 from .toml import read_toml
 
 MOST_TOML = 1 << 26  # bytes
-OF_OTHERS = {".h5", ".hdf5", ".uvh5", ".ms", ".npy", ".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
+OF_OTHERS = {".npy", ".npz", ".png", ".svg", ".pdf", ".jpg", ".json", ".html"}
 OF_OTHERS |= {".txt", ".md", ".log", ".csv", ".py", ".sh", ".yaml", ".yml", ".zip", ".gz"}
 OURS = {"delay", "antenna", "array", "phase_centre", "noise", "source"}  # tables of TOML files that are not headers
 
 
 def recordings_in(folder: Path, tell: Tell) -> list[Path]:
-    """Returns the recordings in a folder, by name: TOML headers, and what is VDIF, DADA or GUPPI RAW by its content.
+    """Returns the recordings in a folder, by name: TOML headers, and what is a recording by its content.
 
     The file that a header names is not a recording of its own. Nothing is said of hidden files, of those whose names
     end as other files do that lie beside recordings, and of TOML that holds delays, antennas or a sky. Others are told.
@@ -41,12 +43,17 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
         elif not OURS & said.keys():
             tell(one_line(f"{path}: it is not a header of samples, and left out"))
     for path in paths:
-        if path.suffix == ".toml" or path.suffix in OF_OTHERS or path.name in named:
+        if path.suffix == ".toml" or path.name in named or _is_other(path.suffix):
             continue
         try:
-            if opener_of(path) is None:
-                refuse(path, UNKNOWN)
+            must_be_known(path)
             found.add(path)
         except UsageError as error:
             tell(f"{error}; it is left out")
     return sorted(found)
+
+
+def _is_other(suffix: str) -> bool:
+    """Returns whether files whose names end so lie beside recordings, and are none."""
+    made = {*formats.suffixes(VOLTAGES, "write"), *formats.suffixes(VISIBILITIES, "write")}
+    return suffix in OF_OTHERS | made and formats.find(suffix, SAMPLES, "read") is None

@@ -109,6 +109,7 @@ class GrowingFile:
                 self._file.swmr_mode = True
         except BaseException:
             self._file.close()
+            path.unlink()  # it is of this call, and holds nothing
             raise
 
     def append(self, timestamps: np.ndarray, **arrays: np.ndarray) -> None:

@@ -1,21 +1,14 @@
 """Opens recordings of samples, whatever their format."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 from ...core.errors import one_line
 from ..streams.samples import Source
-from .dada import DadaSamples, is_dada, open_dada
-from .guppi import GuppiSamples, antennas_of, is_guppi, open_guppi
-from .raw import RawSamples, open_raw
+from . import formats
+from .formats.base import SAMPLES, SampleFormat
 from .reading import Bytes, Given, Tell, refuse, untold
 from .turned import LOWER, Turned
-from .vdif import VdifSamples, open_vdif
-from .vdif_frames import is_vdif
-
-START = 4096  # bytes that say what a file is
-UNKNOWN = "its content is none of VDIF, DADA and GUPPI RAW"
 
 
 def open_samples(
@@ -33,7 +26,7 @@ def open_samples(
     sideband: str | None = None,
     tell: Tell = untold,
 ) -> Source:
-    """Opens a recording: packed samples by their TOML header (``x.toml``), VDIF, DADA or GUPPI RAW by content.
+    """Opens a recording, whose format its content or its name says (``formats``).
 
     Args:
         sample_rate_hz: of each polarisation. This and the next four take the place of what a header says.
@@ -67,8 +60,9 @@ def open_samples(
         order,
         sideband,
     )
-    source = _opened(path, given, tell)
-    falls = source.falls if sideband is None else f"sideband={LOWER}" if sideband == LOWER else ""
+    source = must_be_known(path).read(path, given, tell)
+    in_header = getattr(source, "falls", "")  # how the header has that the band falls
+    falls = in_header if sideband is None else f"sideband={LOWER}" if sideband == LOWER else ""
     if not falls:
         return source
     tell(one_line(f"{path}: its band falls with frequency ({falls}): it is turned round"))
@@ -81,32 +75,38 @@ def antennas_in(path: Path) -> tuple[int, int]:
     Raises:
         UsageError: when it cannot be read.
     """
-    return antennas_of(path) if path.suffix != ".toml" and opener_of(path) is open_guppi else (1, 0)
+    antennas_of = getattr(must_be_known(path), "antennas_of", None)
+    return (1, 0) if antennas_of is None else antennas_of(path)
 
 
-def _opened(path: Path, given: Given, tell: Tell) -> RawSamples | DadaSamples | GuppiSamples | VdifSamples:
-    """Opens a recording as it is. ``falls`` of the source says how its header has that the band falls; "" if not."""
-    if path.suffix == ".toml":
-        return open_raw(path, given, tell)
-    opens = opener_of(path)
-    if opens is None:
-        refuse(path, f"{UNKNOWN}, and its name is not that of a TOML header, x.toml")
-    return opens(path, given, tell)
+def must_be_known(path: Path) -> SampleFormat:
+    """Returns the format of a recording.
+
+    Raises:
+        UsageError: when it cannot be read, or no format has it.
+    """
+    found = format_of(path)
+    if found is None:
+        refuse(path, f"it is not a recording: {neither()}")
+    return found
 
 
-def opener_of(path: Path) -> Callable[[Path, Given, Tell], DadaSamples | GuppiSamples | VdifSamples] | None:
-    """Returns what opens a file of such content; None if no format has it.
+def neither() -> str:
+    """Returns what a file is not that no format has."""
+    return f"neither {' nor '.join(formats.names(SAMPLES))}"
+
+
+def format_of(path: Path) -> SampleFormat | None:
+    """Returns the format of a recording; None if no format has it.
 
     Raises:
         UsageError: when it cannot be read.
     """
     file = Bytes(path)
     try:
-        start, is_frames = file.take(0, START).tobytes(), is_vdif(file)
+        found: SampleFormat | None = next((f for f in formats.that_hold(SAMPLES) if f.recognises(file)), None)
     finally:
         file.close()
-    if is_dada(start):
-        return open_dada
-    if is_guppi(start):
-        return open_guppi
-    return open_vdif if path.suffix == ".vdif" or is_frames else None
+    if found is None:
+        found = formats.find(path.suffix, SAMPLES, "read")
+    return found

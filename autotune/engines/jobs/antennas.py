@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
+from ..files import formats
+from ..files.formats.base import VOLTAGES, VoltageFormat
 from ..files.opening import antennas_in
-from ..files.voltages import VoltageFiles
 from ..fx.engine import FXEngine
 from ..sky.expected import Delays
 from ..streams.visibilities import VisibilitySink
@@ -21,7 +22,6 @@ from .inputs import Input, antenna_input, recordings
 from .level import told
 from .running import Running, Tell, share_taken
 from .settings import Bands
-from .sinks import HDF5
 from .stations import stations
 
 Engine = FXEngine | XEngine
@@ -36,11 +36,6 @@ class Antennas:
     engine: Callable[[VisibilitySink], Engine]
     delays: Delays = field(default_factory=dict)  # of each antenna by its name, where samples are taken
     window: int = 0  # samples that a spectrum is made of, where they are known
-
-    @property
-    def are_delayed(self) -> bool:
-        """Returns whether delays were given for any of them."""
-        return any(info.is_delayed for info in self.infos)
 
 
 def of_samples(
@@ -93,7 +88,7 @@ def of_samples(
 
 def of_voltages(inputs: Any, threshold: int, running: Running, stack: ExitStack) -> Antennas:
     """Opens files of voltages, or takes a ``VoltageSource``. ``stack`` closes them."""
-    source: VoltageSource = inputs if hasattr(inputs, "antennas") else VoltageFiles(_paths(inputs))
+    source: VoltageSource = inputs if hasattr(inputs, "antennas") else _opened(_paths(inputs))
     stack.callback(source.close)
     first = source.antennas[0]
     batch_bytes = len(source.antennas) * int(np.prod(first.heap_shape))
@@ -103,7 +98,7 @@ def of_voltages(inputs: Any, threshold: int, running: Running, stack: ExitStack)
 
     def engine(sink: VisibilitySink) -> XEngine:
         def say(line: str) -> None:
-            n = source.n_batches if isinstance(source, VoltageFiles) else None
+            n = getattr(source, "n_batches", None)  # where it is known
             running.report(line, made.counters.batches_in / n if n else None)
 
         made = XEngine(running.backend, source, sink, threshold, kernels, per_chunk, report=say)
@@ -113,11 +108,26 @@ def of_voltages(inputs: Any, threshold: int, running: Running, stack: ExitStack)
 
 
 def are_voltages(inputs: Any) -> bool:
-    """Returns whether these are voltages: a ``VoltageSource``, or files that are all HDF5."""
+    """Returns whether these are voltages: a ``VoltageSource``, or files whose names all say so."""
     if hasattr(inputs, "antennas"):
         return True
     paths = _paths(inputs)
-    return bool(paths) and all(isinstance(path, str | Path) and Path(path).suffix in HDF5 for path in paths)
+    return bool(paths) and all(isinstance(path, str | Path) and _reader(path) is not None for path in paths)
+
+
+def _reader(path: str | Path) -> VoltageFormat | None:
+    """Returns the format of a file of voltages, or None for another file."""
+    found: VoltageFormat | None = formats.find(Path(path).suffix, VOLTAGES, "read")
+    return found
+
+
+def _opened(paths: Sequence[Any]) -> VoltageSource:
+    """Opens files of voltages, which are all of one format."""
+    found = {reader.help: reader for path in paths if (reader := _reader(path)) is not None}
+    if len(found) > 1:
+        raise UsageError(f"voltages of {' and of '.join(found)} cannot be correlated with each other: convert some")
+    (reader,) = found.values()
+    return reader.read([Path(path) for path in paths])
 
 
 def _paths(inputs: Any) -> list[Any]:

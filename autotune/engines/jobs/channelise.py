@@ -24,7 +24,7 @@ from .inputs import antenna_input
 from .level import Level, told
 from .running import Report, Running, Tell, no_report, share_taken
 from .settings import Bands, heap_samples
-from .sinks import Each, empty_removed, kept, undone_on_error, voltage_sink
+from .sinks import Each, empty_removed, kept, remove, undone_on_error, voltage_sink
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ def channelise(
     """Filter, transform, delay and quantise the samples of one antenna: an F-engine, run once.
 
     Args:
-        samples: path of a recording (packed samples by their TOML header, VDIF, DADA, GUPPI RAW); an array of samples,
+        samples: path of a recording, of a format that docs/engines-files.md lists; an array of samples,
             int8, int16 or complex64, [n] or [n_pols, n]; or a ``Source``.
         bands: what is made of them; or only the number of channels.
-        out: path of an HDF5 file, x.h5. Of several bands each narrow one has a file of its own, x-narrow1.h5 and so on.
+        out: path of a new file, x.h5. Of several bands each narrow one has a file of its own, x-narrow1.h5 and so on.
         keep: whether voltages stay in memory where no file is written; else they are counted, and drawn, only.
         header: what the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and others.
         plot: path of a picture of the first band: spectrum and waterfall.
@@ -132,7 +132,7 @@ def channelise(
         kernels = running.kernels()
         summary = None if picture is None else VoltageSummary(infos[0])
         with undone_on_error(stack, paths):
-            sinks = [voltage_sink(path, made, keep) for path, made in zip(paths, infos, strict=True)]
+            sinks = [voltage_sink(path, made, keep, tell) for path, made in zip(paths, infos, strict=True)]
             for output, sink in zip(outputs, sinks, strict=True):
                 stack.callback(sink.close)
                 output.sink = sink
@@ -154,7 +154,7 @@ def channelise(
         tell(f"{picture}: not drawn, since no heap came")
     for counted, path in zip(counters, paths, strict=True):
         if path is not None and not counted.heaps_out:
-            path.unlink()  # it holds nothing, and would be in the way
+            remove(path)  # it holds nothing, and would be in the way
     made = tuple(Made(*each) for each in zip(infos, counters, paths, map(kept, sinks), strict=True))
     return Channelised(made, seconds, engine.progress.idle_share(), engine.is_stopped)
 

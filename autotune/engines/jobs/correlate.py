@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..files.uvdata import FORMATS
 from ..kernels.choice import AUTO
 from ..plots.drawing import check_path
 from ..plots.visibility_picture import Theory, plot_visibilities
@@ -24,7 +23,7 @@ from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
 from .running import Report, Running, Tell, no_report
 from .settings import Bands
-from .sinks import Each, empty_removed, undone_on_error, visibility_sink
+from .sinks import Each, empty_removed, remove, undone_on_error, visibility_sink
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def correlate(
             (a folder stands for all recordings in it); or of each antenna a path of voltages, x.h5; or a
             ``VoltageSource``.
         bands: what is made of samples, or only the number of channels; None for voltages. One band.
-        out: path of a file, x.h5, x.uvh5 or x.ms.
+        out: path of a new file, whose suffix says the format; docs/engines-files.md lists them.
         keep: whether visibilities stay in memory where no file is written.
         accumulate: batches of a dump; a batch is spectra_per_heap spectra. Dumps start at multiples of their length.
         header: what the headers of all antennas' samples lack.
@@ -137,13 +136,8 @@ def correlate(
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
         path = None if out is None else Path(out)
-        if path is not None and path.suffix in FORMATS and not info.phase_centre and antennas.are_delayed:
-            tell(
-                f"{path}: it says unprojected, though delays stop fringes: whatever they point at will seem to be at "
-                "the zenith; say the direction in [phase_centre] of the file of delays"
-            )
         with undone_on_error(stack, [path]):
-            sink = visibility_sink(path, info, keep)
+            sink = visibility_sink(path, info, keep, tell)
             stack.callback(sink.close)
             engine = antennas.engine(sink if summary is None else Each(sink, summary))
         began = time.monotonic()
@@ -155,7 +149,7 @@ def correlate(
     elif picture is not None:
         tell(f"{picture}: not drawn, since no dump has a whole antenna")
     if path is not None and not engine.counters.dumps_out:
-        path.unlink(missing_ok=True)  # it holds nothing, and would be in the way
+        remove(path)  # it holds nothing, and would be in the way
     idle = engine.progress.idle_share()
     kept = sink if isinstance(sink, KeptVisibilities) else None
     f_counters = tuple(engine.f_counters)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..files.folder import recordings_in
-from ..files.opening import open_samples
+from ..files.opening import neither, open_samples
 from ..files.reading import Given, Tell, packet_of, start_of, tell_coarse, untold
 from ..files.toml import read_toml
 from ..files.turned import LOWER, Turned
@@ -82,7 +82,7 @@ def recordings(paths: Sequence[str | Path], tell: Tell) -> list[Path]:
             kept.append(path)
     if not kept:
         where = ", ".join(map(str, paths)) or "nothing"
-        raise UsageError(f"there is no recording in {where}: no TOML header, VDIF, DADA or GUPPI RAW")
+        raise UsageError(f"there is no recording in {where}: {neither()}")
     return kept
 
 

@@ -1,19 +1,18 @@
 """Where voltages and visibilities go: files by their names' ends, memory, and a picture besides."""
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import UsageError
-from ..files.uvdata import FORMATS, UvData
-from ..files.visibilities import VisibilityFile
-from ..files.voltages import VoltageFile
+from ..files import formats
+from ..files.formats.base import VISIBILITIES, VOLTAGES
 from ..streams.memory import KeptVisibilities, KeptVoltages
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import VoltageInfo, VoltageSink
-
-HDF5 = (".h5", ".hdf5")
+from .running import Tell
 
 
 class Nowhere:
@@ -49,18 +48,20 @@ class Each:
             raise failed[0]
 
 
-def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool) -> VoltageSink:
+def voltage_sink(path: Path | None, info: VoltageInfo, keep: bool, tell: Tell) -> VoltageSink:
     """Returns a new file of voltages; or memory for them, if they are to be kept."""
     if path is None:
         return KeptVoltages() if keep else Nowhere()
-    return VoltageFile(must_end_in(path, HDF5), info)
+    sink: VoltageSink = formats.for_new(path, VOLTAGES).write(path, info, tell)
+    return sink
 
 
-def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool) -> VisibilitySink:
+def visibility_sink(path: Path | None, info: VisibilityInfo, keep: bool, tell: Tell) -> VisibilitySink:
     """Returns a new file of visibilities; or memory for them, if they are to be kept."""
     if path is None:
         return KeptVisibilities() if keep else Nowhere()
-    return UvData(path, info) if path.suffix in FORMATS else VisibilityFile(must_end_in(path, (*HDF5, *FORMATS)), info)
+    sink: VisibilitySink = formats.for_new(path, VISIBILITIES).write(path, info, tell)
+    return sink
 
 
 def kept(sink: VoltageSink) -> KeptVoltages | None:
@@ -83,7 +84,7 @@ def empty_removed(
             stack.close()
         for path, n in zip(paths, n_made(), strict=True):
             if path is not None and not n:
-                path.unlink(missing_ok=True)
+                remove(path)
         raise
 
 
@@ -101,13 +102,13 @@ def undone_on_error(stack: ExitStack, paths: Sequence[Path | None]) -> Iterator[
             stack.close()
         for path in paths:
             if path is not None and path not in there:
-                path.unlink(missing_ok=True)
-                Path(f"{path}.h5").unlink(missing_ok=True)  # of uvdata
+                remove(path)
         raise
 
 
-def must_end_in(path: Path, suffixes: tuple[str, ...]) -> Path:
-    """Returns ``path``. Raises UsageError when its name ends in none of ``suffixes``."""
-    if path.suffix not in suffixes:
-        raise UsageError(f"{path}: its name must end in {' or '.join(suffixes)}, which say the format")
-    return path
+def remove(path: Path) -> None:
+    """Removes a file that was made here and holds nothing, or a folder, which some formats are."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ...core.files import write_whole
 from ..files.delays import write_delays
+from ..files.formats.raw import RawFile
 from ..files.packing import pack_samples
-from ..files.raw import RawFile
 from ..files.reading import refuse
 from .description import read_sky
 from .samples import BLOCK, SkySamples

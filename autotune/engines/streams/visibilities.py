@@ -19,7 +19,8 @@ class VisibilityInfo:
     centre_frequency_hz: float | None = None  # frequency of channel n_channels / 2
     channel_width_hz: float = 0.0
     gains: tuple[tuple[float, ...], ...] | None = None  # of each antenna, if they were chosen by the samples' level
-    phase_centre: PhaseCentre | None = None  # whose fringes delays stopped, if that was said
+    is_delayed: bool = False  # delays were given for an antenna, which stop fringes
+    phase_centre: PhaseCentre | None = None  # whose fringes they stop, if that was said
 
     @property
     def n_baselines(self) -> int:

@@ -180,5 +180,6 @@ def visibility_info(antennas: Sequence[VoltageInfo], threshold: int) -> Visibili
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,
         gains=gains if len(gains) == len(antennas) else None,
+        is_delayed=any(antenna.is_delayed for antenna in antennas),
         phase_centre=first.phase_centre,
     )

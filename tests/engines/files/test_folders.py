@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autotune.engines.files.formats.voltages import VoltageFiles
 from autotune.engines.files.gains import read_gains
 from autotune.engines.files.opening import open_samples
-from autotune.engines.files.voltages import VoltageFiles
 from autotune.engines.jobs.inputs import recordings
 
 from . import makers
@@ -74,7 +74,7 @@ def test_what_is_unknown_or_unreadable_in_a_folder_is_told_and_left_out(night: P
     parts = {
         "other.toml": "not a header of samples",
         "broken.toml": "it is no TOML",
-        "notes": "none of VDIF, DADA and GUPPI RAW",
+        "notes": "neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF",
         "gone": "No such file",
         "pipe": "it is a pipe",
     }

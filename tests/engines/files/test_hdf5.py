@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
-from autotune.engines.files.visibilities import VisibilityDumps, VisibilityFile
-from autotune.engines.files.voltages import VoltageFile, VoltageFiles
+from autotune.engines.files.formats.visibilities import VisibilityDumps, VisibilityFile
+from autotune.engines.files.formats.voltages import VoltageFile, VoltageFiles
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 from autotune.engines.streams.voltages import VoltageInfo
@@ -199,6 +199,7 @@ def test_a_full_disk_leaves_what_was_written(tmp_path: Path, limit: int) -> None
 def test_a_disk_without_room_for_a_header_is_told(tmp_path: Path) -> None:
     with full_disk(1000), refused("v.h5", "cannot be made", "File too large"):
         VoltageFile(tmp_path / "v.h5", VOLTAGES)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_timestamp_that_was_not_written_is_not_read(tmp_path: Path) -> None:
@@ -212,7 +213,7 @@ WRITER = """
 import sys
 import numpy as np
 from tests.engines.files.test_hdf5 import BATCH, VOLTAGES
-from autotune.engines.files.voltages import VoltageFile
+from autotune.engines.files.formats.voltages import VoltageFile
 file = VoltageFile(sys.argv[1], VOLTAGES)
 for n in range(10 ** 9):
     values = np.full((3, *VOLTAGES.heap_shape), n % 100, np.int8)
@@ -263,7 +264,7 @@ from pathlib import Path
 import numpy as np
 from tests.engines.files.test_hdf5 import BATCH, VOLTAGES, heaps, read_all
 from autotune import UsageError
-from autotune.engines.files.voltages import VoltageFile, VoltageFiles
+from autotune.engines.files.formats.voltages import VoltageFile, VoltageFiles
 folder, told, fine = Path(sys.argv[1]), 0, 0
 file = VoltageFile(folder / "v.h5", VOLTAGES)
 file.write(np.arange(10) * BATCH, heaps(VOLTAGES, 10), np.zeros((10, 2), np.uint32))
@@ -394,6 +395,6 @@ def test_a_full_disk_leaves_the_dumps_before(tmp_path: Path) -> None:
 
 
 def test_nothing_of_files_is_imported_with_the_package() -> None:
-    code = "import sys, autotune, autotune.engines.files.opening, autotune.engines.files.voltages; "
+    code = "import sys, autotune, autotune.engines.files.opening, autotune.engines.files.formats.voltages; "
     code += "sys.exit(bool({'h5py', 'pyuvdata', 'astropy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.opening import open_samples
-from autotune.engines.files.raw import RawFile
 from autotune.engines.streams.samples import SampleInfo
 
 from .common import full_disk, read_all, refused

@@ -16,15 +16,15 @@ from baseband import dada, guppi, vdif
 from autotune import unpack_samples
 from autotune.core.errors import UsageError
 from autotune.engines import Bands, channelise
+from autotune.engines.files.formats.voltages import CHECKS, FORMAT, NEEDED
 from autotune.engines.files.hdf5 import GrownFile
 from autotune.engines.files.opening import open_samples
-from autotune.engines.files.voltages import CHECKS, FORMAT, NEEDED
 
 from .common import read_all
 from .test_starts import posix
 
 FOLDER = Path(baseband.data.__file__).parent
-NONE_OF_THEM = "its content is none of VDIF, DADA and GUPPI RAW"
+NONE_OF_THEM = "it is not a recording: neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF"
 CUT_OFF = "it was cut off, or is still being written"
 
 

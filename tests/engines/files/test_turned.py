@@ -8,9 +8,9 @@ import pytest
 
 from autotune import unpack_samples
 from autotune.engines import Bands, channelise
+from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.packing import pack_samples
-from autotune.engines.files.raw import RawFile
 from autotune.engines.files.turned import Turned
 from autotune.engines.jobs.inputs import antenna_input
 from autotune.engines.streams.memory import ArraySource

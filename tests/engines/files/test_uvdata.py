@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from astropy.time import Time
 from astropy.utils import iers
 from pyuvdata import UVData
 
-from autotune.engines.files.uvdata import UvData, convert
-from autotune.engines.files.visibilities import VisibilityDumps, VisibilityFile
+from autotune.engines.files.formats.uvdata import UvData, convert
+from autotune.engines.files.formats.visibilities import VisibilityDumps, VisibilityFile
+from autotune.engines.jobs.sinks import undone_on_error
 from autotune.engines.streams.samples import SampleInfo
 from autotune.engines.streams.visibilities import VisibilityInfo
 
@@ -111,7 +113,7 @@ def test_a_conversion_keeps_what_it_is_made_of(tmp_path: Path) -> None:
 
 
 def test_many_dumps_are_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.engines.files.uvdata.AT_ONCE", 2 * N_CHANNELS * 6 * 32)
+    monkeypatch.setattr("autotune.engines.files.formats.uvdata.AT_ONCE", 2 * N_CHANNELS * 6 * 32)
     values = dumps(5)
     write(UvData(tmp_path / "x.uvh5", INFO), values, np.ones((5, 3), bool))
     found = UVData.from_file(str(tmp_path / "x.uvh5")).data_array.reshape(5, 6, N_CHANNELS, 4)
@@ -158,8 +160,18 @@ def test_what_lacks_is_told_before_anything_is_written(tmp_path: Path, change: d
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_is_left_of_an_engine_that_cannot_be_made(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with pytest.raises(RuntimeError), ExitStack() as stack, undone_on_error(stack, [path]):
+        stack.callback(UvData(path, INFO).close)
+        assert [each.name for each in tmp_path.iterdir()] == [f"{name}.h5"]
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_other_things_that_cannot_be_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with refused("must end in .uvh5 or .ms"):
+    with refused("must end in .ms or .uvh5"):
         UvData(tmp_path / "x.fits", INFO)
     with refused("centre_frequency_hz, channel_width_hz"):
         UvData(tmp_path / "x.ms", replace(INFO, centre_frequency_hz=None, channel_width_hz=0.0))

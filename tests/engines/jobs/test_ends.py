@@ -98,7 +98,11 @@ def test_terminal_picture_and_file_count_the_same_dumps(folder, capsys, monkeypa
         (["correlate", "a.dada", "a.dada", "--spectra-per-heap", "6"], 2, "--spectra-per-heap 6: heaps that are"),
         (["correlate", "a.dada", "a.dada", "--spectra-per-heap", "1048576"], 2, "--accumulate 4 batches of "),
         (["correlate", "one.dada", "one.dada"], 2, "correlates two polarisations of each antenna; there is 1"),
-        (["correlate", "empty"], 2, "there is no recording in empty: no TOML header, VDIF, DADA or GUPPI RAW"),
+        (
+            ["correlate", "empty"],
+            2,
+            "there is no recording in empty: neither DADA nor GUPPI RAW nor a TOML header of packed samples nor VDIF",
+        ),
         (["channelise", "a.dada", "--spectra-per-heap", "1048576"], 2, "--spectra-per-heap 1048576 spectra are made"),
         (["channelise", "pipe"], 2, "pipe: it is a pipe"),
         (["channelise", "lost.toml"], 1, "no heap is whole: "),

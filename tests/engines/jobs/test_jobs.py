@@ -12,10 +12,10 @@ from autotune import UsageError
 from autotune.cli import program
 from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.files.delays import write_delays
+from autotune.engines.files.formats.raw import RawFile
+from autotune.engines.files.formats.visibilities import VisibilityDumps
+from autotune.engines.files.formats.voltages import VoltageFiles
 from autotune.engines.files.packing import pack_samples
-from autotune.engines.files.raw import RawFile
-from autotune.engines.files.visibilities import VisibilityDumps
-from autotune.engines.files.voltages import VoltageFiles
 from autotune.engines.jobs import Bands, Narrow, channelise, correlate
 from autotune.engines.streams.memory import ArraySource
 from autotune.engines.streams.samples import SampleInfo

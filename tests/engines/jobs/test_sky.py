@@ -10,7 +10,7 @@ import pytest
 
 from autotune.cli import program
 from autotune.engines.files.delays import read_delays
-from autotune.engines.files.visibilities import VisibilityDumps
+from autotune.engines.files.formats.visibilities import VisibilityDumps
 from autotune.engines.jobs import Bands, Narrow, correlate
 from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.expected import theory_of

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import one_line
-from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
-from . import checks
-from .reading import Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
-from .vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of
+from ....core.errors import one_line
+from ...streams.samples import COMPLEX_BITS, SampleInfo, Samples
+from .. import checks
+from ..reading import Bytes, Given, Start, Tell, cut_off, packets_in, refuse, settled
+from ..vdif_frames import HEADER_BYTES, MOST_EARLY, NUMBER, Frame, FrameReader, Frames, frame_of, is_vdif
+from .base import SAMPLES
 
+suffixes, holds, help = (".vdif",), SAMPLES, "VDIF"
 OF_MARK5B = 0xAB
 OFFSET = 0x80  # of 8 bits: offset binary
 
@@ -23,7 +25,12 @@ _LEVELS = np.array([-3, -1, 1, 3], np.int8)[np.arange(256)[:, np.newaxis] >> np.
 _PACKED = (_LEVELS[:, ::2] << 4 | _LEVELS[:, 1::2] & 15).view(np.uint16)[:, 0]  # of a byte, its 4 samples of 4 bits
 
 
-def open_vdif(path: Path, given: Given, tell: Tell) -> "VdifSamples":
+def recognises(file: Bytes) -> bool:
+    """Returns whether a file is of this format, by its name or its first frames."""
+    return file.path.suffix in suffixes or is_vdif(file)
+
+
+def read(path: Path, given: Given, tell: Tell) -> "VdifSamples":
     """Opens a file.
 
     Raises:

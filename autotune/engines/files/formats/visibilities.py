@@ -11,12 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..streams.samples import SampleInfo
-from ..streams.visibilities import VisibilityInfo
-from . import checks
-from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
-from .phase_centre import phase_centre_of_text
+from ....core import schema
+from ...streams.samples import SampleInfo
+from ...streams.visibilities import VisibilityInfo
+from .. import checks
+from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
+from ..phase_centre import phase_centre_of_text
+from ..reading import Tell
+from .base import VISIBILITIES
 
+suffixes, holds, help = (".h5", ".hdf5"), VISIBILITIES, "HDF5"
 FORMAT = "autotune visibilities 1"
 NEEDED = ("n_channels", "n_antennas", "dump_samples")
 CHECKS = {
@@ -26,8 +30,19 @@ CHECKS = {
     "centre_frequency_hz": checks.real,
     "channel_width_hz": checks.real,
     "gains": checks.ROWS_OF_REALS,
+    "is_delayed": schema.as_flag,
     "phase_centre": phase_centre_of_text,
 }
+
+
+def write(path: Path, info: VisibilityInfo, tell: Tell) -> "VisibilityFile":
+    """Makes a new file. Raises UsageError when it exists or cannot be made."""
+    return VisibilityFile(path, info)
+
+
+def read(path: Path) -> "VisibilityDumps":
+    """Opens a file. Raises UsageError as ``VisibilityDumps`` does."""
+    return VisibilityDumps(path)
 
 
 class VisibilityFile:

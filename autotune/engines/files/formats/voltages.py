@@ -13,16 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core import schema
-from ...core.errors import UsageError
-from ..streams.samples import SampleInfo
-from ..streams.times import time_text
-from ..streams.voltages import Batches, VoltageInfo
-from . import checks
-from .hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
-from .phase_centre import phase_centre_of_text
-from .reading import refuse
+from ....core import schema
+from ....core.errors import UsageError
+from ...streams.samples import SampleInfo
+from ...streams.times import time_text
+from ...streams.voltages import Batches, VoltageInfo
+from .. import checks
+from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, told
+from ..phase_centre import phase_centre_of_text
+from ..reading import Tell, refuse
+from .base import VOLTAGES
 
+suffixes, holds, help = (".h5", ".hdf5"), VOLTAGES, "HDF5"
 FORMAT = "autotune voltages 1"
 MOST_HEAP_BYTES = 1 << 31
 AT_ONCE = 1 << 24  # bytes that are read together
@@ -41,6 +43,16 @@ CHECKS = {
 NEEDED = ("n_channels", "n_pols", "bits", "spectra_per_heap", "step")
 ALIKE = (*NEEDED, "centre_frequency_hz", "channel_width_hz", "phase_centre")
 ALIKE_SAMPLES = ("sample_rate_hz", "sync_time_unix")
+
+
+def write(path: Path, info: VoltageInfo, tell: Tell) -> "VoltageFile":
+    """Makes a new file. Raises UsageError when it exists or cannot be made."""
+    return VoltageFile(path, info)
+
+
+def read(paths: Sequence[Path]) -> "VoltageFiles":
+    """Opens the files of several antennas. Raises UsageError as ``VoltageFiles`` does."""
+    return VoltageFiles(paths)
 
 
 class VoltageFile:

@@ -21,16 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from ...core import schema
-from ...core.errors import UsageError
-from ...core.files import write_whole
-from ..streams.samples import SampleInfo, Samples
-from ..streams.times import stored_time
-from . import checks
-from .reading import Bytes, Given, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
-from .toml import checked, read_toml, written
-from .turned import LOWER, SIDEBANDS
+from ....core import schema
+from ....core.errors import UsageError
+from ....core.files import write_whole
+from ...streams.samples import SampleInfo, Samples
+from ...streams.times import stored_time
+from .. import checks
+from ..reading import Bytes, Given, Tell, came, cut_off, packet_of, packets_in, refuse, start_of, tell_coarse
+from ..toml import checked, read_toml, written
+from ..turned import LOWER, SIDEBANDS
+from .base import SAMPLES
 
+suffixes, holds, help = (".toml",), SAMPLES, "a TOML header of packed samples"
 MOST_HEADER = 1 << 16  # bytes
 
 
@@ -45,7 +47,12 @@ HEADER = schema.members_of(
 )
 
 
-def open_raw(path: Path, given: Given, tell: Tell) -> "RawSamples":
+def recognises(file: Bytes) -> bool:
+    """Returns whether a file is a header, by its name."""
+    return file.path.suffix in suffixes
+
+
+def read(path: Path, given: Given, tell: Tell) -> "RawSamples":
     """Opens a recording by its header, ``path``.
 
     Raises:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import UsageError
-from ..streams.samples import SampleInfo, Samples
-from ..streams.times import step_of
-from . import checks
-from .interleaved import Layout, centre_of
-from .reading import (
+from ....core.errors import UsageError
+from ...streams.samples import SampleInfo, Samples
+from ...streams.times import step_of
+from .. import checks
+from ..interleaved import Layout, centre_of
+from ..reading import (
     MOST_BYTES,
     MOST_GAP_S,
     Bytes,
@@ -34,21 +34,24 @@ from .reading import (
     settled,
     unix_of_mjd,
 )
+from .base import SAMPLES
 
 CARD = 80
 MOST_HEADER, USUAL_HEADER = 1 << 20, 1 << 15  # bytes
 MOST_HOPS = 1 << 12  # blocks that are gone through to find the last one
 STRAIGHT = 512  # bytes of which headers are multiples with DIRECTIO
+suffixes, holds, help = (), SAMPLES, "GUPPI RAW"
 N_POLS = {1: 1, 4: 2}  # of NPOL
 ALIKE = ("BLOCSIZE", "NBITS", "OBSNCHAN", "NPOL", "OVERLAP", "PKTSIZE", "PIPERBLK", "PKTFMT")
 
 
-def is_guppi(start: bytes) -> bool:
-    """Returns whether a file that begins so is one."""
+def recognises(file: Bytes) -> bool:
+    """Returns whether a file is of this format, by its first card."""
+    start = file.take(0, CARD).tobytes()
     return re.match(rb"[A-Z0-9_-]{1,8} *= [ -~]{70}", start) is not None and start[8:10] == b"= "
 
 
-def open_guppi(path: Path, given: Given, tell: Tell) -> "GuppiSamples":
+def read(path: Path, given: Given, tell: Tell) -> "GuppiSamples":
     """Opens a file.
 
     Raises:
@@ -63,7 +66,7 @@ def open_guppi(path: Path, given: Given, tell: Tell) -> "GuppiSamples":
 
 
 def antennas_of(path: Path) -> tuple[int, int]:
-    """Returns how many antennas a file has, and the channels of each. Raises UsageError as ``open_guppi`` does."""
+    """Returns how many antennas a file has, and the channels of each. Raises UsageError as ``read`` does."""
     file = Bytes(path)
     try:
         return _antennas(_read_header(file, 0, 0)[0])

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import one_line
-from ..streams.samples import SampleInfo, Samples
-from ..streams.times import DECIMAL, step_of
-from . import checks
-from .interleaved import Heaps, Layout, centre_of
-from .reading import (
+from ....core.errors import one_line
+from ...streams.samples import SampleInfo, Samples
+from ...streams.times import DECIMAL, step_of
+from .. import checks
+from ..interleaved import Heaps, Layout, centre_of
+from ..reading import (
     COARSE,
     Bytes,
     Given,
@@ -33,21 +33,23 @@ from .reading import (
     settled,
     unix_of_mjd,
 )
+from .base import SAMPLES
 
 MOST_HEADER = 1 << 20  # bytes
 USUAL_HEADER = 4096
 MOST_LOST = 256  # samples at the end of a file that is shorter than it says: packets are that long then, or fit
 UTC_START = re.compile(r"(\d{4}-\d\d-\d\d)[-T](\d\d:\d\d:\d\d)(\.\d{0,40})?")
 IN_HEAPS = "MKBF"  # INSTRUMENT of what MeerKAT's beamformer sends, as PTUSE records it
+suffixes, holds, help = (), SAMPLES, "DADA"
 ORDERS = {"TFP": False, "TPF": True}  # whether polarisations come before channels
 
 
-def is_dada(start: bytes) -> bool:
-    """Returns whether a file that begins so is one."""
-    return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", start, re.MULTILINE) is not None
+def recognises(file: Bytes) -> bool:
+    """Returns whether a file is of this format, by what it begins with."""
+    return re.search(rb"^\s*HDR_(SIZE|VERSION)\s", file.take(0, USUAL_HEADER).tobytes(), re.MULTILINE) is not None
 
 
-def open_dada(path: Path, given: Given, tell: Tell) -> "DadaSamples":
+def read(path: Path, given: Given, tell: Tell) -> "DadaSamples":
     """Opens a file.
 
     Raises:

@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from ..streams.phase_centre import PhaseCentre
-from ..streams.visibilities import VisibilityInfo
-from .hdf5 import reserve, told
-from .reading import refuse
+from ...streams.phase_centre import PhaseCentre
+from ...streams.visibilities import VisibilityInfo
+from ..hdf5 import reserve, told
+from ..reading import Tell, refuse
+from .base import VISIBILITIES, either
 from .visibilities import Dump, VisibilityDumps, VisibilityFile
 
-FORMATS = (".uvh5", ".ms")
+suffixes, holds, help = (".ms", ".uvh5"), VISIBILITIES, "UVH5 or a Measurement Set"
 POLARISATIONS = (-5, -7, -8, -6)  # xx, xy, yx, yy: of antenna j, and then of antenna i
 INTEGERS = np.dtype([("r", np.int32), ("i", np.int32)])  # of UVH5
 AT_ONCE = 1 << 26  # bytes of visibilities that are converted together
@@ -37,6 +38,16 @@ PRODUCT_BYTES, ROW_BYTES, REST_BYTES = 30, 512, 1 << 20  # that a file takes at 
 SHORTEST_S = 1e-3  # of a dump: Julian dates of 64 bits are 40 microseconds apart
 LEAST_RADIUS_M, MOST_RADIUS_M = 6.3e6, 6.4e6
 JULIAN_1970 = Fraction("2440587.5")
+
+
+def write(path: Path, info: VisibilityInfo, tell: Tell) -> "UvData":
+    """Makes a sink whose file is made when it is closed. Raises UsageError as ``UvData`` does."""
+    if info.is_delayed and not info.phase_centre:
+        tell(
+            f"{path}: it says unprojected, though delays stop fringes: whatever they point at will seem to be at the "
+            "zenith; say the direction in [phase_centre] of the file of delays"
+        )
+    return UvData(path, info)
 
 
 class UvData:
@@ -200,8 +211,8 @@ def _catalogue(centre: PhaseCentre, location: Any) -> dict[str, Any]:
 
 def _must_be_possible(path: Path, info: VisibilityInfo) -> None:
     """Raises UsageError when such visibilities cannot be written to ``path``; says all that lacks."""
-    if path.suffix not in FORMATS:
-        refuse(path, f"its name must end in {' or '.join(FORMATS)}")
+    if path.suffix not in suffixes:
+        refuse(path, f"its name must end in {either(suffixes)}")
     _packages(path)
     if path.exists():
         refuse(path, "it exists; give another name, or remove it")

@@ -1,0 +1,81 @@
+"""Formats of files, one module each: recordings that are read, voltages and visibilities that are written.
+
+Each module of this folder but ``base`` is a format, and has the attributes that ``base.Format`` lists. Installed
+packages add formats by entry points of the group ``autotune.formats``, each called as a suffix, without its dot.
+"""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, cast
+
+from ....core.errors import UsageError
+from ....source.installed import FORMATS, installed, load_installed
+from ..reading import refuse
+from .base import SAMPLES, VISIBILITIES, VOLTAGES, Format, either
+
+
+@cache
+def own() -> tuple[Format, ...]:
+    """Returns the formats of this folder, in the order of their modules' names."""
+    names = sorted(module.name for module in iter_modules(__path__) if module.name != "base")
+    return tuple(cast(Format, import_module(f"{__name__}.{name}")) for name in names)
+
+
+def that_hold(holds: str) -> list[Any]:
+    """Returns the formats of this folder for samples, voltages or visibilities."""
+    return [each for each in own() if each.holds == holds]
+
+
+def suffixes(holds: str, does: str) -> tuple[str, ...]:
+    """Returns the suffixes of the formats of this folder that ``read`` or ``write``."""
+    found = [suffix for each in that_hold(holds) if hasattr(each, does) for suffix in each.suffixes]
+    return tuple(sorted(found))
+
+
+def names(holds: str) -> list[str]:
+    """Returns what the formats of this folder are, in a few words each."""
+    return [each.help for each in that_hold(holds)]
+
+
+def find(suffix: str, holds: str, does: str) -> Any:
+    """Returns the format that ``read`` or ``write`` files of such a name, or None. Those of this folder come first.
+
+    Raises:
+        UsageError: for a format of an installed package that is broken.
+    """
+    known = that_hold(holds)
+    if suffix[1:] in installed(FORMATS) and not any(suffix in each.suffixes for each in own()):
+        known.append(_added(suffix[1:]))
+    fits = (each for each in known if each.holds == holds and suffix in each.suffixes and hasattr(each, does))
+    return next(fits, None)
+
+
+def for_new(path: Path, holds: str) -> Any:
+    """Returns the format of a file that is to be written.
+
+    Raises:
+        UsageError: when its suffix is that of no format for such data; when the file exists.
+    """
+    found = find(path.suffix, holds, "write")
+    if found is None:
+        added = sorted(f".{name}" for name in installed(FORMATS))
+        more = f"; installed packages add {', '.join(added)}, for other data" if added else ""
+        refuse(path, f"its name must end in {either(suffixes(holds, 'write'))} for {holds}{more}")
+    if path.exists():
+        refuse(path, "it exists; give another name, or remove it")
+    return found
+
+
+def _added(name: str) -> Format:
+    """Returns the format of an installed package. Raises UsageError when it is broken."""
+    found = cast(Format, load_installed(FORMATS, name, Format))
+    where = f"the format {name!r} of {FORMATS}"
+    if f".{name}" not in found.suffixes:
+        raise UsageError(f"{where} has the suffixes {found.suffixes!r}: its entry point must be called as one of them")
+    if found.holds not in (SAMPLES, VOLTAGES, VISIBILITIES):
+        raise UsageError(f"{where} has holds={found.holds!r}, must be {SAMPLES}, {VOLTAGES} or {VISIBILITIES}")
+    if not hasattr(found, "read") and not hasattr(found, "write"):
+        raise UsageError(f"{where} lacks both read and write; it must have one of them")
+    return found

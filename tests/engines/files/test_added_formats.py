@@ -1,0 +1,149 @@
+"""A format of files is one module: what the tree has is listed once, and a package that is installed adds one."""
+
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autotune.engines.files import formats
+from autotune.engines.files.formats.base import SAMPLES, VISIBILITIES, VOLTAGES, either
+from autotune.engines.files.formats.raw import RawFile
+from autotune.engines.files.packing import pack_samples
+from autotune.engines.jobs import Bands, correlate
+from autotune.engines.streams.samples import SampleInfo
+
+from ...test_installed import autotune, install
+from .common import refused
+
+ROOT = Path(__file__).parents[3]
+ENTRY_POINTS = "[autotune.formats]\nnpz = toybox.npz\n"
+WORDS = ["--channels", "16", "--spectra-per-heap", "64", "--accumulate", "2", "--device", "host"]
+
+
+def example() -> str:
+    """The module that CONTRIBUTING.md shows."""
+    _, _, section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding a format of files\n")
+    code = re.search(r'^    """Visibilities.*?^    \[project', section, re.MULTILINE | re.DOTALL)
+    assert code is not None
+    return textwrap.dedent(code[0].rpartition("\n")[0])
+
+
+def night(folder: Path) -> list[str]:
+    """Recordings of two antennas, one of which is much louder."""
+    for antenna in range(2):
+        info = SampleInfo(8, 2, 1e6, 4096, 1 << 15, antenna=f"m{antenna}")
+        file = RawFile(folder / f"m{antenna}.toml", info)
+        samples = np.random.default_rng(antenna).normal(0, 20, (2, 1 << 15))
+        file.write(pack_samples(np.rint(samples).astype(np.int16), 8))
+        file.close()
+    return [str(folder / f"m{antenna}.toml") for antenna in range(2)]
+
+
+def test_a_format_is_added_from_outside(tmp_path: Path) -> None:
+    assert len(example().splitlines()) <= 30
+    site, files = install(tmp_path / "site", {"npz": example()}, ENTRY_POINTS), night(tmp_path)
+    out = tmp_path / "x.npz"
+    done = autotune("correlate", *files, *WORDS, "--out", str(out), site=site)
+    assert done.returncode == 0 and done.stdout.startswith(f"{out}: "), done.stderr
+    kept = correlate(files, Bands(16, spectra_per_heap=64), accumulate=2, device="host")
+    with np.load(out) as found:
+        assert found["timestamps"].tolist() == kept.timestamps.tolist() and len(kept.timestamps) > 3
+        assert np.array_equal(found["visibilities"], kept.visibilities) and kept.visibilities.any()
+        assert np.array_equal(found["present"], kept.present)
+    again = autotune("correlate", *files, *WORDS, "--out", str(out), site=site)
+    assert again.returncode == 2 and "x.npz: it exists" in again.stderr
+    voltages = autotune("channelise", files[0], "--channels", "16", "--out", str(tmp_path / "v.npz"), site=site)
+    assert voltages.returncode == 2
+    assert "v.npz: its name must end in .h5 or .hdf5 for voltages; installed packages add .npz" in voltages.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import no_such_module", "'npz' of autotune.formats does not load: toybox.npz of toybox 1.0: ModuleNotFound"),
+        (
+            "suffixes = ('.npz',)",
+            "'npz' of autotune.formats cannot be used: toybox.npz of toybox 1.0 lacks help, holds",
+        ),
+        (
+            "suffixes, holds, help = ('.np',), 'voltages', ''",
+            "has the suffixes ('.np',): its entry point must be called",
+        ),
+        ("suffixes, holds, help = ('.npz',), 'pictures', ''", "holds='pictures', must be samples, voltages or"),
+        ("suffixes, holds, help = ('.npz',), 'voltages', ''", "'npz' of autotune.formats lacks both read and write"),
+    ],
+)
+def test_a_format_that_is_broken_is_told(tmp_path: Path, text: str, says: str) -> None:
+    site, files = install(tmp_path / "site", {"npz": text}, ENTRY_POINTS), night(tmp_path)
+    done = autotune("correlate", *files, *WORDS, "--out", str(tmp_path / "x.npz"), site=site)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and not (tmp_path / "x.npz").exists()
+    done = autotune("correlate", *files, *WORDS, "--out", str(tmp_path / "x.h5"), site=site)
+    assert done.returncode == 0, "what is not asked for is not loaded"
+
+
+def test_a_module_in_the_folder_is_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {each.__name__ for each in formats.own()}
+    (tmp_path / "npz.py").write_text(example())
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
+    formats.own.cache_clear()
+    try:
+        assert {each.__name__ for each in formats.own()} - before == {f"{formats.__name__}.npz"}
+        assert ".npz" in formats.suffixes(VISIBILITIES, "write")
+        assert formats.for_new(tmp_path / "x.npz", VISIBILITIES).help == "arrays of NumPy"
+        with refused("x.fits: its name must end in .h5, .hdf5, .ms, .npz or .uvh5 for visibilities"):
+            formats.for_new(Path("x.fits"), VISIBILITIES)
+    finally:
+        monkeypatch.undo()
+        formats.own.cache_clear()
+        sys.modules.pop(f"{formats.__name__}.npz", None)
+
+
+def test_a_recording_of_an_added_format_is_read(tmp_path: Path) -> None:
+    """Its content is none that the tree knows, its name is, and the folder that it lies in has it, too."""
+    module = """
+        from autotune.engines.streams.memory import ArraySource
+        from autotune.engines.streams.samples import SampleInfo
+        import numpy as np
+
+        suffixes, holds, help = (".npz",), "samples", "arrays of NumPy"
+
+        def read(path, given, tell):
+            rows = np.load(path)["samples"]
+            return ArraySource(rows.view(np.uint8), given.over(SampleInfo(8, 2, 1e6, 4096)))
+    """
+    site = install(tmp_path / "site", {"npz": textwrap.dedent(module)}, ENTRY_POINTS)
+    (tmp_path / "night").mkdir()
+    samples = np.rint(np.random.default_rng(1).normal(0, 20, (2, 1 << 15))).astype(np.int8)
+    np.savez(tmp_path / "night" / "m0.npz", samples=samples)
+    np.savez(tmp_path / "night" / "m1.npz", samples=samples)
+    out = tmp_path / "x.h5"
+    done = autotune("correlate", str(tmp_path / "night"), *WORDS, "--out", str(out), site=site)
+    assert done.returncode == 0 and "3 baselines" in done.stdout, done.stderr
+    without = autotune("correlate", str(tmp_path / "night"), *WORDS, "--out", str(tmp_path / "y.h5"))
+    assert without.returncode == 2 and "there is no recording in" in without.stderr
+
+
+def test_the_page_lists_the_formats() -> None:
+    rows = re.findall(
+        r"^\| (.+?) \| (\w+) \| (.+?) \| (.+?) \| `(\w+)` \|$",
+        (ROOT / "docs/engines-files.md").read_text(),
+        re.MULTILINE,
+    )
+    expected = []
+    for each in formats.own():
+        names = [f"x{suffix}" for suffix in sorted(each.suffixes)]
+        by_content = ["by content"] if each.holds == SAMPLES and each.suffixes != (".toml",) else []
+        does = ", ".join(word for word in ("read", "write") if hasattr(each, word))
+        expected.append((each.help, each.holds, ", ".join(names + by_content), does, each.__name__.rpartition(".")[2]))
+    assert rows == expected and len(rows) == 7
+
+
+def test_help_names_the_formats() -> None:
+    told = {command: " ".join(autotune(command, "-h").stdout.split()) for command in ("channelise", "correlate")}
+    assert f"A recording: {either(formats.names(SAMPLES))}." in told["channelise"]
+    for command, holds in (("channelise", VOLTAGES), ("correlate", VISIBILITIES)):
+        assert either([f"x{suffix}" for suffix in formats.suffixes(holds, "write")]) in told[command]
