@@ -26,8 +26,8 @@ from autotune.engines.corrections.gains import Gains
 from autotune.engines.f.band import Band
 from autotune.engines.f.sample_buffers import Loaded
 from autotune.engines.kernels.choice import AUTO, FILTER_BANKS, Kernels
-from autotune.engines.machine.activity import Activity
 from autotune.engines.machine.gpu import GpuBackend
+from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 N_RECORDED = 24  # chunks: each buffer of voltages has its turn equally often
@@ -50,11 +50,11 @@ def main() -> None:
 def measured(given: argparse.Namespace) -> dict[str, Any]:
     """Returns the figures by name."""
     backend, info, chunk = Recorder(GpuBackend()), SampleInfo(BITS, 2, RATE_HZ, PACKET), 1 << given.log_chunk
-    kernels = Kernels(backend, print, results=given.results, filter_bank=given.filter_bank)
+    bay = Bay(backend, Kernels(backend, print, results=given.results, filter_bank=given.filter_bank))
     settings, gains = settings_of(given.channels, chunk), Gains(given.channels, 2, 1e-3)
     pool = cupy.get_default_memory_pool()
     before = pool.used_bytes()
-    band = Band(backend, kernels, info, settings, delays(), gains, lambda buffer: (), Activity(backend))
+    band = Band(bay, info, settings, delays=delays(), gains=gains, deliver=lambda buffer: ())
     buffers = settings.n_buffers * sum(
         int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in settings.parts(info.n_pols).values()
     )

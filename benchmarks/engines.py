@@ -208,9 +208,8 @@ def run_f(a: argparse.Namespace) -> dict[str, Any]:
     source = Repeats(n_packets, pace=rate if a.pace else None)
     backend = GpuBackend()
     kernels = Kernels(backend, print, results=a.results, filter_bank=a.filter_bank)
-    engine = FEngine(
-        backend, source, [output(settings_of(a.channels, chunk), sink)], chunk // PACKET, kernels, a.say, spans
-    )
+    outputs = [output(settings_of(a.channels, chunk), sink)]
+    engine = FEngine(backend, source, outputs, chunk // PACKET, kernels, report=a.say, trace=spans)
 
     def forget() -> None:
         engine.counters[0].latency_s, engine.counters[0].chunks_dropped = 0.0, 0
@@ -234,7 +233,16 @@ def run_x(a: argparse.Namespace) -> dict[str, Any]:
     figures: dict[str, Any] = {"copies": copy_in_alone(per_chunk * batch_bytes)}
     n_batches = max(1024, int(a.seconds * figures["copies"] / batch_bytes)) // 512 * 512
     source, spans, backend = RepeatedBatches(a.antennas, a.channels, n_batches), Spans(), GpuBackend()
-    engine = XEngine(backend, source, Sums(), 512, Kernels(backend, print), per_chunk, report=a.say, trace=spans)
+    engine = XEngine(
+        backend,
+        source,
+        Sums(),
+        Kernels(backend, print),
+        batches_per_dump=512,
+        batches_per_chunk=per_chunk,
+        report=a.say,
+        trace=spans,
+    )
     with observed(figures), profiled(a.profile):
         counters = engine.run()
     figures["rate"] = counters.batches_in * batch_bytes / figures["seconds"]
@@ -254,9 +262,9 @@ def run_fx(a: argparse.Namespace) -> dict[str, Any]:
         [Repeats(n_packets, seed) for seed in range(a.antennas)],
         [output(settings, None) for _ in range(a.antennas)],
         Sums(),
-        512,
         Kernels(backend, print if a.antennas == 1 else lambda line: None, filter_bank=a.filter_bank),
-        chunk,
+        batches_per_dump=512,
+        chunk_samples=chunk,
         report=a.say,
         trace=spans,
     )
@@ -285,7 +293,8 @@ def run_check(a: argparse.Namespace) -> dict[str, Any]:
     for per_chunk in (64, 16, 3):
         sums, backend = Sums(1 << 30), GpuBackend()
         source_x = RepeatedBatches(a.antennas, 64, 200)
-        XEngine(backend, source_x, sums, 48, Kernels(backend, lambda line: None), per_chunk).run()
+        kernels = Kernels(backend, lambda line: None)
+        XEngine(backend, source_x, sums, kernels, batches_per_dump=48, batches_per_chunk=per_chunk).run()
         dumps.append(sums.by_time)
     fx = []
     for log_chunk in (log_all - 2, log_all - 4):
@@ -293,7 +302,7 @@ def run_check(a: argparse.Namespace) -> dict[str, Any]:
         sources = [Repeats((1 << (log_all - 2)) // PACKET, seed) for seed in range(3)]
         outputs = [output(settings, None) for _ in sources]
         kernels = Kernels(backend, lambda line: None, filter_bank=a.filter_bank)
-        FXEngine(backend, sources, outputs, sums, 2, kernels, 1 << log_chunk).run()
+        FXEngine(backend, sources, outputs, sums, kernels, batches_per_dump=2, chunk_samples=1 << log_chunk).run()
         fx.append(sums.by_time)
     return {
         "heaps": len(found[0]),

@@ -17,9 +17,9 @@ from autotune.engines.f.band import Band
 from autotune.engines.f.sample_buffers import Loaded
 from autotune.engines.f.voltages import BandSettings, Voltages
 from autotune.engines.kernels.choice import CHAIN, Kernels
-from autotune.engines.machine.activity import Activity
 from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host import HostBackend
+from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 from .engines.f.test_band import BANKS, HEAP, PACKET, WEIGHTS, C
@@ -58,7 +58,7 @@ def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> Non
     """Also when the band has sent other offsets, delays and phases from the same pinned memory since then."""
     replay, packets, n_recorded = loaded("replay"), 16, 9
     backend, info = replay.Recorder(HostBackend()), SampleInfo(10, 2, 1e6, PACKET)
-    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
+    bay = Bay(backend, Kernels(backend, lambda line: None, filter_bank=bank))
     settings = BandSettings(C, WEIGHTS, 8, HEAP, heaps_per_batch=4, max_delay_diff=200)
     delays = [DelayModel(Piece(0, 20.3, -4e-4, 0.1, 1e-5)), DelayModel(Piece(0, 12.7, 3e-4))]
     made = list[tuple[Voltages, np.ndarray]]()
@@ -67,7 +67,7 @@ def test_recorded_work_of_a_band_makes_the_same_voltages_again(bank: str) -> Non
         made.append((buffer, buffer.memory.copy()))
         return ()
 
-    band = Band(backend, kernels, info, settings, delays, Gains(C, 2, 0.05), deliver, Activity(backend))
+    band = Band(bay, info, settings, delays=delays, gains=Gains(C, 2, 0.05), deliver=deliver)
     chunk, received = packets * PACKET, np.ones((2, packets), bool)
     rows = np.random.default_rng(0).integers(0, 256, (2, (band.head + chunk) * 10 // 8), np.uint8)
 

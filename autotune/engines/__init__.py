@@ -10,7 +10,7 @@ is fastest, and from sweep, which tunes what they do not know.
 
 from .f.engine import FEngine
 from .fx.engine import FXEngine
-from .jobs import Bands, Narrow, channelise, correlate
+from .jobs import Bands, Narrow, Running, channelise, correlate
 from .x.engine import XEngine
 
-__all__ = ["Bands", "FEngine", "FXEngine", "Narrow", "XEngine", "channelise", "correlate"]
+__all__ = ["Bands", "FEngine", "FXEngine", "Narrow", "Running", "XEngine", "channelise", "correlate"]

@@ -114,11 +114,11 @@ def correlate(v: np.ndarray, accumulators: np.ndarray) -> None:
 
 
 def x_engine(
-    v: np.ndarray, present: np.ndarray, batch_samples: int, threshold: int, first_batch: int, cuts: Sequence[int]
+    v: np.ndarray, present: np.ndarray, batch_samples: int, batches_per_dump: int, first_batch: int, cuts: Sequence[int]
 ) -> dict[int, np.ndarray]:
     """Time of each dump -> int64 [channel, baseline, 4, 2], (-2^31, 1) where a baseline lacks data."""
     n_antennas, n_channels = v.shape[1:3]
-    plan, dumps = XPlan(n_antennas, batch_samples, threshold), {}
+    plan, dumps = XPlan(n_antennas, batch_samples, batches_per_dump), {}
     accumulators = np.zeros((n_channels, n_antennas * (n_antennas + 1) // 2, 4, 2), np.int64)
 
     def act(item: Correlate | Dump, some: np.ndarray) -> None:

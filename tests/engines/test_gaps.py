@@ -18,7 +18,7 @@ from autotune.engines.streams.samples import Samples
 from .f.test_band import PACKET
 from .f.test_engine import INFO, N_PACKETS, SETTINGS, engine, packed
 from .f.test_narrow_band import SETTINGS as NARROW
-from .fx.test_engine import BATCH, THRESHOLD, outputs
+from .fx.test_engine import BATCH, PER_DUMP, outputs
 
 AFTER = 50  # packets before the gap
 GAPS = [1, 3, 300, 1 << 38]  # packets: the last one is hours at any rate
@@ -73,9 +73,9 @@ def test_dumps_on_both_sides_of_a_gap_are_there_and_the_rest_is_counted(n_gap: i
     sources = [jumping(n_gap), jumping(n_gap, replace(INFO, first_timestamp=INFO.first_timestamp + 3 * PACKET))]
     kernels = Kernels(backend, lambda line: None)
     given = [outputs(antenna, None) for antenna in range(2)]
-    running = FXEngine(backend, sources, given, sink, THRESHOLD, kernels, 7 * PACKET)
+    running = FXEngine(backend, sources, given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET)
     _, counters = running.run()
-    length = THRESHOLD * BATCH
+    length = PER_DUMP * BATCH
     times = np.array(sink.timestamps)
     edge = INFO.first_timestamp + AFTER * PACKET
     assert (times < edge).sum() >= 2 and (times >= edge + n_gap * PACKET).sum() >= 1 and len(times) < 100
@@ -89,11 +89,13 @@ def test_one_antenna_may_have_a_gap_and_the_others_go_on() -> None:
     whole = ArraySource(packed(), INFO, None, 2)
     kernels = Kernels(backend, lambda line: None)
     given = [outputs(antenna, None) for antenna in range(2)]
-    FXEngine(backend, [whole, jumping(n_gap)], given, sink, THRESHOLD, kernels, 7 * PACKET).run()
+    FXEngine(
+        backend, [whole, jumping(n_gap)], given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET
+    ).run()
     present = np.array(sink.present)
     times = np.array(sink.timestamps)
     edges = INFO.first_timestamp + np.array([AFTER, AFTER + n_gap, N_PACKETS + n_gap, 2 * N_PACKETS]) * PACKET
-    length = THRESHOLD * BATCH
+    length = PER_DUMP * BATCH
     within = (times > edges[0]) & (times + length < edges[1])
     assert within.sum() >= 2 and (present[within] == [True, False]).all()
     behind = (times > edges[1] + 2 * length) & (times + length < edges[2] - 2 * length)

@@ -77,7 +77,7 @@ GAPS = {
     "a long gap is gone through": ("f.plan", "            yield from self._skip(time)\n", ""),
 }
 GAPS_OF_ALL = {
-    "the first dump is not whole": ("x.plan", "-(-self._next // self.threshold)\n", "self._next // self.threshold\n"),
+    "the first dump is not whole": ("x.plan", "-(-self._next // self.batches", "(self._next // self.batches"),
     "a dump is counted that came": ("x.plan", "if self._n_came and n:", "if False:"),
     "gaps are not counted": ("x.plan", "number - self._last_dump - 1", "0"),
     "an antenna's absence in a gap is forgotten": ("x.plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
@@ -86,9 +86,9 @@ DELAYS = {
     "the quantum is forgotten": ("corrections.delays", "quantum * round(delay_here / quantum)", "round(delay_here)")
 }
 DUMPS = {
-    "dumps begin with the stream": ("x.plan", "self._next % self.threshold", "(self._next - 1) % self.threshold"),
+    "dumps begin with the stream": ("x.plan", "self._next % self.batches", "(self._next - 1) % self.batches"),
     "flags of the last range only": ("x.plan", "self._good &= some", "self._good = some"),
-    "missing batches are not counted": ("x.plan", "if self._n_came == self.threshold else", "if self._n_came else"),
+    "missing batches are not counted": ("x.plan", "self._n_came == self.batches_per_dump", "self._n_came"),
     "one dump more at the end": ("x.plan", "int(came[-1]) + 1  #", "len(present)  #"),
     "one dump more at the beginning": ("x.plan", "int(came[0]), int", "0, int"),
     "either antenna suffices": ("x.plan", "self.good[i] & self.good[j]", "self.good[i] | self.good[j]"),

@@ -123,15 +123,15 @@ def test_a_gap_of_any_length_is_counted_and_costs_the_same(n_gap: int, delay: fl
 @pytest.mark.parametrize("n_gap", GAPS)
 def test_dumps_of_a_gap_are_counted_and_cost_nothing(n_gap: int) -> None:
     rng = np.random.default_rng(n_gap)
-    first, threshold, n = int(rng.integers(1 << 40)), 7, 20
-    plan, later = XPlan(2, 32, threshold), first + n + n_gap
+    first, per_dump, n = int(rng.integers(1 << 40)), 7, 20
+    plan, later = XPlan(2, 32, per_dump), first + n + n_gap
     came = np.ones((n, 2), bool)
     came[3:, 1] = False  # one antenna is silent from here on, and returns after the gap
     items = list(plan.chunk(first * 32, came)) + list(plan.chunk(later * 32, np.ones((n, 2), bool)))
     dumps = [item for item in items if isinstance(item, Dump)]
     here = set(range(first, first + n)) | set(range(later, later + n))
-    inside = range(-(-first // threshold), (later + n) // threshold)  # dumps that are whole
-    some = [range(d * threshold, (d + 1) * threshold) for d in (inside if len(inside) < 1000 else [])]
+    inside = range(-(-first // per_dump), (later + n) // per_dump)  # dumps that are whole
+    some = [range(d * per_dump, (d + 1) * per_dump) for d in (inside if len(inside) < 1000 else [])]
     if some:
         assert [d.time // 32 for d in dumps] == [d[0] for d in some if here & set(d)]
         whole = [here.issuperset(d) for d in some if here & set(d)]
@@ -204,26 +204,26 @@ def test_delays_are_exact(data: Any) -> None:
 def test_dumps_do_not_depend_on_how_a_stream_is_cut(data: Any) -> None:
     draw = data.draw
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n_antennas, threshold, n_batches = draw(st.integers(1, 4)), draw(st.integers(1, 9)), draw(st.integers(1, 50))
+    n_antennas, per_dump, n_batches = draw(st.integers(1, 4)), draw(st.integers(1, 9)), draw(st.integers(1, 50))
     first, batch_samples = (1 << draw(st.sampled_from([0, 40]))) + draw(st.integers(0, 100)), 1 << 10
     v = rng.integers(-127, 128, (n_batches, n_antennas, 2, 3, 2, 2), dtype=np.int8)
     present = rng.random((n_batches, n_antennas)) >= draw(st.sampled_from([0.0, 0.01, 0.1]))
     if draw(st.booleans()):
         hole = draw(st.integers(0, n_batches - 1))
         present[hole : hole + draw(st.integers(1, 20))] = False
-    whole = x_engine(v, present, batch_samples, threshold, first, [n_batches])
-    in_chunks = x_engine(v, present, batch_samples, threshold, first, cut(rng, n_batches))
-    came, length = first + np.flatnonzero(present.any(axis=1)), threshold * batch_samples
-    dumps = range(-(-came[0] // threshold), (came[-1] + 1) // threshold) if len(came) else range(0)
-    expected_times = [n * length for n in dumps if (came // threshold == n).any()]
+    whole = x_engine(v, present, batch_samples, per_dump, first, [n_batches])
+    in_chunks = x_engine(v, present, batch_samples, per_dump, first, cut(rng, n_batches))
+    came, length = first + np.flatnonzero(present.any(axis=1)), per_dump * batch_samples
+    dumps = range(-(-came[0] // per_dump), (came[-1] + 1) // per_dump) if len(came) else range(0)
+    expected_times = [n * length for n in dumps if (came // per_dump == n).any()]
     assert sorted(whole) == sorted(in_chunks) == expected_times
     for time in whole:
-        assert time % (threshold * batch_samples) == 0
+        assert time % (per_dump * batch_samples) == 0
         assert np.array_equal(whole[time], in_chunks[time])
         at = time // batch_samples - first
-        good = present[max(at, 0) : at + threshold].all(axis=0) & (at >= 0) & (at + threshold <= n_batches)
+        good = present[max(at, 0) : at + per_dump].all(axis=0) & (at >= 0) & (at + per_dump <= n_batches)
         expected = np.zeros(whole[time].shape, np.int64)
-        correlate(v[max(at, 0) : at + threshold], expected)
+        correlate(v[max(at, 0) : at + per_dump], expected)
         j, i = np.tril_indices(n_antennas)
         expected[:, ~(good[i] & good[j])] = (-(2**31), 1)
         assert np.array_equal(whole[time], expected)

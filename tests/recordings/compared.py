@@ -9,7 +9,7 @@ import numpy as np
 
 from autotune.engines.files.formats.visibilities import VisibilityDumps
 from autotune.engines.files.opening import open_samples
-from autotune.engines.jobs import Bands, channelise, correlate
+from autotune.engines.jobs import Bands, Running, channelise, correlate
 
 from .drawn import Night, Station
 from .reference import Dumps, Heaps, dumps_of, heaps_of
@@ -33,7 +33,7 @@ def faults(night: Night, folder: Path, device: str = "host") -> list[str]:
 def _heap_faults(night: Night, path: Path, header: dict[str, Any], device: str) -> Iterator[str]:
     station = night.stations[0]
     bands = Bands(night.n_channels, night.taps, spectra_per_heap=night.spectra_per_heap)
-    made = channelise(path, bands, header=header, device=device, chunk=night.chunk)
+    made = channelise(path, bands, header=header, running=Running(device=device, chunk=night.chunk))
     info, counters = made.bands[0].info, made.bands[0].counters
     yield from _label_faults(night, station, info.centre_frequency_hz, info.channel_width_hz)
     if info.samples.sync_time_unix != station.sync or info.samples.first_timestamp != station.first:
@@ -67,7 +67,9 @@ def _dump_faults(night: Night, files: list[tuple[Path, dict[str, Any]]], folder:
     out = folder / "vis.h5" if night.seed % 2 else None
     expected_heaps = [heaps_of(night, s, np.full(len(s.samples), gains[s.name])) for s in night.stations]
     expected = dumps_of(night, expected_heaps)
-    made = correlate(sources, bands, out, accumulate=night.accumulate, device=device, chunk=night.chunk)
+    made = correlate(
+        sources, bands, out, batches_per_dump=night.accumulate, running=Running(device=device, chunk=night.chunk)
+    )
     info, counters = made.info, made.counters
     yield from _label_faults(night, night.stations[0], info.centre_frequency_hz, info.channel_width_hz)
     yield from _clock_faults(night, info.antennas)

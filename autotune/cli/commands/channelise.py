@@ -35,7 +35,7 @@ from .engine_options import (
     named,
     narrow_bands,
     nothing,
-    records,
+    running,
     told_in_options,
 )
 from .options import DeviceOption
@@ -85,14 +85,7 @@ def channelise(
             header=header_of(header),
             keep=False,
             plot=plot,
-            package=package,
-            results=records(results),
-            tune=tune,
-            filter_bank=filter_bank,
-            device=device,
-            chunk=chunk,
-            tell=note,
-            report=report,
+            running=running(package, results, tune, filter_bank, device, chunk, report),
         )
     for band in made.bands:
         if not band.why_nothing:

@@ -34,7 +34,7 @@ from .engine_options import (
     named,
     narrow_bands,
     nothing,
-    records,
+    running,
     told_in_options,
 )
 from .options import DeviceOption
@@ -90,19 +90,12 @@ def correlate(
             inputs,
             bands,
             out,
-            accumulate=accumulate,
+            batches_per_dump=accumulate,
             header=header_of(header),
             keep=False,
             plot=plot,
             sky=sky,
-            package=package,
-            results=records(results),
-            tune=tune,
-            filter_bank=filter_bank,
-            device=device,
-            chunk=chunk,
-            tell=note,
-            report=report,
+            running=running(package, results, tune, filter_bank, device, chunk, report),
         )
     if not (why := made.why_nothing):
         stdout.print(_told(made), markup=False)

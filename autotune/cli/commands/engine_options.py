@@ -1,7 +1,7 @@
 """What `channelise` and `correlate` share: options, the line of progress, and how a run is told."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,8 @@ from ...core.errors import UsageError
 from ...engines.f.filters import WINDOWS
 from ...engines.files import formats
 from ...engines.files.formats.base import either
-from ...engines.jobs import Narrow
+from ...engines.jobs import Narrow, Running
+from ...engines.jobs.running import Report
 from ...engines.jobs.settings import MOST_TAPS
 from ..console import ProgressLine, ProgressText, note
 
@@ -77,9 +78,9 @@ ChunkOption = Annotated[
     ),
 ]
 
-OPTIONS = {"n_channels": "--channels"} | {
+OPTIONS = {"n_channels": "--channels", "batches_per_dump": "--accumulate"} | {
     name: f"--{name.replace('_', '-')}"
-    for name in ("accumulate", "bits", "chunk", "filter_bank", "spectra_per_heap", "taps", "tune", "window")
+    for name in ("bits", "chunk", "filter_bank", "spectra_per_heap", "taps", "tune", "window")
 }
 NAMED = re.compile(rf"(?<![\w./-])({'|'.join(OPTIONS)})=")  # an argument and its value
 NUMBERS = {"sample_rate_hz": float, "centre_frequency_hz": float, "n_pols": int}
@@ -90,9 +91,19 @@ def named(holds: str, does: str = "write") -> str:
     return either([f"x{suffix}" for suffix in formats.suffixes(holds, does)])
 
 
-def records(given: Path | None) -> Path | None:
-    """Returns the folder of records: the one that is given, or ``results`` if it is there."""
-    return given or next((path for path in [Path("results")] if path.is_dir()), None)
+def running(
+    package: str | None,
+    results: Path | None,
+    tune: str | None,
+    filter_bank: str,
+    device: str,
+    chunk: int | None,
+    report: Report,
+) -> Running:
+    """Returns the way in which an engine runs. Records are those in ``results``, if it is there and none are given."""
+    here = Path("results")
+    known = results or (here if here.is_dir() else None)
+    return Running(package, known, tune, filter_bank, device, chunk, tell=note, report=report)
 
 
 def narrow_bands(given: Sequence[str]) -> tuple[Narrow, ...]:
@@ -148,7 +159,7 @@ def nothing(why: str) -> typer.Exit:
 
 
 @contextmanager
-def followed() -> Iterator[Callable[[str, float | None], None]]:
+def followed() -> Iterator[Report]:
     """Yields what takes a line of progress and a share of the whole: a bar on a terminal, else lines now and then."""
     with ProgressLine(None, in_percent=True, transient=True) as bar:
 

@@ -12,9 +12,9 @@ import numpy as np
 from ...core.errors import UsageError
 from ..corrections.delays import Delays
 from ..corrections.gains import Gains
-from ..kernels.choice import Kernels
-from ..machine.activity import KERNELS, Activity
+from ..machine.activity import KERNELS
 from ..machine.backend import Backend, Event, together
+from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .filter_bank import filter_bank
 from .plan import Batch, FPlan, Run
@@ -32,14 +32,13 @@ class Band:
 
     def __init__(
         self,
-        backend: Backend,
-        kernels: Kernels,
+        bay: Bay,
         info: SampleInfo,
         settings: BandSettings,
+        *,
         delays: Sequence[Delays],
         gains: Gains,
         deliver: Callable[[Voltages], tuple[Event, ...]],
-        activity: Activity,
         unit: int = 1,
     ) -> None:
         if len(delays) != info.n_pols:
@@ -47,9 +46,9 @@ class Band:
         self.settings, self.unit, self._deliver = settings, unit, deliver
         self.shape = settings.shape(info)
         self.plan = FPlan(self.shape, delays)
-        self._info, self._stream, self._activity = info, backend.stream(), activity
-        self._bank = filter_bank(backend, kernels, info, settings, gains, self._stream, unit)
-        self._buffers = [self._voltages(backend) for _ in range(settings.n_buffers)]
+        self._info, self._stream, self._activity = info, bay.backend.stream(), bay.activity
+        self._bank = filter_bank(bay, info, settings, gains, self._stream, unit)
+        self._buffers = [self._voltages(bay.backend) for _ in range(settings.n_buffers)]
         self._number = 0
         self._read_at = 0.0
 

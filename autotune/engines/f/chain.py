@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 from ..corrections.delays import DelayModel
 from ..corrections.gains import Gains
-from ..kernels.choice import Kernels
-from ..machine.activity import Activity
-from ..machine.backend import Backend, Event
+from ..machine.backend import Event
+from ..run.bay import Bay
 from ..run.counters import FCounters
-from ..run.queues import Ending
 from ..streams.samples import SampleInfo, Source
 from ..streams.voltages import VoltageInfo, VoltageSink
 from .band import Band
@@ -44,13 +42,10 @@ class FChain:
 
     def __init__(
         self,
-        backend: Backend,
+        bay: Bay,
         source: Source,
         outputs: Sequence[Output],
         chunk_packets: int,
-        kernels: Kernels,
-        ending: Ending,
-        activity: Activity,
         joins: Deliver | None = None,
     ) -> None:
         info = source.info
@@ -59,17 +54,11 @@ class FChain:
         self._bands: list[Band | NarrowBand] = []
         for output, counters in zip(outputs, self.counters, strict=True):
             made = voltage_info(info, output.settings)
-            settings = bank(output.settings)
-            out = FOutput(backend, settings, made, output.sink, counters, ending, activity)
+            out = FOutput(bay, bank(output.settings), made, output.sink, counters)
             self.outputs.append(out)
             deliver = out.deliver if joins is None else _both(out.deliver, joins)
-            given = output.delays, output.gains, deliver, activity
-            if isinstance(output.settings, NarrowSettings):
-                chunk = chunk_packets * info.packet
-                self._bands.append(NarrowBand(backend, kernels, info, output.settings, *given, chunk))
-            else:
-                self._bands.append(Band(backend, kernels, info, settings, *given))
-        self.input = FInput(backend, source, self._bands, self.counters, chunk_packets, ending, activity)
+            self._bands.append(_band(bay, info, output, deliver, chunk_packets * info.packet))
+        self.input = FInput(bay, source, self._bands, self.counters, chunk_packets)
         self._begin = info.first_timestamp
 
     def writers(self) -> dict[str, Callable[[], None]]:
@@ -85,6 +74,13 @@ class FChain:
         yield from self.input.steps()
         for output in self.outputs:
             output.finish()
+
+
+def _band(bay: Bay, info: SampleInfo, output: Output, deliver: Deliver, chunk: int) -> Band | NarrowBand:
+    settings, delays, gains = output.settings, output.delays, output.gains
+    if isinstance(settings, NarrowSettings):
+        return NarrowBand(bay, info, settings, delays=delays, gains=gains, deliver=deliver, chunk=chunk)
+    return Band(bay, info, settings, delays=delays, gains=gains, deliver=deliver)
 
 
 def bank(settings: BandSettings | NarrowSettings) -> BandSettings:

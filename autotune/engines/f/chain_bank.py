@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..corrections.gains import Gains, SentGains
-from ..kernels.choice import Kernels
-from ..machine.backend import Backend, Stream
+from ..machine.backend import Stream
 from ..machine.staging import Staging
+from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
 from .sample_buffers import Loaded
@@ -40,8 +40,7 @@ class ChainBank:
 
     def __init__(
         self,
-        backend: Backend,
-        kernels: Kernels,
+        bay: Bay,
         info: SampleInfo,
         settings: BandSettings,
         gains: Gains,
@@ -49,6 +48,7 @@ class ChainBank:
         unit: int,
     ) -> None:
         self._info, self._settings, self._gains, self._stream = info, settings, gains, stream
+        backend = bay.backend
         shape = settings.shape(info)
         n, n_pols, n_channels, length = shape.spectra_per_batch, info.n_pols, settings.n_channels, shape.step
         self._heap_samples = settings.spectra_per_heap * length * unit
@@ -62,8 +62,8 @@ class ChainBank:
         self._offsets_sent = Staging(backend, ((MOST_RUNS, n_pols), np.int64))
         self._turns_sent = Staging(backend, ((2, n, n_pols), np.float32))
         of = stages(info, settings)
-        self._filter, self._filter_problem = kernels.launcher("pfb_fir", **of["pfb_fir"])
-        self._quantise, self._quantise_problem = kernels.launcher("postproc", **of["postproc"])
+        self._filter, self._filter_problem = bay.kernels.launcher("pfb_fir", **of["pfb_fir"])
+        self._quantise, self._quantise_problem = bay.kernels.launcher("postproc", **of["postproc"])
         self._transform = backend.fourier(length, n_pols * n, info.is_complex)
 
     def filter(self, runs: Sequence[Run], loaded: Loaded, buffer: Voltages) -> None:

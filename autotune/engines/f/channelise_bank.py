@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..corrections.gains import Gains, SentGains
-from ..kernels.choice import Kernels
-from ..machine.backend import Backend, Stream
+from ..machine.backend import Stream
 from ..machine.staging import Staging
+from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .plan import Batch, Run
 from .sample_buffers import Loaded
@@ -40,8 +40,7 @@ class ChanneliseBank:
 
     def __init__(
         self,
-        backend: Backend,
-        kernels: Kernels,
+        bay: Bay,
         info: SampleInfo,
         settings: BandSettings,
         gains: Gains,
@@ -49,7 +48,7 @@ class ChanneliseBank:
         unit: int,
     ) -> None:
         self._info, self._settings, self._gains, self._stream, self._unit = info, settings, gains, stream, unit
-        shape = settings.shape(info)
+        shape, backend = settings.shape(info), bay.backend
         n, n_pols = shape.spectra_per_batch, info.n_pols
         self._step, self._steps = shape.step, shape.step * np.arange(n)[:, np.newaxis]
         self._weights = settings.weights_on(backend, stream, info.is_complex)
@@ -57,7 +56,7 @@ class ChanneliseBank:
         types = {"offsets": np.int64, "delays": np.float32, "phases": np.float32}
         self._of_spectra = {name: backend.empty((n, n_pols), dtype) for name, dtype in types.items()}
         self._sent = Staging(backend, *(((n, n_pols), dtype) for dtype in types.values()))
-        self._make, self._problem = kernels.launcher("channelise", **fields_of(info, settings))
+        self._make, self._problem = bay.kernels.launcher("channelise", **fields_of(info, settings))
         self._batch: Batch | None = None  # the one whose gains are kept
         self._gains_of_batch: list[tuple[int, int, int, np.ndarray]] = []  # first spectrum, end, number, values
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import Activity, Span
+from ..machine.activity import Span
 from ..machine.backend import Backend
+from ..run.bay import Bay
 from ..run.counters import FCounters
 from ..run.progress import Progress
-from ..run.queues import Ending
 from ..run.threads import run_beside
 from ..streams.samples import Source
 from .chain import FChain, Output
@@ -35,16 +35,18 @@ class FEngine:
         outputs: Sequence[Output],
         chunk_packets: int,
         kernels: Kernels,
+        *,
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] = lambda spans: None,
     ) -> None:
         if not outputs:
             raise UsageError("an F-engine needs an output")
-        self._backend, self._ending, activity = backend, Ending(), Activity(backend)
-        self._chain = FChain(backend, source, outputs, chunk_packets, kernels, self._ending, activity)
+        bay = Bay(backend, kernels)
+        self._backend, self._ending = backend, bay.ending
+        self._chain = FChain(bay, source, outputs, chunk_packets)
         self.counters = self._chain.counters
         queues = {f"out {i}": output.buckets for i, output in enumerate(self._chain.outputs)}
-        self.progress = Progress(activity, {"in": self._chain.input.chunks} | queues, report, trace)
+        self.progress = Progress(bay.activity, {"in": self._chain.input.chunks} | queues, report, trace)
         backend.finish()
 
     def stop(self) -> None:

@@ -14,6 +14,7 @@ from ...core.units import seconds_text
 from ..corrections.gains import Gains
 from ..kernels.choice import CHAIN, CHANNELISE, Kernels
 from ..machine.backend import Backend, Stream
+from ..run.bay import Bay
 from ..streams.samples import SampleInfo
 from .chain_bank import ChainBank, stages
 from .channelise_bank import ChanneliseBank, fields_of
@@ -35,25 +36,24 @@ class FilterBank(Protocol):
 
 
 def filter_bank(
-    backend: Backend,
-    kernels: Kernels,
+    bay: Bay,
     info: SampleInfo,
     settings: BandSettings,
     gains: Gains,
     stream: Stream,
     unit: int,
 ) -> FilterBank:
-    """Returns the filter bank that ``kernels`` ask for, or that is known to be the faster one; tells which, and why."""
+    """Returns the filter bank that was asked for, or that is known to be the faster one; tells which, and why."""
 
     def decide() -> tuple[bool, str]:
-        is_one, why = _choice(backend, kernels, info, settings)
+        is_one, why = _choice(bay.backend, bay.kernels, info, settings)
         what = "channelise" if is_one else "pfb_fir, FFT and postproc"
         of = " of complex samples" if info.is_complex else ""
         return is_one, f"filter bank of {settings.n_channels} channels{of}: {what}; {why}"
 
     asked = frozenset(fields_of(info, settings).items())
-    bank = ChanneliseBank if kernels.decided(asked, decide) else ChainBank
-    return bank(backend, kernels, info, settings, gains, stream, unit)
+    bank = ChanneliseBank if bay.kernels.decided(asked, decide) else ChainBank
+    return bank(bay, info, settings, gains, stream, unit)
 
 
 def _choice(backend: Backend, kernels: Kernels, info: SampleInfo, settings: BandSettings) -> tuple[bool, str]:

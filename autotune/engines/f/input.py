@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..machine.activity import COPY_IN, Activity
-from ..machine.backend import Backend
+from ..machine.activity import COPY_IN
+from ..run.bay import Bay
 from ..run.counters import FCounters
-from ..run.queues import Buckets, Chunk, Ending, read_chunks
+from ..run.queues import Buckets, Chunk, read_chunks
 from ..streams.samples import Samples, Source
 from .band import Band
 from .narrow_band import NarrowBand
@@ -26,24 +26,22 @@ class FInput:
 
     def __init__(
         self,
-        backend: Backend,
+        bay: Bay,
         source: Source,
         bands: Sequence[Band | NarrowBand],
         counters: Sequence[FCounters],
         chunk_packets: int,
-        ending: Ending,
-        activity: Activity,
     ) -> None:
         info = self._info = source.info
-        self._source, self._bands, self._counters, self._ending = source, bands, counters, ending
-        self._chunk_packets, self._activity = chunk_packets, activity
+        self._source, self._bands, self._counters, self._ending = source, bands, counters, bay.ending
+        self._chunk_packets, self._activity = chunk_packets, bay.activity
         head, chunk = max(band.head for band in bands), chunk_packets * info.packet
         self._reach = max(band.reach for band in bands)
-        self._buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, head, chunk, N_LOADED, info.packet)
+        self._buffers = SampleBuffers(bay.backend, info, head, chunk, N_LOADED)
         shape = (info.n_pols, chunk if info.is_complex else chunk * info.sample_bits // 8)
         dtype = np.complex64 if info.is_complex else np.uint8
-        chunks = [Chunk[Samples](backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
-        self.chunks = Buckets(chunks, ending, is_input=True)
+        chunks = [Chunk[Samples](bay.backend.pinned(shape, dtype)) for _ in range(N_CHUNKS)]
+        self.chunks = Buckets(chunks, bay.ending, is_input=True)
         self._spare = np.empty(shape, dtype) if source.is_live else np.empty(0)
 
     def read(self) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from ...core.errors import UsageError
 from ..corrections.delays import Decimated, DelayModel
 from ..corrections.gains import Gains
-from ..kernels.choice import Kernels
-from ..machine.activity import KERNELS, Activity
-from ..machine.backend import Backend, Event
+from ..machine.activity import KERNELS
+from ..machine.backend import Event
+from ..run.bay import Bay
 from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 from .band import Band
 from .sample_buffers import ALIGN, Loaded
@@ -44,18 +44,21 @@ class NarrowSettings:
 
 
 class NarrowBand:
-    """Makes voltages of a narrow band; the arguments are those of ``band.Band``."""
+    """Makes voltages of a narrow band; the arguments are those of ``band.Band``.
+
+    Args:
+        chunk: samples of each polarisation that come together, at most.
+    """
 
     def __init__(
         self,
-        backend: Backend,
-        kernels: Kernels,
+        bay: Bay,
         info: SampleInfo,
         settings: NarrowSettings,
+        *,
         delays: Sequence[DelayModel],
         gains: Gains,
         deliver: Callable[[Voltages], tuple[Event, ...]],
-        activity: Activity,
         chunk: int,
     ) -> None:
         decimation, n_outputs = settings.decimation, settings.outputs_per_batch
@@ -66,7 +69,7 @@ class NarrowBand:
                 f"outputs_per_batch={n_outputs} times decimation={decimation} samples of {info.sample_bits} bits are "
                 f"not whole pieces of {ALIGN} bytes; choose a multiple of 64"
             )
-        self._info, self._settings, self._activity = info, settings, activity
+        self._info, self._settings, self._activity, backend = info, settings, bay.activity, bay.backend
         self._stream = backend.stream()
         low_pass = np.ascontiguousarray(settings.low_pass, np.float32)
         self._window = (n_outputs - 1) * decimation + low_pass.size  # samples under a batch of outputs
@@ -76,7 +79,7 @@ class NarrowBand:
         self._weights = backend.empty(low_pass.shape, np.float32)
         self._stream.copy_in(self._weights, pinned)
         self._stream.record().wait()
-        self._down_convert, self._problem = kernels.launcher(
+        self._down_convert, self._problem = bay.kernels.launcher(
             "ddc",
             taps=low_pass.size,
             decimation=decimation,
@@ -87,7 +90,7 @@ class NarrowBand:
         baseband = SampleInfo(COMPLEX_BITS, info.n_pols, info.sample_rate_hz / decimation, packet=n_outputs)
         narrow = replace(settings.band, max_delay_diff=-(-settings.band.max_delay_diff // decimation))
         made = [Decimated(model, decimation) for model in delays]
-        self.band = Band(backend, kernels, baseband, narrow, made, gains, deliver, activity, unit=decimation)
+        self.band = Band(bay, baseband, narrow, delays=made, gains=gains, deliver=deliver, unit=decimation)
         self._head = self.band.shape.head
         most = self._head + (-(-chunk // (n_outputs * decimation)) + 1) * n_outputs
         self._buffers = [backend.empty((info.n_pols, most), np.complex64) for _ in range(2)]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine.activity import COPY_OUT, Activity
-from ..machine.backend import Backend, Event, together
+from ..machine.activity import COPY_OUT
+from ..machine.backend import Event, together
+from ..run.bay import Bay
 from ..run.counters import FCounters
-from ..run.queues import Buckets, Ending
+from ..run.queues import Buckets
 from ..streams.voltages import VoltageInfo, VoltageSink
 from .voltages import BandSettings, Voltages
 
@@ -43,23 +44,21 @@ class FOutput:
 
     def __init__(
         self,
-        backend: Backend,
+        bay: Bay,
         settings: BandSettings,
         info: VoltageInfo,
         sink: VoltageSink | None,
         counters: FCounters,
-        ending: Ending,
-        activity: Activity,
     ) -> None:
-        self._sink, self._counters, self._activity = sink, counters, activity
+        self._sink, self._counters, self._activity = sink, counters, bay.activity
         self._info = info
-        self._copies = backend.stream()
+        self._copies = bay.backend.stream()
 
         def heaps() -> Heaps:
-            memory, parts = together(backend.pinned, settings.parts(info.n_pols))
+            memory, parts = together(bay.backend.pinned, settings.parts(info.n_pols))
             return Heaps(memory, **parts)
 
-        self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], ending)
+        self.buckets = Buckets([heaps() for _ in range(settings.n_buffers)], bay.ending)
 
     def deliver(self, made: Voltages) -> tuple[Event, ...]:
         """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""

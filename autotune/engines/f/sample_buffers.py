@@ -6,7 +6,7 @@ from math import gcd, lcm
 import numpy as np
 
 from ..machine.backend import Backend, DeviceArray, Event
-from ..streams.samples import COMPLEX_BITS, Samples
+from ..streams.samples import COMPLEX_BITS, SampleInfo, Samples
 
 ALIGN = 16  # bytes: absolute sample numbers that are whole multiples of it lie at such addresses, where they can
 
@@ -38,20 +38,23 @@ class Loaded:
 
 
 class SampleBuffers:
-    """Copies chunks to the device. The streams that use them say when they are done with each."""
+    """Copies chunks to the device. The streams that use them say when they are done with each.
 
-    def __init__(
-        self, backend: Backend, sample_bits: int, n_pols: int, head: int, chunk: int, n_buffers: int, packet: int
-    ) -> None:
-        self._bits, self._head, self._packet = sample_bits, head, packet
-        self._is_complex = sample_bits == COMPLEX_BITS
+    Args:
+        head: samples that are kept in front of a chunk.
+        chunk: samples of each polarisation in a chunk, at most.
+    """
+
+    def __init__(self, backend: Backend, info: SampleInfo, head: int, chunk: int, n_buffers: int) -> None:
+        self._bits, self._head, self._packet = info.sample_bits, head, info.packet
+        self._is_complex = info.is_complex
         self.stream = backend.stream()
         self._heads = backend.stream()  # a copy within the device would make the one from the host wait
-        self._period = 8 * ALIGN // gcd(8 * ALIGN, sample_bits)  # samples after which rows are at the same place again
+        self._period = 8 * ALIGN // gcd(8 * ALIGN, self._bits)  # samples after which rows are at the same place again
         length = self._places(self._period + head + chunk) + 2 * ALIGN
         dtype = np.complex64 if self._is_complex else np.uint8
-        whole = lcm(64, sample_bits)  # rows are whole samples, too
-        self._buffers = [backend.empty((n_pols, -(-length // whole) * whole), dtype) for _ in range(n_buffers)]
+        whole = lcm(64, self._bits)  # rows are whole samples, too
+        self._buffers = [backend.empty((info.n_pols, -(-length // whole) * whole), dtype) for _ in range(n_buffers)]
         self._used: list[tuple[Event, ...]] = [()] * n_buffers
         self._number = 0
         self._before: tuple[Loaded, int] | None = None  # the chunk before, and where its rows end

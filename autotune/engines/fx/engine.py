@@ -13,11 +13,12 @@ from typing import Any
 from ...core.errors import UsageError
 from ..f.chain import FChain, Output, bank, voltage_info
 from ..kernels.choice import Kernels
-from ..machine.activity import Activity, Span
+from ..machine.activity import Span
 from ..machine.backend import Backend
+from ..run.bay import Bay
 from ..run.counters import FCounters, XCounters, si
 from ..run.progress import Progress
-from ..run.queues import Buckets, Ending
+from ..run.queues import Buckets
 from ..run.threads import run_beside
 from ..streams.samples import Source
 from ..streams.visibilities import VisibilitySink
@@ -28,11 +29,11 @@ from .joining import Joiner
 
 
 class FXEngine:
-    """Runs once: ``FXEngine(backend, sources, outputs, sink, threshold, ...).run()``.
+    """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=...).run()``.
 
     Args:
         outputs: one for each source; their settings are the same.
-        threshold: batches of a dump; a batch is the heaps of one time.
+        batches_per_dump: a batch is the heaps of one time.
         chunk_samples: samples of each polarisation that go to the device together, rounded to packets.
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
         report: takes a line of progress now and then.
@@ -48,8 +49,9 @@ class FXEngine:
         sources: Sequence[Source],
         outputs: Sequence[Output],
         sink: VisibilitySink,
-        threshold: int,
         kernels: Kernels,
+        *,
+        batches_per_dump: int,
         chunk_samples: int,
         send_empty: bool = True,
         n_slices: int = 1,
@@ -59,11 +61,11 @@ class FXEngine:
         if not sources or len(sources) != len(outputs):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
-        settings = x_settings(antennas, threshold, bank(outputs[0].settings).heaps_per_batch, n_slices)
-        self._backend, self._ending, activity = backend, Ending(), Activity(backend)
-        self.counters = XCounters()
-        self._output = XOutput(backend, settings, sink, send_empty, self.counters, self._ending, activity)
-        stage = XStage(backend, kernels, settings, self._output.deliver, activity, self.counters)
+        settings = x_settings(antennas, batches_per_dump, bank(outputs[0].settings).heaps_per_batch, n_slices)
+        bay, self.counters = Bay(backend, kernels), XCounters()
+        self._backend, self._ending = backend, bay.ending
+        self._output = XOutput(bay, settings, sink, self.counters, send_empty)
+        stage = XStage(bay, settings, self._output.deliver, self.counters)
         length = settings.batches_per_chunk * settings.batch_samples
         longest = max(chunk_samples, *(source.info.packet for source in sources))  # what an antenna takes in a step
         self._joiner = Joiner(backend, stage, -(-longest // length) + 3)
@@ -71,12 +73,11 @@ class FXEngine:
         for antenna, (source, output) in enumerate(zip(sources, outputs, strict=True)):
             joins = partial(self._joiner.deliver, antenna)
             chunk_packets = max(1, chunk_samples // source.info.packet)
-            given = kernels, self._ending, activity
-            self._chains.append(FChain(backend, source, [output], chunk_packets, *given, joins))
+            self._chains.append(FChain(bay, source, [output], chunk_packets, joins))
             self._joiner.begins(antenna, self._chains[-1].first_heap())
         self.f_counters = [chain.counters[0] for chain in self._chains]
         queues: dict[str, Buckets[Any]] = {"in": self._chains[0].input.chunks, "dumps": self._output.buckets}
-        self.progress = Progress(activity, queues, report, trace)
+        self.progress = Progress(bay.activity, queues, report, trace)
         backend.finish()
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ voltages. This room imports from all others of engines.
 
 from .channelise import Channelised, Made, channelise
 from .correlate import Correlated, correlate
+from .running import Running
 from .settings import Bands, Narrow
 
-__all__ = ["Bands", "Channelised", "Correlated", "Made", "Narrow", "channelise", "correlate"]
+__all__ = ["Bands", "Channelised", "Correlated", "Made", "Narrow", "Running", "channelise", "correlate"]

@@ -41,7 +41,7 @@ class Antennas:
 def of_samples(
     inputs: Any,
     bands: Bands | int | None,
-    threshold: int,
+    batches_per_dump: int,
     header: Mapping[str, Any],
     running: Running,
     stack: ExitStack,
@@ -71,7 +71,7 @@ def of_samples(
     if levels := [level for _, some in opened for level in some]:
         running.tell(told(levels))
     antennas = [voltage_infos(info, bands, *each)[0] for info, each in zip(infos, opened, strict=True)]
-    _must_fill(antennas, threshold)
+    _must_fill(antennas, batches_per_dump)
     kernels = running.kernels()
 
     def engine(sink: VisibilitySink) -> FXEngine:
@@ -79,14 +79,23 @@ def of_samples(
             running.report(line, share_taken(infos, made.f_counters))
 
         sources = [each.input.source for each in aligned]
-        made = FXEngine(running.backend, sources, outputs, sink, threshold, kernels, n_chunk, report=say)
+        made = FXEngine(
+            running.backend,
+            sources,
+            outputs,
+            sink,
+            kernels,
+            batches_per_dump=batches_per_dump,
+            chunk_samples=n_chunk,
+            report=say,
+        )
         return made
 
     delays = {info.antenna: bands.delays_of(info) for info in infos}
     return Antennas(antennas, engine, delays, outputs[0].settings.window)
 
 
-def of_voltages(inputs: Any, threshold: int, running: Running, stack: ExitStack) -> Antennas:
+def of_voltages(inputs: Any, batches_per_dump: int, running: Running, stack: ExitStack) -> Antennas:
     """Opens files of voltages, or takes a ``VoltageSource``. ``stack`` closes them."""
     source: VoltageSource = inputs if hasattr(inputs, "antennas") else _opened(_paths(inputs))
     stack.callback(source.close)
@@ -101,7 +110,15 @@ def of_voltages(inputs: Any, threshold: int, running: Running, stack: ExitStack)
             n = getattr(source, "n_batches", None)  # where it is known
             running.report(line, made.counters.batches_in / n if n else None)
 
-        made = XEngine(running.backend, source, sink, threshold, kernels, per_chunk, report=say)
+        made = XEngine(
+            running.backend,
+            source,
+            sink,
+            kernels,
+            batches_per_dump=batches_per_dump,
+            batches_per_chunk=per_chunk,
+            report=say,
+        )
         return made
 
     return Antennas(source.antennas, engine)
@@ -156,12 +173,12 @@ def _headers(samples: Any, header: Mapping[str, Any]) -> list[Mapping[str, Any]]
     return [{**header, "channel": number * n_channels + channel} for number in range(n_antennas)]
 
 
-def _must_fill(antennas: Sequence[VoltageInfo], threshold: int) -> None:
+def _must_fill(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> None:
     """Raises UsageError when no antenna has samples for one dump."""
     known = [antenna.samples.n_samples for antenna in antennas if antenna.samples.n_samples is not None]
     length = antennas[0].heap_samples
-    if len(known) == len(antennas) and max(known) < threshold * length:
+    if len(known) == len(antennas) and max(known) < batches_per_dump * length:
         raise UsageError(
-            f"accumulate={threshold} batches of {length} samples are more than the {max(known)} samples that there "
-            "are: choose fewer batches, channels, or spectra of a heap"
+            f"batches_per_dump={batches_per_dump} batches of {length} samples are more than the {max(known)} samples "
+            "that there are: choose fewer batches, channels, or spectra of a heap"
         )

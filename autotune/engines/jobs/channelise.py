@@ -12,7 +12,6 @@ import numpy as np
 from ...core.errors import UsageError
 from ..f.chain import Output, bank, voltage_info
 from ..f.engine import FEngine
-from ..kernels.choice import AUTO
 from ..plots.drawing import check_path
 from ..plots.voltage_picture import plot_voltages
 from ..plots.voltage_summary import VoltageSummary
@@ -22,7 +21,7 @@ from ..streams.samples import SampleInfo
 from ..streams.voltages import VoltageInfo
 from .inputs import antenna_input
 from .level import Level, told
-from .running import Report, Running, Tell, no_report, share_taken
+from .running import Running, share_taken
 from .settings import Bands, heap_samples
 from .sinks import Each, empty_removed, kept, remove, undone_on_error, voltage_sink
 
@@ -91,14 +90,7 @@ def channelise(
     header: Mapping[str, Any] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
-    package: str | Path | None = None,
-    results: str | Path | None = None,
-    tune: str | None = None,
-    filter_bank: str = AUTO,
-    device: str = "auto",
-    chunk: int | None = None,
-    tell: Tell = lambda text: None,
-    report: Report = no_report,
+    running: Running | None = None,
 ) -> Channelised:
     """Filter, transform, delay and quantise the samples of one antenna: an F-engine, run once.
 
@@ -110,39 +102,39 @@ def channelise(
         keep: whether voltages stay in memory where no file is written; else they are counted, and drawn, only.
         header: what the samples' header lacks: sample_rate_hz, antenna, position_m, centre_frequency_hz and others.
         plot: path of a picture of the first band: spectrum and waterfall.
-        package, results, tune, filter_bank, device, chunk, tell, report: as in ``Running``.
+        running: on what device the engine runs, with which kernels, and who is told of it.
 
     Raises:
         UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
     """
-    running = Running(package, results, tune, filter_bank, device, chunk, tell, report)
+    running = running or Running()
     bands = bands if isinstance(bands, Bands) else Bands(bands)
     picture = None if plot is None else check_path(plot)
     with ExitStack() as stack:
-        given = antenna_input(samples, header or {}, tell=tell)
+        given = antenna_input(samples, header or {}, tell=running.tell)
         stack.callback(given.source.close)
         info = given.info
         n_chunk = running.chunk_samples([info])
         outputs, levels = bands.outputs(given, n_chunk)
         must_fill(info, outputs)
         for level in levels:
-            tell(told([level]))
+            running.tell(told([level]))
         infos = voltage_infos(info, bands, outputs, levels)
         paths = paths_of(None if out is None else Path(out), bands, len(outputs))
         kernels = running.kernels()
         summary = None if picture is None else VoltageSummary(infos[0])
         with undone_on_error(stack, paths):
-            sinks = [voltage_sink(path, made, keep, tell) for path, made in zip(paths, infos, strict=True)]
+            sinks = [voltage_sink(path, made, keep, running.tell) for path, made in zip(paths, infos, strict=True)]
             for output, sink in zip(outputs, sinks, strict=True):
                 stack.callback(sink.close)
                 output.sink = sink
             if summary is not None:
                 outputs[0].sink = Each(sinks[0], summary)
             n_packets = max(1, n_chunk // info.packet)
-            engine = FEngine(running.backend, given.source, outputs, n_packets, kernels, lambda line: say(line))
+            engine = FEngine(running.backend, given.source, outputs, n_packets, kernels, report=lambda line: say(line))
 
         def say(line: str) -> None:
-            report(line, share_taken([info], engine.counters[:1]))
+            running.report(line, share_taken([info], engine.counters[:1]))
 
         began = time.monotonic()
         with empty_removed(stack, paths, lambda: [each.heaps_out for each in engine.counters]):
@@ -151,7 +143,7 @@ def channelise(
     if picture is not None and summary is not None and counters[0].heaps_out:
         plot_voltages(summary, picture, counters[0].heaps_missing)
     elif picture is not None:
-        tell(f"{picture}: not drawn, since no heap came")
+        running.tell(f"{picture}: not drawn, since no heap came")
     for counted, path in zip(counters, paths, strict=True):
         if path is not None and not counted.heaps_out:
             remove(path)  # it holds nothing, and would be in the way

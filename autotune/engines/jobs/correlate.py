@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UsageError
-from ..kernels.choice import AUTO
 from ..plots.drawing import check_path
 from ..plots.visibility_picture import Theory, plot_visibilities
 from ..plots.visibility_summary import VisibilitySummary
@@ -21,7 +20,7 @@ from ..streams.memory import KeptVisibilities
 from ..streams.visibilities import VisibilityInfo
 from ..x.engine import visibility_info
 from .antennas import Antennas, are_voltages, of_samples, of_voltages
-from .running import Report, Running, Tell, no_report
+from .running import Running
 from .settings import Bands
 from .sinks import Each, empty_removed, remove, undone_on_error, visibility_sink
 
@@ -87,19 +86,12 @@ def correlate(
     bands: Bands | int | None = None,
     out: str | Path | None = None,
     *,
-    accumulate: int,
+    batches_per_dump: int,
     header: Mapping[str, Any] | None = None,
     keep: bool = True,
     plot: str | Path | None = None,
     sky: str | Path | None = None,
-    package: str | Path | None = None,
-    results: str | Path | None = None,
-    tune: str | None = None,
-    filter_bank: str = AUTO,
-    device: str = "auto",
-    chunk: int | None = None,
-    tell: Tell = lambda text: None,
-    report: Report = no_report,
+    running: Running | None = None,
 ) -> Correlated:
     """Make visibilities of all pairs of antennas: F-engines and an X-engine, run once; of voltages, an X-engine.
 
@@ -110,18 +102,18 @@ def correlate(
         bands: what is made of samples, or only the number of channels; None for voltages. One band.
         out: path of a new file, whose suffix says the format; docs/engines-files.md lists them.
         keep: whether visibilities stay in memory where no file is written.
-        accumulate: batches of a dump; a batch is spectra_per_heap spectra. Dumps start at multiples of their length.
+        batches_per_dump: a batch is spectra_per_heap spectra. Dumps start at multiples of their length.
         header: what the headers of all antennas' samples lack.
         plot: path of a picture: spectra, amplitudes and phases of baselines, fringes.
         sky: path of the sky.toml of a simulated recording, whose fringes are drawn beside.
-        package, results, tune, filter_bank, device, chunk, tell, report: as in ``Running``.
+        running: on what device the engine runs, with which kernels, and who is told of it.
 
     Raises:
         UsageError: for what cannot be, in one line; before anything is written, where it can be known then.
     """
-    running = Running(package, results, tune, filter_bank, device, chunk, tell, report)
-    if accumulate < 1:
-        raise UsageError(f"accumulate={accumulate} batches: a dump is made of 1 or more")
+    running = running or Running()
+    if batches_per_dump < 1:
+        raise UsageError(f"batches_per_dump={batches_per_dump}: a dump is made of 1 or more")
     if sky is not None and plot is None:
         raise UsageError("a sky is drawn in a picture: give plot, too")
     picture = None if plot is None else check_path(plot)
@@ -129,15 +121,15 @@ def correlate(
         if are_voltages(inputs):
             if bands is not None or header:
                 raise UsageError("voltages have their channels and their header: nothing can be said of their samples")
-            antennas = of_voltages(inputs, accumulate, running, stack)
+            antennas = of_voltages(inputs, batches_per_dump, running, stack)
         else:
-            antennas = of_samples(inputs, bands, accumulate, header or {}, running, stack)
-        info = visibility_info(antennas.infos, accumulate)
+            antennas = of_samples(inputs, bands, batches_per_dump, header or {}, running, stack)
+        info = visibility_info(antennas.infos, batches_per_dump)
         summary = None if picture is None else VisibilitySummary(info)
         theory = None if sky is None else _theory(sky, info, antennas)
         path = None if out is None else Path(out)
         with undone_on_error(stack, [path]):
-            sink = visibility_sink(path, info, keep, tell)
+            sink = visibility_sink(path, info, keep, running.tell)
             stack.callback(sink.close)
             engine = antennas.engine(sink if summary is None else Each(sink, summary))
         began = time.monotonic()
@@ -147,7 +139,7 @@ def correlate(
     if picture is not None and summary is not None and engine.counters.dumps_out:
         plot_visibilities(summary, picture, theory)
     elif picture is not None:
-        tell(f"{picture}: not drawn, since no dump has a whole antenna")
+        running.tell(f"{picture}: not drawn, since no dump has a whole antenna")
     if path is not None and not engine.counters.dumps_out:
         remove(path)  # it holds nothing, and would be in the way
     idle = engine.progress.idle_share()

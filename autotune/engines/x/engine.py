@@ -13,11 +13,12 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ..kernels.choice import Kernels
-from ..machine.activity import COPY_IN, Activity, Span
+from ..machine.activity import COPY_IN, Span
 from ..machine.backend import Backend, DeviceArray, Event
+from ..run.bay import Bay
 from ..run.counters import FCounters, XCounters
 from ..run.progress import Progress
-from ..run.queues import Buckets, Chunk, Ending, read_chunks
+from ..run.queues import Buckets, Chunk, read_chunks
 from ..run.threads import run_beside
 from ..streams.visibilities import VisibilityInfo, VisibilitySink
 from ..streams.voltages import Batches, VoltageInfo, VoltageSource
@@ -40,10 +41,10 @@ N_LOADED = 3  # chunks on the device
 
 
 class XEngine:
-    """Runs once: ``XEngine(backend, source, sink, threshold, ...).run()``.
+    """Runs once: ``XEngine(backend, source, sink, kernels, batches_per_dump=...).run()``.
 
     Args:
-        threshold: batches of a dump.
+        batches_per_dump: a batch is the heaps of one time.
         batches_per_chunk: batches that go to the device together.
         send_empty: whether a dump without a good antenna is written, with nothing but the mark of missing data.
         report: takes a line of progress now and then.
@@ -55,21 +56,21 @@ class XEngine:
         backend: Backend,
         source: VoltageSource,
         sink: VisibilitySink,
-        threshold: int,
         kernels: Kernels,
+        *,
+        batches_per_dump: int,
         batches_per_chunk: int = 8,
         send_empty: bool = True,
         n_slices: int = 1,
         report: Callable[[str], None] = lambda line: None,
         trace: Callable[[list[Span]], None] = lambda spans: None,
     ) -> None:
-        settings = x_settings(source.antennas, threshold, batches_per_chunk, n_slices)
-        self._backend, self._source, self._ending = backend, source, Ending()
-        self.counters, self._activity = XCounters(), Activity(backend)
+        settings = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices)
+        bay, self.counters = Bay(backend, kernels), XCounters()
+        self._backend, self._source, self._ending, self._activity = backend, source, bay.ending, bay.activity
         self.f_counters: list[FCounters] = []  # no antenna has samples here
-        given = self.counters, self._ending, self._activity
-        self._output = XOutput(backend, settings, sink, send_empty, *given)
-        self._stage = XStage(backend, kernels, settings, self._output.deliver, self._activity, self.counters)
+        self._output = XOutput(bay, settings, sink, self.counters, send_empty)
+        self._stage = XStage(bay, settings, self._output.deliver, self.counters)
         self._copies = backend.stream()
         self._loaded: list[tuple[DeviceArray, Event | None]] = [
             (backend.empty(settings.chunk_shape, np.int8), None) for _ in range(N_LOADED)
@@ -127,7 +128,9 @@ class XEngine:
         self._loaded[place] = voltages, self._stage.take(voltages, batches.time, batches.present)
 
 
-def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chunk: int, n_slices: int) -> XSettings:
+def x_settings(
+    antennas: Sequence[VoltageInfo], batches_per_dump: int, batches_per_chunk: int, n_slices: int
+) -> XSettings:
     """Returns the settings of an X-engine of these antennas.
 
     Raises:
@@ -153,7 +156,7 @@ def x_settings(antennas: Sequence[VoltageInfo], threshold: int, batches_per_chun
         n_channels=first.n_channels,
         spectra_per_heap=first.spectra_per_heap,
         batch_samples=first.heap_samples,
-        threshold=threshold,
+        batches_per_dump=batches_per_dump,
         batches_per_chunk=batches_per_chunk,
         bits=first.bits,
         n_slices=n_slices,
@@ -169,13 +172,13 @@ def _must_be_alike(name: str, antennas: Sequence[VoltageInfo], values: tuple[Any
     raise UsageError(f"antennas must have the same {name} to be correlated; {first}, {other}")
 
 
-def visibility_info(antennas: Sequence[VoltageInfo], threshold: int) -> VisibilityInfo:
+def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> VisibilityInfo:
     """Returns what a sink has to know of the visibilities of these antennas."""
     first = antennas[0]
     gains = tuple(antenna.gain for antenna in antennas if antenna.gain is not None)
     return VisibilityInfo(
         n_channels=first.n_channels,
-        dump_samples=threshold * first.heap_samples,
+        dump_samples=batches_per_dump * first.heap_samples,
         antennas=tuple(antenna.samples for antenna in antennas),
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..machine.activity import COPY_OUT, Activity
-from ..machine.backend import Backend, Event
+from ..machine.activity import COPY_OUT
+from ..machine.backend import Event
+from ..run.bay import Bay
 from ..run.counters import XCounters
-from ..run.queues import Buckets, Ending
+from ..run.queues import Buckets
 from ..streams.visibilities import VisibilitySink
 from .stage import PRODUCTS, Visibilities, XSettings
 
@@ -32,21 +33,20 @@ class XOutput:
 
     def __init__(
         self,
-        backend: Backend,
+        bay: Bay,
         settings: XSettings,
         sink: VisibilitySink,
-        send_empty: bool,
         counters: XCounters,
-        ending: Ending,
-        activity: Activity,
+        send_empty: bool,
     ) -> None:
-        self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, activity
-        self._copies = backend.stream()
+        self._sink, self._send_empty, self._counters, self._activity = sink, send_empty, counters, bay.activity
+        self._copies = bay.backend.stream()
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
         dumps = [
-            Dump(backend.pinned(shape, np.int32), backend.pinned((1,), np.uint64)) for _ in range(settings.n_buffers)
+            Dump(bay.backend.pinned(shape, np.int32), bay.backend.pinned((1,), np.uint64))
+            for _ in range(settings.n_buffers)
         ]
-        self.buckets = Buckets(dumps, ending)
+        self.buckets = Buckets(dumps, bay.ending)
 
     def deliver(self, made: Visibilities) -> Event:
         """Copy a buffer out; returns the event after which it may be used again. Raises Stopped."""

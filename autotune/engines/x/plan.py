@@ -1,7 +1,7 @@
 """Plans an X-engine: chunks of batches in, ranges to correlate and dumps out. No device, no data.
 
-A batch is the heaps of one time of all antennas. A dump is ``threshold`` batches, from an absolute multiple of its
-length on, so a dump may begin in the middle of a chunk, and does not depend on how the stream was cut. The stream
+A batch is the heaps of one time of all antennas. A dump is ``batches_per_dump`` of them, from an absolute multiple of
+its length on, so a dump may begin in the middle of a chunk, and does not depend on how the stream was cut. The stream
 reaches from the first batch of which a heap came to the last one. A dump that begins before it or ends after it is not
 made, nor is one of which nothing came.
 """
@@ -47,14 +47,15 @@ class XPlan:
     Args:
         n_antennas: heaps of a batch.
         batch_samples: time from one batch to the next.
-        threshold: batches of a dump.
+        batches_per_dump: length of a dump.
     """
 
-    def __init__(self, n_antennas: int, batch_samples: int, threshold: int) -> None:
-        for name, value in (("n_antennas", n_antennas), ("batch_samples", batch_samples), ("threshold", threshold)):
+    def __init__(self, n_antennas: int, batch_samples: int, batches_per_dump: int) -> None:
+        given = {"n_antennas": n_antennas, "batch_samples": batch_samples, "batches_per_dump": batches_per_dump}
+        for name, value in given.items():
             if value < 1:
                 raise UsageError(f"{name}={value} must be at least 1")
-        self.n_antennas, self.batch_samples, self.threshold = n_antennas, batch_samples, threshold
+        self.n_antennas, self.batch_samples, self.batches_per_dump = n_antennas, batch_samples, batches_per_dump
         self.n_missing, self.n_skipped = 0, 0
         self._end: int | None = None  # number of the batch behind the last chunk
         self._next: int | None = None  # number of the next batch of the stream; None: it has not begun
@@ -90,7 +91,7 @@ class XPlan:
         first, end = int(came[0]), int(came[-1]) + 1  # absent batches at the ends belong to a gap, or lie outside
         if self._next is None:
             self._next = batch + first
-            self._first_dump = -(-self._next // self.threshold)
+            self._first_dump = -(-self._next // self.batches_per_dump)
         n_gap = batch + first - self._next
         self._count(n_gap, present[first:end])
         yield from self._pass(n_gap)
@@ -99,7 +100,7 @@ class XPlan:
             some = present[first : first + n]
             if not some.any():
                 yield from self._pass(n)
-            elif self._next // self.threshold < self._first_dump:
+            elif self._next // self.batches_per_dump < self._first_dump:
                 self._next += n
             else:
                 yield Correlate(first, n)
@@ -112,18 +113,18 @@ class XPlan:
     def _n_left(self) -> int:
         """Returns the batches until the dump under way ends."""
         assert self._next is not None
-        return self.threshold - self._next % self.threshold
+        return self.batches_per_dump - self._next % self.batches_per_dump
 
     def _advance(self, n: int) -> Iterator[Dump]:
         """Goes on by ``n`` batches, to the end of the dump at most, of which something came."""
         assert self._next is not None
         self._next += n
-        if self._next % self.threshold == 0:
-            number = self._next // self.threshold - 1
+        if self._next % self.batches_per_dump == 0:
+            number = self._next // self.batches_per_dump - 1
             self.n_skipped += 0 if self._last_dump is None else number - self._last_dump - 1
             self._last_dump = number
-            good = self._good if self._n_came == self.threshold else np.zeros(self.n_antennas, bool)
-            yield Dump(number * self.threshold * self.batch_samples, good)
+            good = self._good if self._n_came == self.batches_per_dump else np.zeros(self.n_antennas, bool)
+            yield Dump(number * self.batches_per_dump * self.batch_samples, good)
             self._n_came, self._good = 0, np.ones(self.n_antennas, bool)
 
     def _pass(self, n: int) -> Iterator[Dump]:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...source.registry import load_kernel
-from ..kernels.choice import Kernels
-from ..machine.activity import KERNELS, Activity
+from ..machine.activity import KERNELS
 from ..machine.backend import Backend, DeviceArray, Event
 from ..machine.staging import Staging
+from ..run.bay import Bay
 from ..run.counters import XCounters
 from .plan import Correlate, Dump, XPlan
 
@@ -29,7 +29,7 @@ class XSettings:
     n_channels: int
     spectra_per_heap: int
     batch_samples: int  # samples from one batch to the next
-    threshold: int  # batches of a dump
+    batches_per_dump: int  # batches of a dump
     batches_per_chunk: int = 1
     bits: int = 8
     n_slices: int = 1  # sums that a channel is shared among, which a dump adds
@@ -68,17 +68,16 @@ class XStage:
 
     def __init__(
         self,
-        backend: Backend,
-        kernels: Kernels,
+        bay: Bay,
         settings: XSettings,
         deliver: Callable[[Visibilities], Event],
-        activity: Activity,
         counters: XCounters,
     ) -> None:
-        s = self.settings = settings
-        self._deliver, self.stream, self._activity, self._counters = deliver, backend.stream(), activity, counters
+        s, backend, kernels = settings, bay.backend, bay.kernels
+        self.settings, self._deliver, self._counters = settings, deliver, counters
+        self.stream, self._activity = backend.stream(), bay.activity
         self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
-        self.plan = XPlan(s.n_antennas, s.batch_samples, s.threshold)
+        self.plan = XPlan(s.n_antennas, s.batch_samples, s.batches_per_dump)
         fields = {
             "bits": s.bits,
             "layout": "batches",

@@ -14,9 +14,9 @@ from autotune.engines.f.filters import prototype
 from autotune.engines.f.sample_buffers import SampleBuffers
 from autotune.engines.f.voltages import BandSettings, Voltages
 from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
-from autotune.engines.machine.activity import Activity
 from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host import HostBackend
+from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 from ...sky import quantised
@@ -41,7 +41,7 @@ def heaps_of(
     bank: str = AUTO,
 ) -> dict[int, Heap]:
     backend, found = HostBackend(), {}
-    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
+    bay = Bay(backend, Kernels(backend, lambda line: None, filter_bank=bank))
 
     def deliver(made: Voltages) -> tuple[Event, ...]:
         for heap in np.flatnonzero(made.heaps).tolist():
@@ -49,8 +49,8 @@ def heaps_of(
             found[time] = made.voltages[heap, 0].copy(), made.saturated[heap, 0].copy()
         return ()
 
-    band = Band(backend, kernels, info, settings, delays, gains, deliver, Activity(backend))
-    buffers = SampleBuffers(backend, info.sample_bits, info.n_pols, band.shape.head, max(cuts) * PACKET, 2, PACKET)
+    band = Band(bay, info, settings, delays=delays, gains=gains, deliver=deliver)
+    buffers = SampleBuffers(backend, info, band.shape.head, max(cuts) * PACKET, 2)
     at, width = 0, PACKET if info.is_complex else PACKET * info.sample_bits // 8
     for n in cuts:
         some = slice(at, at + n)
@@ -138,22 +138,13 @@ def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int
 
 def test_what_does_not_fit_is_told() -> None:
     backend = HostBackend()
-    kernels, info = Kernels(backend, lambda line: None), SampleInfo(10, 2, 1e6, PACKET)
+    bay, info = Bay(backend, Kernels(backend, lambda line: None)), SampleInfo(10, 2, 1e6, PACKET)
     gains = Gains(C, 2)
     wrong = BandSettings(C, prototype(C // 2, TAPS), 8, HEAP)
     with pytest.raises(UsageError, match=r"weights have the shape \[4, 64\]; they must be \[taps, 128\]"):
-        Band(backend, kernels, info, wrong, [DelayModel()] * 2, gains, lambda made: (), Activity(backend))
+        Band(bay, info, wrong, delays=[DelayModel()] * 2, gains=gains, deliver=lambda made: ())
     with pytest.raises(UsageError, match="1 delay models were given; there are 2 polarisations"):
-        Band(
-            backend,
-            kernels,
-            info,
-            BandSettings(C, WEIGHTS),
-            [DelayModel()],
-            gains,
-            lambda made: (),
-            Activity(backend),
-        )
+        Band(bay, info, BandSettings(C, WEIGHTS), delays=[DelayModel()], gains=gains, deliver=lambda made: ())
     with pytest.raises(UsageError, match=r"gains have the shape \[3, 2\], must be \[64, 2\]"):
         gains.set(0, np.ones((3, 2)))
     with pytest.raises(UsageError, match="gains must be finite"):

@@ -22,6 +22,7 @@ from autotune.engines.f.filters import prototype
 from autotune.engines.f.voltages import BandSettings
 from autotune.engines.kernels.choice import AUTO, CHAIN, CHANNELISE, Kernels
 from autotune.engines.machine.host import HostBackend
+from autotune.engines.run.bay import Bay
 from autotune.engines.streams.memory import ArraySource, KeptVoltages
 from autotune.source.registry import load_kernel
 
@@ -93,9 +94,10 @@ def chosen(
 ) -> tuple[str, str, int]:
     """The filter bank of two antennas, what is told of it, and the bytes that one takes on the device."""
     backend, told = Counting(device), list[str]()
-    kernels, gains = Kernels(backend, told.append, filter_bank=wanted, **known), Gains(settings.n_channels, 2)
+    bay = Bay(backend, Kernels(backend, told.append, filter_bank=wanted, **known))
+    gains = Gains(settings.n_channels, 2)
     for _ in range(2):
-        made = filter_bank(backend, kernels, INFO, settings, gains, backend.stream(), 1)
+        made = filter_bank(bay, INFO, settings, gains, backend.stream(), 1)
     (line,) = [line for line in told if line.startswith("filter bank")]
     return {ChainBank: CHAIN, ChanneliseBank: CHANNELISE}[type(made)], line, backend.n_bytes // 2
 

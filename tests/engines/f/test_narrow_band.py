@@ -16,9 +16,9 @@ from autotune.engines.f.narrow_band import NarrowBand, NarrowSettings
 from autotune.engines.f.sample_buffers import SampleBuffers
 from autotune.engines.f.voltages import BandSettings, Voltages
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.activity import Activity
 from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host import HostBackend
+from autotune.engines.run.bay import Bay
 from autotune.engines.streams.samples import SampleInfo, Samples
 
 from .test_band import BANKS, quantised_rows, random_cuts
@@ -41,9 +41,9 @@ def heaps_of(
             found[made.time + heap * HEAP * C * D] = made.voltages[heap, 0].copy()
         return ()
 
-    kernels = Kernels(backend, lambda line: None, filter_bank=bank)
-    band = NarrowBand(backend, kernels, INFO, SETTINGS, delays, gains, deliver, Activity(backend), max(cuts) * PACKET)
-    buffers = SampleBuffers(backend, 10, 2, band.head, max(cuts) * PACKET, 2, PACKET)
+    bay, most = Bay(backend, Kernels(backend, lambda line: None, filter_bank=bank)), max(cuts) * PACKET
+    band = NarrowBand(bay, INFO, SETTINGS, delays=delays, gains=gains, deliver=deliver, chunk=most)
+    buffers = SampleBuffers(backend, INFO, band.head, most, 2)
     at, width = 0, PACKET * 10 // 8
     for n in cuts:
         chunk = np.ascontiguousarray(packed[:, at * width : (at + n) * width])
@@ -113,11 +113,11 @@ def test_a_tone_has_the_amplitude_and_phase_of_theory(delay: float, channel: int
 
 def test_what_does_not_fit_is_told() -> None:
     backend = HostBackend()
-    kernels, gains = Kernels(backend, lambda line: None), Gains(C, 2)
+    bay, gains = Bay(backend, Kernels(backend, lambda line: None)), Gains(C, 2)
 
     def band(info: SampleInfo, settings: NarrowSettings) -> NarrowBand:
         models = [DelayModel()] * 2
-        return NarrowBand(backend, kernels, info, settings, models, gains, lambda made: (), Activity(backend), 4096)
+        return NarrowBand(bay, info, settings, delays=models, gains=gains, deliver=lambda made: (), chunk=4096)
 
     with pytest.raises(UsageError, match="outputs_per_batch=3 times decimation=8 samples of 10 bits are not whole"):
         band(INFO, NarrowSettings(BAND, LOW_PASS, CENTRE, D, outputs_per_batch=3))

@@ -15,7 +15,7 @@ from baseband import dada, guppi, vdif
 
 from autotune import unpack_samples
 from autotune.core.errors import UsageError
-from autotune.engines import Bands, channelise
+from autotune.engines import Bands, Running, channelise
 from autotune.engines.files.formats.voltages import CHECKS, FORMAT, NEEDED
 from autotune.engines.files.hdf5 import GrownFile
 from autotune.engines.files.opening import open_samples
@@ -149,7 +149,11 @@ def test_an_engine_makes_all_heaps_of_what_is_read(case: Case, is_cut: bool, tmp
     path, chunk = tmp_path / "voltages.h5", packet if is_cut else 1 << 20
     try:
         made = channelise(
-            case.path, Bands(8, 4, spectra_per_heap=8), path, header=case.given, device="host", chunk=chunk
+            case.path,
+            Bands(8, 4, spectra_per_heap=8),
+            path,
+            header=case.given,
+            running=Running(device="host", chunk=chunk),
         )
         assert not case.ends and made.bands[0].counters.heaps_missing == 0
     except UsageError as error:  # what was read before it stands

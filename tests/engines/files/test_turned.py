@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune import unpack_samples
-from autotune.engines import Bands, channelise
+from autotune.engines import Bands, Running, channelise
 from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.opening import open_samples
 from autotune.engines.files.packing import pack_samples
@@ -89,7 +89,7 @@ def tone(path: Path, kind: str, sign: int, sideband: str | None = None) -> Mappi
 
 def peak_hz(path: Path, header: Mapping[str, object]) -> float:
     """Where the strongest channel lies by its label."""
-    made = channelise(path, Bands(64, spectra_per_heap=8), device="host", header=header)
+    made = channelise(path, Bands(64, spectra_per_heap=8), header=header, running=Running(device="host"))
     info, power = made.bands[0].info, (made.voltages.astype(float) ** 2).sum((0, 2, 3, 4))
     return info.centre_frequency_hz + (int(power.argmax()) - 32) * info.channel_width_hz
 

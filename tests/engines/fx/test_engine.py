@@ -20,7 +20,7 @@ from ..f.test_band import BANKS, HEAP, PACKET, C, L
 from ..f.test_engine import INFO, SETTINGS, Damaged, Sparse
 from ..stand_ins import x_engine
 
-THRESHOLD, N_PACKETS = 2, 170
+PER_DUMP, N_PACKETS = 2, 170
 BATCH = HEAP * L
 STARTS = [0, 5, 30]  # packets by which the antennas' streams begin late
 
@@ -55,7 +55,7 @@ def expected() -> dict[int, np.ndarray]:
     for antenna, found in enumerate(heaps):
         for batch, heap in found.items():
             voltages[batch - first, antenna], present[batch - first, antenna] = heap, True
-    return x_engine(voltages, present, BATCH, THRESHOLD, first, [len(voltages)])
+    return x_engine(voltages, present, BATCH, PER_DUMP, first, [len(voltages)])
 
 
 def made(kind: type[ArraySource] = ArraySource, chunk_samples: int = 7 * PACKET) -> KeptVisibilities:
@@ -65,9 +65,9 @@ def made(kind: type[ArraySource] = ArraySource, chunk_samples: int = 7 * PACKET)
         sources(kind),
         [outputs(antenna, None) for antenna in range(len(STARTS))],
         sink,
-        THRESHOLD,
         Kernels(backend, lambda line: None),
-        chunk_samples,
+        batches_per_dump=PER_DUMP,
+        chunk_samples=chunk_samples,
     )
     f_counters, x_counters = engine.run()
     assert x_counters.dumps_out + x_counters.dumps_empty == len(sink.timestamps)
@@ -96,7 +96,9 @@ def test_voltages_may_be_written_besides(bank: str) -> None:
     backend, kept, alone = HostBackend(), KeptVoltages(), KeptVoltages()
     kernels = Kernels(backend, lambda line: None, filter_bank=bank)
     given = [outputs(antenna, kept if antenna == 1 else None) for antenna in range(len(STARTS))]
-    FXEngine(backend, sources(), given, KeptVisibilities(), THRESHOLD, kernels, 9 * PACKET).run()
+    FXEngine(
+        backend, sources(), given, KeptVisibilities(), kernels, batches_per_dump=PER_DUMP, chunk_samples=9 * PACKET
+    ).run()
     FEngine(backend, sources()[1], [outputs(1, alone)], 7, kernels).run()
     assert np.array_equal(kept.timestamps, alone.timestamps) and np.array_equal(kept.voltages, alone.voltages)
 
@@ -110,4 +112,12 @@ def test_an_error_ends_it_and_what_differs_is_told() -> None:
     one_pol = replace(SETTINGS, n_channels=C // 2, weights=SETTINGS.weights[:, ::2].copy())
     mixed = [outputs(0, None), replace(outputs(1, None), settings=one_pol)]
     with pytest.raises(UsageError, match="antennas must have the same n_channels to be correlated; m0: 64, m1: 32"):
-        FXEngine(backend, sources()[:2], mixed, KeptVisibilities(), THRESHOLD, kernels, 7 * PACKET)
+        FXEngine(
+            backend,
+            sources()[:2],
+            mixed,
+            KeptVisibilities(),
+            kernels,
+            batches_per_dump=PER_DUMP,
+            chunk_samples=7 * PACKET,
+        )

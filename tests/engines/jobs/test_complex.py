@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.engines.corrections.delays import DelayModel, Piece
-from autotune.engines.jobs import Bands, channelise, correlate
+from autotune.engines.jobs import Bands, Running, channelise, correlate
 
 C, HEAP, N, RATE_HZ, CENTRE_HZ = 64, 32, 1 << 15, 3e6, 1.42e9
 BANKS = ["chain", "channelise"]
@@ -20,7 +20,9 @@ def noise(*shape: int) -> np.ndarray:
 @pytest.mark.parametrize("frequency", [0.0, *RNG.uniform(-0.49, 0.49, 3).tolist()])
 def test_a_tone_lies_where_its_label_says(bank: str, frequency: float) -> None:
     x = (60 * np.exp(2j * np.pi * frequency * np.arange(N)) + noise(2, N)).astype(np.complex64)
-    made = channelise(x, Bands(C, 4, spectra_per_heap=HEAP), header=HEADER, filter_bank=bank, device="host")
+    made = channelise(
+        x, Bands(C, 4, spectra_per_heap=HEAP), header=HEADER, running=Running(filter_bank=bank, device="host")
+    )
     power = (made.voltages.astype(float) ** 2).sum((0, 2, 3, 4))
     info = made.bands[0].info
     assert info.centre_frequency_hz == CENTRE_HZ and info.channel_width_hz == RATE_HZ / C
@@ -36,7 +38,9 @@ def test_a_delay_is_one_at_all_frequencies(bank: str, delay: float) -> None:
     antennas = [(20 * (s + 0.1 * noise(2, N))).astype(np.complex64) for s in (sky, late)]
     delays = {"m000": [DelayModel()] * 2, "m001": [DelayModel(Piece(-N, -delay))] * 2}
     bands = Bands(C, 4, spectra_per_heap=HEAP, delays=delays)
-    made = correlate(antennas, bands, accumulate=3, header=HEADER, filter_bank=bank, device="host")
+    made = correlate(
+        antennas, bands, batches_per_dump=3, header=HEADER, running=Running(filter_bank=bank, device="host")
+    )
     whole = made.present.all(axis=1)
     assert whole.sum() >= N // (HEAP * C * 3) - 1
     v = made.visibilities[whole, 1:, 1, 0].astype(float).sum(axis=0)
@@ -52,8 +56,7 @@ def test_gains_are_in_the_order_of_labels(bank: str) -> None:
         (9 * noise(2, N)).astype(np.complex64),
         Bands(C, 4, spectra_per_heap=HEAP, gains=gains),
         header=HEADER,
-        filter_bank=bank,
-        device="host",
+        running=Running(filter_bank=bank, device="host"),
     )
     power = (made.voltages.astype(float) ** 2).sum((0, 2, 3, 4))
     assert np.flatnonzero(power).tolist() == [C // 2 + 9]

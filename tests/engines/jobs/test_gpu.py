@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.engines.corrections.delays import DelayModel, Piece
-from autotune.engines.jobs import Bands, Narrow, channelise, correlate
+from autotune.engines.jobs import Bands, Narrow, Running, channelise, correlate
 from autotune.engines.kernels.choice import CHAIN, CHANNELISE
 
 pytestmark = pytest.mark.gpu
@@ -31,7 +31,8 @@ BANKS = pytest.mark.parametrize("bank", [CHAIN, CHANNELISE])
 def test_voltages_are_those_of_host(bits: int, bank: str) -> None:
     bands = Bands(C, 8, bits=bits, spectra_per_heap=HEAP, delays=DELAYS["m003"], narrow=BANDS.narrow, with_whole=True)
     there, here = (
-        channelise(noise(3), bands, device=device, filter_bank=by) for device, by in (("cuda", bank), ("host", CHAIN))
+        channelise(noise(3), bands, running=Running(device=device, filter_bank=by))
+        for device, by in (("cuda", bank), ("host", CHAIN))
     )
     for gpu, host in zip(there.bands, here.bands, strict=True):
         assert gpu.kept is not None and host.kept is not None and len(host.kept.timestamps) > 4
@@ -49,7 +50,9 @@ def test_voltages_are_those_of_host(bits: int, bank: str) -> None:
 def test_chunks_change_nothing(bank: str) -> None:
     bands = Bands(C, 8, spectra_per_heap=HEAP, delays=DELAYS)
     whole, *others = (
-        channelise(noise(1), bands, device="cuda", chunk=chunk, header={"antenna": "m001"}, filter_bank=bank)
+        channelise(
+            noise(1), bands, header={"antenna": "m001"}, running=Running(device="cuda", chunk=chunk, filter_bank=bank)
+        )
         for chunk in (N, 1 << 17, 50_000)
     )
     for other in others:
@@ -60,11 +63,11 @@ def test_chunks_change_nothing(bank: str) -> None:
 def test_visibilities_are_exactly_those_of_the_voltages(tmp_path: Path) -> None:
     bands = Bands(C, 8, spectra_per_heap=HEAP, delays=DELAYS)
     antennas = [noise(antenna) for antenna in range(5)]
-    together = correlate(antennas, bands, accumulate=3, device="cuda")
+    together = correlate(antennas, bands, batches_per_dump=3, running=Running(device="cuda"))
     paths = [tmp_path / f"m{number:03}.h5" for number in range(5)]
     for path, samples in zip(paths, antennas, strict=True):
-        channelise(samples, bands, path, device="cuda", header={"antenna": path.stem})
-    there, here = (correlate(paths, accumulate=3, device=device) for device in ("cuda", "host"))
+        channelise(samples, bands, path, header={"antenna": path.stem}, running=Running(device="cuda"))
+    there, here = (correlate(paths, batches_per_dump=3, running=Running(device=device)) for device in ("cuda", "host"))
     assert len(there.timestamps) > 8 and there.present.all(axis=1).sum() > 5
     for other in (here, together):
         some = [number for number, time in enumerate(other.timestamps) if time in there.timestamps]

@@ -16,12 +16,14 @@ from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.formats.visibilities import VisibilityDumps
 from autotune.engines.files.formats.voltages import VoltageFiles
 from autotune.engines.files.packing import pack_samples
-from autotune.engines.jobs import Bands, Narrow, channelise, correlate
+from autotune.engines.jobs import Bands, Narrow, Running, channelise, correlate
 from autotune.engines.streams.memory import ArraySource
 from autotune.engines.streams.samples import SampleInfo
 
 from ...commands import ended
 from ..stand_ins import correlate as by_definition
+
+ON_HOST = Running(device="host")
 
 C, HEAP, N, BITS, RATE_HZ = 32, 16, 1 << 15, 8, 1e6
 BANDS = Bands(C, taps=4, spectra_per_heap=HEAP)
@@ -62,18 +64,19 @@ def type_(
 def test_an_array_gives_what_a_recording_does_in_chunks_of_any_size(night: Path) -> None:
     bands = Bands(C, 4, spectra_per_heap=HEAP, delays=night / "delays.toml")
     models = [DelayModel(Piece(0, DELAYS[0], 1e-5, 0.3))] * 2
-    whole = channelise(night / "m0.toml", bands, device="host")
+    whole = channelise(night / "m0.toml", bands, running=ON_HOST)
     of_array = channelise(
         drawn(0).astype(np.int8),
         Bands(C, 4, spectra_per_heap=HEAP, delays=models),
         header={"sample_rate_hz": RATE_HZ},
-        device="host",
-        chunk=5000,
+        running=Running(device="host", chunk=5000),
     )
     assert whole.timestamps[0] == HEAP * 2 * C and len(whole.timestamps) == N // (HEAP * 2 * C) - 2
     assert np.array_equal(whole.voltages, of_array.voltages) and whole.bands[0].info.gain is not None
     assert np.array_equal(whole.timestamps, of_array.timestamps)
-    of_words = channelise(drawn(0), Bands(C, 4, spectra_per_heap=HEAP, delays=models), device="host", chunk=1 << 14)
+    of_words = channelise(
+        drawn(0), Bands(C, 4, spectra_per_heap=HEAP, delays=models), running=Running(device="host", chunk=1 << 14)
+    )
     assert np.array_equal(whole.voltages, of_words.voltages)  # of 16 bits
 
 
@@ -82,7 +85,7 @@ def test_an_array_gives_what_a_recording_does_in_chunks_of_any_size(night: Path)
 def test_gains_that_are_not_given_suit_the_quantiser(bits: int, is_narrow: bool) -> None:
     noise = np.rint(np.random.default_rng(3).normal(0, [[17], [40]], (2, 1 << 17))).astype(np.int16)
     narrow = (Narrow(0.2, 4, 64),) if is_narrow else ()
-    made = channelise(noise, Bands(C, 4, bits=bits, spectra_per_heap=32, narrow=narrow), device="host")
+    made = channelise(noise, Bands(C, 4, bits=bits, spectra_per_heap=32, narrow=narrow), running=ON_HOST)
     v = made.voltages
     parts = v.astype(float) if bits == 8 else np.stack([(v << 4) >> 4, v >> 4], axis=-1).astype(float)
     inner = parts[:, C // 4 : 3 * C // 4]  # where the low-pass filter of the narrow band is flat
@@ -100,8 +103,8 @@ def test_bands_of_one_copy_go_to_files_of_their_own(
     assert err.count("filter bank of 32 channels: pfb_fir, FFT and postproc; channelise cannot be used: ") == 1
     paths = [tmp_path / "a.h5", tmp_path / "a-narrow1.h5"]
     assert [line.split(":")[0] for line in out.splitlines()] == [str(path) for path in paths]
-    alone = channelise(night / "m1.toml", Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,)), device="host")
-    for path, made in zip(paths, [channelise(night / "m1.toml", BANDS, device="host"), alone], strict=True):
+    alone = channelise(night / "m1.toml", Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,)), running=ON_HOST)
+    for path, made in zip(paths, [channelise(night / "m1.toml", BANDS, running=ON_HOST), alone], strict=True):
         source = VoltageFiles([path])
         batch = np.zeros((source.n_batches, 1, *source.antennas[0].heap_shape), np.int8)
         read = source.read(batch)
@@ -124,7 +127,7 @@ def test_samples_and_voltages_give_the_same_visibilities(
         assert (
             type_(["channelise", str(night / f"m{antenna}.toml"), "--out", name, *words], capsys, monkeypatch)[0] == 0
         )
-    made = correlate(sorted(tmp_path.glob("m*.h5")), accumulate=3, device="host", chunk=5000)
+    made = correlate(sorted(tmp_path.glob("m*.h5")), batches_per_dump=3, running=Running(device="host", chunk=5000))
     dumps = VisibilityDumps(tmp_path / "vis.h5")
     assert dumps.info == made.info and made.info.gains is not None
     found = {dump.timestamp: dump for dump in dumps}
@@ -153,11 +156,11 @@ def assert_are_sums(folder: Path, time: int, visibilities: np.ndarray) -> None:
 
 def test_arrays_and_folders_are_antennas(night: Path) -> None:
     arrays = np.stack([drawn(antenna).astype(np.int8) for antenna in range(2)])
-    one = correlate(arrays, BANDS, accumulate=4, device="host")
-    both = correlate(list(arrays), BANDS, accumulate=4, device="host", chunk=3000)
+    one = correlate(arrays, BANDS, batches_per_dump=4, running=ON_HOST)
+    both = correlate(list(arrays), BANDS, batches_per_dump=4, running=Running(device="host", chunk=3000))
     assert np.array_equal(one.visibilities, both.visibilities) and len(one.timestamps) > 4
     assert [info.antenna for info in one.info.antennas] == ["m000", "m001"]
-    three = correlate(night, BANDS, accumulate=4, device="host")
+    three = correlate(night, BANDS, batches_per_dump=4, running=ON_HOST)
     assert [info.antenna for info in three.info.antennas] == ["m0", "m1", "m2"]
 
 
@@ -224,8 +227,8 @@ class Interrupted(ArraySource):
 def test_ctrl_c_finishes_what_was_taken(tmp_path: Path) -> None:
     samples = drawn(0).astype(np.int8).view(np.uint8)
     source = Interrupted(samples, SampleInfo(BITS, 2, RATE_HZ, 1024))
-    made = channelise(source, Bands(C, 4, spectra_per_heap=HEAP, gains=0.1), device="host", chunk=1024)
-    whole = channelise(drawn(0).astype(np.int8), Bands(C, 4, spectra_per_heap=HEAP, gains=0.1), device="host")
+    made = channelise(source, Bands(C, 4, spectra_per_heap=HEAP, gains=0.1), running=Running(device="host", chunk=1024))
+    whole = channelise(drawn(0).astype(np.int8), Bands(C, 4, spectra_per_heap=HEAP, gains=0.1), running=ON_HOST)
     n = len(made.timestamps)
     assert made.is_stopped and 0 < n < len(whole.timestamps)
     assert np.array_equal(made.voltages, whole.voltages[:n])
@@ -233,13 +236,13 @@ def test_ctrl_c_finishes_what_was_taken(tmp_path: Path) -> None:
 
 def test_what_is_no_input_is_refused() -> None:
     with pytest.raises(UsageError, match=r"samples are float64 \[4\], must be int8, int16 or complex64"):
-        channelise(np.zeros(4), BANDS, device="host")
+        channelise(np.zeros(4), BANDS, running=ON_HOST)
     with pytest.raises(UsageError, match="samples are a path, a NumPy array or a source of samples, not int"):
-        channelise(7, BANDS, device="host")
+        channelise(7, BANDS, running=ON_HOST)
     with pytest.raises(UsageError, match="gains must be given for samples that are read only once"):
-        channelise(ArraySource(np.zeros((1, N), np.uint8), SampleInfo(8, 1, 1.0, 1024)), BANDS, device="host")
-    with pytest.raises(UsageError, match="accumulate=0 batches"):
-        correlate(np.zeros((2, 2, N), np.int8), BANDS, accumulate=0, device="host")
+        channelise(ArraySource(np.zeros((1, N), np.uint8), SampleInfo(8, 1, 1.0, 1024)), BANDS, running=ON_HOST)
+    with pytest.raises(UsageError, match="batches_per_dump=0: a dump is made of"):
+        correlate(np.zeros((2, 2, N), np.int8), BANDS, batches_per_dump=0, running=ON_HOST)
     with pytest.raises(UsageError, match="one band is correlated at a time"):
         bands = Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,), with_whole=True)
-        correlate(np.zeros((2, 2, N), np.int8), bands, accumulate=2, device="host")
+        correlate(np.zeros((2, 2, N), np.int8), bands, batches_per_dump=2, running=ON_HOST)

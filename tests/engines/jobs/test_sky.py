@@ -11,11 +11,13 @@ import pytest
 from autotune.cli import program
 from autotune.engines.files.delays import read_delays
 from autotune.engines.files.formats.visibilities import VisibilityDumps
-from autotune.engines.jobs import Bands, Narrow, correlate
+from autotune.engines.jobs import Bands, Narrow, Running, correlate
 from autotune.engines.sky.description import read_sky
 from autotune.engines.sky.expected import theory_of
 from autotune.engines.sky.record import Recording
 from autotune.engines.streams.visibilities import VisibilityInfo
+
+ON_HOST = Running(device="host")
 
 ROOT = Path(__file__).parents[3]
 TUTORIAL, SKY = ROOT / "docs" / "engines-tutorial.md", ROOT / "docs" / "example" / "sky.toml"
@@ -102,7 +104,7 @@ def test_the_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 def test_a_narrow_band_takes_the_delays_of_the_whole_one(tmp_path: Path) -> None:
     night = recorded(tmp_path, 1 << 19)
     bands = Bands(16, 4, spectra_per_heap=32, delays=night / "delays.toml", narrow=(Narrow(1290e6, 16, 128),))
-    made = correlate(night, bands, accumulate=8, device="host")
+    made = correlate(night, bands, batches_per_dump=8, running=ON_HOST)
     whole = made.present.all(axis=1)
     assert made.info.centre_frequency_hz == 1290e6 and made.info.channel_width_hz == 64e6 / 256 and whole.sum() >= 3
     found = [coefficients(made.info, made.visibilities[whole], i, j) for j in range(4) for i in range(j)]
@@ -117,7 +119,9 @@ def test_baselines_in_uvh5_point_where_the_source_is(tmp_path: Path) -> None:
     second = SKY.read_text()[SKY.read_text().index("[[source]]                       # a degree") :]
     night = recorded(tmp_path, 1 << 18, ("spacing_m = 400", "spacing_m = 60"), (second, ""))
     out = tmp_path / "vis.uvh5"
-    correlate(night, Bands(32, 4, spectra_per_heap=64), out, accumulate=16, device="host")  # fringes are not stopped
+    correlate(
+        night, Bands(32, 4, spectra_per_heap=64), out, batches_per_dump=16, running=ON_HOST
+    )  # fringes are not stopped
     observation = pyuvdata.UVData.from_file(str(out))
     latitude, hour_angle, declination = map(radians, (-30.7, 20, -30))
     towards = np.array(  # the source: east, north, up
@@ -145,7 +149,13 @@ def test_files_say_the_direction_whose_fringes_were_stopped(tmp_path: Path) -> N
     found = {}
     for name, delays in (("running", None), ("stopped", night / "delays.toml")):
         bands = Bands(32, 4, spectra_per_heap=64, delays=delays)
-        correlate(night, bands, tmp_path / f"{name}.uvh5", accumulate=16, device="host", tell=told.append)
+        correlate(
+            night,
+            bands,
+            tmp_path / f"{name}.uvh5",
+            batches_per_dump=16,
+            running=Running(device="host", tell=told.append),
+        )
         found[name] = pyuvdata.UVData.from_file(str(tmp_path / f"{name}.uvh5"))
     assert not [line for line in told if "unprojected" in line]
     (running,), (stopped,) = ([*each.phase_center_catalog.values()] for each in found.values())
@@ -166,5 +176,5 @@ def test_delays_without_a_direction_are_told(tmp_path: Path) -> None:
     bands = Bands(32, 4, spectra_per_heap=64, delays=tmp_path / "delays.toml")
     for name, n in (("x.h5", 0), ("x.uvh5", 1)):
         told.clear()
-        correlate(night, bands, tmp_path / name, accumulate=16, device="host", tell=told.append)
+        correlate(night, bands, tmp_path / name, batches_per_dump=16, running=Running(device="host", tell=told.append))
         assert len([line for line in told if "it says unprojected, though delays stop fringes" in line]) == n

@@ -70,12 +70,14 @@ def fx_engine() -> tuple[FXEngine, Silent]:
     backend, silent = HostBackend(), Silent(packed(), INFO)
     sources = [ArraySource(packed(), INFO), silent]
     kernels = Kernels(backend, lambda line: None)
-    return FXEngine(backend, sources, [output(), output()], KeptVisibilities(), 2, kernels, 4096), silent
+    outputs, sink = [output(), output()], KeptVisibilities()
+    return FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=2, chunk_samples=4096), silent
 
 
 def x_engine() -> tuple[XEngine, SilentVoltages]:
     backend, silent = HostBackend(), SilentVoltages()
-    return XEngine(backend, silent, KeptVisibilities(), 2, Kernels(backend, lambda line: None)), silent
+    kernels = Kernels(backend, lambda line: None)
+    return XEngine(backend, silent, KeptVisibilities(), kernels, batches_per_dump=2), silent
 
 
 @pytest.mark.parametrize("make", [f_engine, fx_engine, x_engine])

@@ -27,9 +27,9 @@ from autotune.engines.streams.visibilities import VisibilityInfo
 
 from ...interferometer import in_channel
 
-C, TAPS, HEAP, THRESHOLD = 32, 4, 32, 16
+C, TAPS, HEAP, PER_DUMP = 32, 4, 32, 16
 L = 2 * C
-DUMP = THRESHOLD * HEAP * L
+DUMP = PER_DUMP * HEAP * L
 WEIGHTS = prototype(C, TAPS)
 RATE_HZ, CENTRE_HZ, LEVEL = 1e6, 1.4e9, 20.0
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -71,7 +71,8 @@ def observed(night: Path, delays: Delays) -> tuple[np.ndarray, np.ndarray]:
     gains = Gains(C, 2, 24 / (LEVEL * sqrt(np.sum(WEIGHTS.astype(float) ** 2))))
     sources = [open_samples(night / f"{name}.toml") for name in "abc"]
     outputs = [Output(settings, None, list(delays[name]), gains) for name in "abc"]
-    FXEngine(backend, sources, outputs, sink, THRESHOLD, Kernels(backend, lambda line: None), 1 << 16).run()
+    kernels = Kernels(backend, lambda line: None)
+    FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=1 << 16).run()
     whole = np.array([present.all() for present in sink.present])
     v = np.stack(sink.visibilities)[whole].astype(float) @ [1, 1j]
     power = v[:, :, [0, 2, 5]][..., [0, 3]].real  # [n, C, antenna, pol]
@@ -93,7 +94,7 @@ def theory(sky: Sky, times_s: np.ndarray, delays: Delays | None) -> np.ndarray:
 
 
 INNER = slice(3, C - 3)  # channels without the band's ends, where sources fade within a channel
-SIGMA = sqrt(in_channel(WEIGHTS) / (THRESHOLD * HEAP))  # of a coefficient's noise, if it is small
+SIGMA = sqrt(in_channel(WEIGHTS) / (PER_DUMP * HEAP))  # of a coefficient's noise, if it is small
 
 
 def phase_off(found: np.ndarray, expected: np.ndarray) -> float:

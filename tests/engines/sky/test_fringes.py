@@ -27,7 +27,7 @@ from autotune.engines.x.engine import XEngine
 
 from ...interferometer import autocorrelation, in_channel
 
-C, TAPS, HEAP, THRESHOLD = 64, 4, 32, 8
+C, TAPS, HEAP, PER_DUMP = 64, 4, 32, 8
 L = 2 * C
 WEIGHTS = prototype(C, TAPS)
 INNER = slice(int(2 * FADE * C) + 2, C - int(2 * FADE * C) - 2)  # channels in which sources do not fade
@@ -108,7 +108,8 @@ def visibilities(folder: Path, models: Mapping[str, Sequence[DelayModel]]) -> tu
         infos.append(VoltageInfo(C, 2, 8, HEAP, L, source.info))
     begin, end = max(s.timestamps[0] for s in sinks), min(s.timestamps[-1] for s in sinks)
     parts = [s.voltages[(s.timestamps >= begin) & (s.timestamps <= end)] for s in sinks]
-    XEngine(backend, Kept(tuple(infos), begin, np.stack(parts, axis=1)), dumps, THRESHOLD, kernels, 8).run()
+    voltages = Kept(tuple(infos), begin, np.stack(parts, axis=1))
+    XEngine(backend, voltages, dumps, kernels, batches_per_dump=PER_DUMP, batches_per_chunk=8).run()
     whole = np.array([v[0, 0, 0, 0] > -(2**31) for v in dumps.visibilities])
     v = np.stack(dumps.visibilities)[whole].astype(float) @ [1, 1j]
     v = v[:, INNER].reshape(np.count_nonzero(whole), -1, 6, 2, 2)
@@ -141,7 +142,7 @@ def expected(times: np.ndarray, sources: Sequence[tuple[float, float, np.ndarray
     A source that is e samples later at antenna i than at j gives A(e) B e^(-2 pi i f e), with the sky's frequency f of
     a channel; with fringes stopped, e in the phase is what it is later beyond the phase centre.
     """
-    starts = times[:, np.newaxis] + L * np.arange(THRESHOLD * HEAP)
+    starts = times[:, np.newaxis] + L * np.arange(PER_DUMP * HEAP)
     middles = (starts + TAPS * L / 2).reshape(-1)
     channels = CENTRE_HZ / RATE_HZ - 1 / 4 + np.arange(C)[INNER] / L
     centre = late(middles, 0, 0)
@@ -164,7 +165,7 @@ TWO = [*ONE, (*L_M, SECOND * ((1 - POLARISED) * np.eye(2) + 2 * POLARISED * np.o
 
 def off(found: np.ndarray, theory: np.ndarray) -> tuple[float, float, float]:
     """In units of what noise does to them, rms: the rms difference, the largest, and that of the means over all."""
-    sigma = sqrt(in_channel(WEIGHTS) / (THRESHOLD * HEAP))
+    sigma = sqrt(in_channel(WEIGHTS) / (PER_DUMP * HEAP))
     errors = (found - theory) / sigma
     # Neighbouring channels share noise, and the three baselines antennas.
     means = np.abs(errors.mean(axis=(0, 1))) * sqrt(found.shape[0] * found.shape[1] / 3)

@@ -13,7 +13,7 @@ from autotune.engines.x.engine import XEngine, visibility_info
 
 from ..stand_ins import x_engine
 
-C, HEAP, THRESHOLD, N_ANTENNAS, N_BATCHES = 3, 16, 5, 3, 23
+C, HEAP, PER_DUMP, N_ANTENNAS, N_BATCHES = 3, 16, 5, 3, 23
 INFO = VoltageInfo(C, 2, 8, HEAP, 2 * C, SampleInfo(10, 2, 1e6, 256))
 FIRST = (1 << 30) + 2
 
@@ -51,10 +51,18 @@ def made(batches_per_chunk: int, send_empty: bool = True) -> tuple[KeptVisibilit
     backend, sink = HostBackend(), KeptVisibilities()
     source = ArrayBatches(v, present)
     kernels = Kernels(backend, lambda line: None)
-    engine = XEngine(backend, source, sink, THRESHOLD, kernels, batches_per_chunk, send_empty)
+    engine = XEngine(
+        backend,
+        source,
+        sink,
+        kernels,
+        batches_per_dump=PER_DUMP,
+        batches_per_chunk=batches_per_chunk,
+        send_empty=send_empty,
+    )
     engine.run()
-    expected = x_engine(v, present, INFO.heap_samples, THRESHOLD, FIRST, [N_BATCHES])
-    assert visibility_info(source.antennas, THRESHOLD).dump_samples == THRESHOLD * INFO.heap_samples
+    expected = x_engine(v, present, INFO.heap_samples, PER_DUMP, FIRST, [N_BATCHES])
+    assert visibility_info(source.antennas, PER_DUMP).dump_samples == PER_DUMP * INFO.heap_samples
     return sink, engine, expected
 
 
@@ -84,6 +92,6 @@ def test_a_full_disk_ends_it_and_one_polarisation_is_refused() -> None:
     backend = HostBackend()
     kernels = Kernels(backend, lambda line: None)
     with pytest.raises(UsageError, match="the disk is full"):
-        XEngine(backend, ArrayBatches(v, present), Full(), THRESHOLD, kernels).run()
+        XEngine(backend, ArrayBatches(v, present), Full(), kernels, batches_per_dump=PER_DUMP).run()
     with pytest.raises(UsageError, match="two polarisations of each antenna; there is 1"):
-        XEngine(backend, ArrayBatches(v, present, n_pols=1), Full(), THRESHOLD, kernels)
+        XEngine(backend, ArrayBatches(v, present, n_pols=1), Full(), kernels, batches_per_dump=PER_DUMP)

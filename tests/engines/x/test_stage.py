@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from autotune.engines.kernels.choice import Kernels
-from autotune.engines.machine.activity import Activity
 from autotune.engines.machine.backend import Event
 from autotune.engines.machine.host import HostBackend
+from autotune.engines.run.bay import Bay
 from autotune.engines.run.counters import XCounters
 from autotune.engines.x.stage import Visibilities, XSettings, XStage
 
@@ -17,7 +17,7 @@ from ..stand_ins import correlate
 
 pytestmark = pytest.mark.quick
 
-C, HEAP, BATCH, THRESHOLD = 3, 16, 1 << 12, 5
+C, HEAP, BATCH, PER_DUMP = 3, 16, 1 << 12, 5
 
 
 def dumps_of(
@@ -29,7 +29,7 @@ def dumps_of(
         found[made.time] = made.visibilities.copy(), made.good.copy(), int(made.saturated[0])
         return backend.stream().record()
 
-    stage = XStage(backend, Kernels(backend, lambda line: None), settings, deliver, Activity(backend), XCounters())
+    stage = XStage(Bay(backend, Kernels(backend, lambda line: None)), settings, deliver, XCounters())
     chunk, at = backend.empty(settings.chunk_shape, np.int8), 0
     for n in cuts:
         chunk[:n] = np.where(present[at : at + n].reshape(n, -1, *[1] * (v.ndim - 2)), v[at : at + n], 77)
@@ -49,21 +49,21 @@ def test_dumps_are_exact_and_do_not_depend_on_how_a_stream_is_cut(n_antennas: in
     present = np.ones((n_batches, n_antennas), bool)
     present[9, n_antennas // 2] = False
     present[16:18] = False
-    settings = XSettings(n_antennas, C, HEAP, BATCH, THRESHOLD, n_batches, bits, n_slices)
+    settings = XSettings(n_antennas, C, HEAP, BATCH, PER_DUMP, n_batches, bits, n_slices)
     whole = dumps_of(v, present, first, [n_batches], settings)
     in_chunks = dumps_of(v, present, first, random_cuts(rng, n_batches, 6), settings)
-    start = -(-first // THRESHOLD) * THRESHOLD  # dumps that are whole
-    times = range(start, first + n_batches - THRESHOLD + 1, THRESHOLD)
+    start = -(-first // PER_DUMP) * PER_DUMP  # dumps that are whole
+    times = range(start, first + n_batches - PER_DUMP + 1, PER_DUMP)
     assert sorted(whole) == [t * BATCH for t in times] == sorted(in_chunks)
     j, i = np.tril_indices(n_antennas)
     for time, (visibilities, good, saturated) in whole.items():
         assert all(np.array_equal(a, b) for a, b in zip(whole[time], in_chunks[time], strict=True))
         at = time // BATCH - first
-        expected_good = present[max(at, 0) : at + THRESHOLD].all(axis=0) & (at >= 0) & (at + THRESHOLD <= n_batches)
+        expected_good = present[max(at, 0) : at + PER_DUMP].all(axis=0) & (at >= 0) & (at + PER_DUMP <= n_batches)
         assert np.array_equal(good, expected_good) and saturated == 0
         expected = np.zeros((C, len(i), 4, 2), np.int64)
         if n_antennas < 10 or expected_good.any():
-            correlate(parts[max(at, 0) : at + THRESHOLD], expected)
+            correlate(parts[max(at, 0) : at + PER_DUMP], expected)
         expected[:, ~(good[i] & good[j])] = (-(2**31), 1)
         assert np.array_equal(visibilities, expected)
     assert any(good.all() for _, good, _ in whole.values()) and any(not good.any() for _, good, _ in whole.values())
